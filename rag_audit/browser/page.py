@@ -43,7 +43,8 @@ def make_page() -> bytes:
     parts["native.wasm"] = native_module()
     parts["generators.bin"] = _native.scan_generators()
     parts["site.zip"] = _site(folder / "packages")
-    style, script, worker = (_face(name) for name in ("desk.css", "desk.js", "worker.js"))
+    style, worker = _face("desk.css"), _face("worker.js")
+    script = '"use strict";\n' + _face("roles.js") + _face("desk.js")
     for name, value in (("MAX_CAPACITY", MAX_CAPACITY), ("MAX_BYTES", MAX_BYTES)):
         script = script.replace(f"/*{name}*/ 0", str(value))
     parts["worker.js"] = worker.encode()

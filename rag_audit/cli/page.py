@@ -17,8 +17,9 @@ from rag_audit.encoding.durable import replace_file
 def page(file: Path, as_json: bool) -> None:
     """Write the page that verifies windows in a browser, without any network, to FILE.
 
-    Its parts are downloaded once, pinned by digests. The page itself is one file that opens no connection: who has it
-    drops window.json, trust.toml and receipts on it, and gets what `rag-audit verify` says.
+    Its parts are downloaded once, pinned by digests. The page itself is one file that opens no connection. A verifier
+    drops the provider's files on its first area and trust.toml, receipts and challenges on the second, and gets what
+    `rag-audit verify` says.
     """
     from rag_audit.browser.page import make_page
 

@@ -20,13 +20,12 @@ from rag_audit.browser.page import make_page
 from rag_audit.encoding.canonical import jcs
 from rag_audit.formats.windowfile import WindowFile
 from tests.browser.chromium import Chromium, chromium, find_chromium
+from tests.desk.public import CASES, ROOT, Case, files_below, public_folder, with_forged_roles
 from tests.window.forge import Forge
 from tests.window.simulator import finished_window
 from tests.window.test_checks import lied_about_positions
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
-CASES = sorted(path.parent for path in (ROOT / "vectors" / "windows").glob("*/case.json"))
 LIMIT_S = 600.0
 BASE_INSTALL = (
     "import sys; sys.modules.update(wordllama=None, tokenizers=None); from rag_audit.cli import main; main()"
@@ -66,15 +65,31 @@ class Desk:
         self.browser = browser
         browser.open(page, width=1280)
 
-    def drop(self, files: list[Path]) -> None:
-        """Choose files."""
+    def drop(self, provider: list[Path], own: list[Path]) -> None:
+        """Choose files in each area."""
+        for area, files in (("provider", provider), ("own", own)):
+            if files:
+                self._drop(f"{area}-files", files, len(files), area)
+
+    def drop_folder(self, folder: Path, area: str) -> None:
+        """Choose a folder in an area."""
+        self._drop(f"{area}-folder", [folder], len(files_below(folder)), area)
+
+    def _drop(self, field: str, files: list[Path], more: int, area: str) -> None:
         root = self.browser.call("DOM.getDocument")["root"]["nodeId"]
-        field = self.browser.call("DOM.querySelector", nodeId=root, selector="#files")["nodeId"]
-        rows = self.value("document.querySelectorAll('#list tbody tr').length")
-        self.browser.call(
-            "DOM.setFileInputFiles", nodeId=field, files=[str(file.resolve()) for file in files]
+        node = self.browser.call("DOM.querySelector", nodeId=root, selector=f"#{field}")["nodeId"]
+        count = f"document.querySelectorAll('#{area}-list tbody tr').length"
+        rows = self.value(count)
+        self.browser.call("DOM.setFileInputFiles", nodeId=node, files=[str(file.resolve()) for file in files])
+        self.until(f"{count} === {rows + more}")
+
+    def table(self, area: str) -> dict[str, tuple[str, str]]:
+        """For each file of an area, by its path, the role that its row shows and the reason."""
+        rows = self.value(
+            f"[...document.querySelectorAll('#{area}-list tbody tr')].map((row) => [row.cells[0].textContent, "
+            "row.querySelector('select').value, row.cells[3].textContent])"
         )
-        self.until(f"document.querySelectorAll('#list tbody tr').length === {rows + len(files)}")
+        return {path: (role, why) for path, role, why in rows}
 
     def value(self, expression: str) -> Any:
         return self.browser.value(expression)
@@ -84,14 +99,6 @@ class Desk:
         while not self.value(condition):
             assert time.monotonic() < end, condition
             time.sleep(0.05)
-
-    def set_role(self, file: Path, role: str) -> None:
-        """Say what the last file of that name is."""
-        self.value(
-            f"(() => {{ const all = [...document.querySelectorAll('#list select')].filter((s) => "
-            f"s.getAttribute('aria-label') === 'what {file.name} is'); const s = all[all.length - 1]; "
-            f"s.value = {json.dumps(role)}; s.onchange(); }})()"
-        )
 
     def verify(self) -> Outcome:
         """Press the button and wait."""
@@ -148,7 +155,7 @@ def desk(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]
 def test_the_documented_example_passes_with_the_command_s_words(desk: Desk, tmp_path: Path) -> None:
     desk.clear()
     receipts = sorted((EXAMPLES / "receipts").iterdir())
-    desk.drop([EXAMPLES / "window.json", EXAMPLES / "trust.toml", *receipts])
+    desk.drop([EXAMPLES / "window.json"], [EXAMPLES / "trust.toml", *receipts])
     assert desk.value("document.getElementById('ahead').textContent").startswith("Ready: 7 receipts")
     found = desk.verify()
     assert found == desk.command(tmp_path)
@@ -158,32 +165,56 @@ def test_the_documented_example_passes_with_the_command_s_words(desk: Desk, tmp_
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_vector_ends_as_with_the_command(desk: Desk, case: Path, tmp_path: Path) -> None:
-    stated = json.loads((case / "case.json").read_text(encoding="utf-8"))
-    of = {
-        name: [case / file for file in stated.get(name, [])]
-        for name in ("receipts", "previous", "challenges", "siblings")
-    }
-    window, trust = case / stated["window"], case / stated["trust"]
-    window = window / "window.json" if window.is_dir() else window
+    """Its whole public folder is dropped on the provider's area, and what the verifier has from elsewhere on the other."""
+    described = Case.of(case)
+    stated = described.stated
+    public_folder(described, tmp_path / "public")
     desk.clear()
-    desk.drop([window, trust, *of["siblings"]])
-    for role, files in (
-        ("receipt", of["receipts"]),
-        ("previous", of["previous"]),
-        ("challenge", of["challenges"]),
-    ):
-        for file in files:
-            desk.drop([file])
-            desk.set_role(file, role)
+    desk.drop_folder(tmp_path / "public", "provider")
+    desk.drop([], described.own())
     options = stated["options"]
     limit = options.get("max_epsilon", "")
     desk.value(f"document.getElementById('max-epsilon').value = {json.dumps(limit)}")
     unsafe = bool(options.get("allow_unsafe_setup"))
     desk.value(f"document.getElementById('unsafe').checked = {json.dumps(unsafe)}")
     found = desk.verify()
-    assert found == desk.command(tmp_path)
+    assert found == desk.command(tmp_path / "command")
     if stated["expect"].get("decides") not in OF_THE_EMBEDDER:
         assert found.exit_code == stated["expect"]["exit_code"]
+
+
+def test_a_provider_s_draw_and_trust_file_take_no_role_of_the_verifier_s(desk: Desk, tmp_path: Path) -> None:
+    """A provider's folder with a trust file, challenges and receipts: the command's UNMET, and a reason beside each file."""
+    case = Case.of(ROOT / "vectors" / "windows" / "draw-of-the-provider-s-choice")
+    with_forged_roles(case, tmp_path / "public")
+    desk.clear()
+    desk.drop_folder(tmp_path / "public", "provider")
+    assert (
+        desk.value("document.getElementById('ahead').textContent")
+        == "No trust file yet: drop yours in area 2."
+    )
+    assert desk.value("document.getElementById('verify').disabled")
+    shown = desk.table("provider")
+    assert shown.pop("public/window.json")[0] == "window"
+    assert {role for role, _ in shown.values()} == {"none"} and all(why for _, why in shown.values())
+    offered = desk.value(
+        "[...document.querySelectorAll('#provider-list option')].map((option) => option.value)"
+    )
+    assert {*offered} == {"window", "part", "none"}
+    desk.drop([], case.own())
+    found = desk.verify()
+    assert found == desk.command(tmp_path / "command")
+    assert (found.exit_code, found.report["outcome"]) == (3, "UNMET")
+
+
+def test_nothing_that_is_dropped_beside_the_areas_is_taken(desk: Desk) -> None:
+    desk.clear()
+    desk.value(
+        "(() => { const data = new DataTransfer(); data.items.add(new File(['{}'], 'window.json')); "
+        "document.querySelector('h1').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true })); })()"
+    )
+    assert desk.value("document.getElementById('ahead').textContent").startswith("Nothing was taken")
+    assert desk.value("dropped.length") == 0
 
 
 def test_proofs_of_several_records_end_as_with_the_command(desk: Desk, tmp_path: Path) -> None:
@@ -204,7 +235,7 @@ def test_proofs_of_several_records_end_as_with_the_command(desk: Desk, tmp_path:
         (folder / "window.json").write_bytes(jcs(file.dump()))
         (folder / "trust.toml").write_text(trust)
         desk.clear()
-        desk.drop([folder / "window.json", folder / "trust.toml", *sorted(receipts.glob("*.json"))])
+        desk.drop([folder / "window.json"], [folder / "trust.toml", *sorted(receipts.glob("*.json"))])
         found = desk.verify()
         assert found == desk.command(folder / "command")
         assert (found.exit_code, found.printed[: len(outcome[1])]) == outcome
@@ -220,14 +251,14 @@ def test_a_window_in_tiles_ends_as_with_the_command(
     tiles = sorted((tmp_path / "tiles").iterdir())
     assert len(tiles) > 4
     desk.clear()
-    desk.drop([tmp_path / "window.json", EXAMPLES / "trust.toml", *tiles])
+    desk.drop([tmp_path / "window.json", *tiles], [EXAMPLES / "trust.toml"])
     assert desk.value("document.getElementById('ahead').textContent").endswith("; 7 records carry proofs.")
     found = desk.verify()
     assert found == desk.command(tmp_path / "command")
     assert found.exit_code == 3 and found.printed.startswith("UNMET receipt.independent")
     # One of them missing has the command's own name.
     desk.clear()
-    desk.drop([tmp_path / "window.json", EXAMPLES / "trust.toml", *tiles[1:]])
+    desk.drop([tmp_path / "window.json", *tiles[1:]], [EXAMPLES / "trust.toml"])
     found = desk.verify()
     assert found == desk.command(tmp_path / "missing")
     assert found.exit_code == 2 and "tile" in found.printed
@@ -238,7 +269,7 @@ def test_what_is_too_large_is_said_before_anything_starts(desk: Desk, tmp_path: 
     window["policy"]["tenants"][0]["capacity"] = (1 << 20) + 1
     (tmp_path / "window.json").write_text(json.dumps(window))
     desk.clear()
-    desk.drop([tmp_path / "window.json", EXAMPLES / "trust.toml"])
+    desk.drop([tmp_path / "window.json"], [EXAMPLES / "trust.toml"])
     said = desk.value("document.getElementById('ahead').textContent")
     assert said.startswith("An index of 1,048,577 positions is too large for a page")
     assert desk.value("document.getElementById('verify').disabled")
@@ -248,9 +279,10 @@ def test_names_from_files_are_never_markup(desk: Desk, tmp_path: Path) -> None:
     hostile = tmp_path / "<img src=x onerror=document.title='caught'>.json"
     hostile.write_text("{}")
     desk.clear()
-    desk.drop([hostile])
-    assert "<img" in desk.value("document.querySelector('#list td').textContent")
-    assert desk.value("document.querySelectorAll('#list img').length") == 0
+    desk.drop([hostile], [hostile])
+    for area in ("provider", "own"):
+        assert "<img" in desk.value(f"document.querySelector('#{area}-list td').textContent")
+        assert desk.value(f"document.querySelectorAll('#{area}-list img').length") == 0
 
 
 @pytest.fixture

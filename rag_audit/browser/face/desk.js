@@ -1,54 +1,28 @@
-"use strict";
-// The reader's side: which files there are, what they are taken for, and what the worker answers. The words of a verdict
+// The reader's side: the two areas, what each file is taken for (roles.js), and what the worker answers. The words of a verdict
 // are the command's; nothing here judges.
 const MAX_CAPACITY = /*MAX_CAPACITY*/ 0;
 const MAX_BYTES = /*MAX_BYTES*/ 0;
-const ROLES = { window: "the window", part: "a part of a window", trust: "the trust file", receipt: "a receipt", previous: "an earlier window", challenge: "a challenge of your own", none: "nothing: left out" };
 const OUTCOMES = { 0: "every check passed, and the limits of your trust file are kept; what that is worth stands under privacy", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "sound, and less than the trust file asks for", 70: "a fault of this program, which says nothing about the window" };
 const by = (id) => document.getElementById(id);
-const dropped = []; // {name, folder, bytes, role}
+const AREAS = Object.keys(ROLES);
+const dropped = []; // {area, folder, name, bytes, kind, chosen, role, why, choice}
 const kept = new Map(); // what a link saves
 let worker, started, waiting, busy = false;
 
-function text(bytes) {
-  return new TextDecoder().decode(bytes);
+async function add(area, folder, blob) {
+  dropped.push({ area, folder, name: blob.name, bytes: new Uint8Array(await blob.arrayBuffer()) });
 }
 
-function json(bytes) {
-  try {
-    return JSON.parse(text(bytes));
-  } catch {
-    return undefined;
-  }
-}
-
-// A guess by name and content, which the reader may change.
-function guess(name, bytes) {
-  if (name.endsWith(".toml")) return "trust";
-  if (/^[0-9a-f]{64}\.json$/.test(name)) return "part";
-  if (!name.endsWith(".json")) return /^[^\n]*\/challenge|^rag-audit\/challenge/m.test(text(bytes.subarray(0, 4096))) ? "challenge" : "none";
-  if (name === "window.json") return dropped.some((file) => file.role === "window") ? "previous" : "window";
-  const value = json(bytes);
-  const fields = value && typeof value === "object" && !Array.isArray(value) ? value : {};
-  if (String(fields.mediaType || "").includes("rag-audit.window")) return dropped.some((file) => file.role === "window") ? "previous" : "window";
-  return "entries" in fields ? "window" : "receipt";
-}
-
-async function add(name, folder, blob) {
-  const bytes = new Uint8Array(await blob.arrayBuffer());
-  dropped.push({ name, folder, bytes, role: guess(name, bytes) });
-}
-
-async function walk(entry, folder) {
+async function walk(area, entry, folder) {
   if (entry.isFile) {
-    await add(entry.name, folder, await new Promise((done, failed) => entry.file(done, failed)));
+    await add(area, folder, await new Promise((done, failed) => entry.file(done, failed)));
     return;
   }
   const reader = entry.createReader();
   for (;;) {
     const some = await new Promise((done, failed) => reader.readEntries(done, failed));
     if (!some.length) return;
-    for (const inside of some) await walk(inside, `${folder}${entry.name}/`);
+    for (const inside of some) await walk(area, inside, `${folder}${entry.name}/`);
   }
 }
 
@@ -59,51 +33,44 @@ function cell(row, content) {
 }
 
 function show() {
-  const rows = by("list").tBodies[0];
-  rows.replaceChildren();
-  for (const file of dropped) {
-    const choice = document.createElement("select");
-    choice.setAttribute("aria-label", `what ${file.name} is`);
-    for (const [role, words] of Object.entries(ROLES)) choice.add(new Option(words, role, false, role === file.role));
-    choice.onchange = () => {
-      file.role = choice.value;
-      look();
-    };
-    const row = rows.insertRow();
-    cell(row, file.folder + file.name);
-    cell(row, file.bytes.length.toLocaleString("en"));
-    cell(row, choice);
+  assignRoles(dropped);
+  for (const area of AREAS) {
+    const table = by(`${area}-list`), rows = table.tBodies[0], files = dropped.filter((file) => file.area === area);
+    rows.replaceChildren();
+    for (const file of files) {
+      const choice = document.createElement("select");
+      choice.setAttribute("aria-label", `what ${file.name} is`);
+      for (const [role, words] of Object.entries(ROLES[area])) choice.add(new Option(words, role, false, role === file.role));
+      choice.onchange = () => {
+        file.chosen = choice.value;
+        show();
+        file.choice.focus(); // the table is new
+      };
+      file.choice = choice;
+      const row = rows.insertRow();
+      cell(row, file.folder + file.name);
+      cell(row, file.bytes.length.toLocaleString("en"));
+      cell(row, choice);
+      cell(row, file.why);
+    }
+    table.hidden = !files.length;
   }
-  by("list").hidden = !dropped.length;
   look();
   if (dropped.length) begin();
 }
 
 // Says before it starts what is missing, and what is too large for a page.
 function look() {
-  const of = (role) => dropped.filter((file) => file.role === role);
-  const [windows, trusts] = [of("window"), of("trust")];
-  const complaint = tooLarge(windows[0]);
-  let words;
-  if (windows.length !== 1) words = windows.length ? "There are several windows: choose which one is to be verified." : "No window yet.";
-  else if (trusts.length !== 1) words = trusts.length ? "There are several trust files: choose one." : "No trust file yet.";
-  else if (complaint) words = complaint;
-  else words = `Ready: ${of("receipt").length} receipts, ${of("previous").length} earlier windows.${size(windows[0])}`;
-  by("ahead").textContent = words;
-  by("verify").disabled = busy || windows.length !== 1 || trusts.length !== 1 || Boolean(complaint);
+  const [window] = withRole(dropped, "window"), count = (role) => withRole(dropped, role).length;
+  const complaint = missing(dropped) || tooLarge(window);
+  by("ahead").textContent = complaint || `Ready: ${count("receipt")} receipts, ${count("previous")} earlier windows, ${count("challenge")} challenges of your own.${size(window)}`;
+  by("verify").disabled = busy || Boolean(complaint);
 }
 
 function tenants(file) {
   const value = json(file.bytes);
   const found = value && value.policy && value.policy.tenants;
   return Array.isArray(found) ? found.filter((tenant) => tenant && typeof tenant === "object") : [];
-}
-
-// Of a large window: its entries and proofs stand in files of their own, in the folder `tiles`.
-function tiles(file) {
-  const value = json(file.bytes) || {};
-  const listed = ["entries", "proofs"].flatMap((part) => (value[part] && value[part].tiles) || []);
-  return listed.filter((tile) => tile && typeof tile === "object");
 }
 
 function size(file) {
@@ -124,44 +91,9 @@ function tooLarge(file) {
   return "";
 }
 
-// Where each file lies for the command, under its own name, and the words of the command.
+// The files and the words of the command.
 function laid() {
-  const files = [], options = ["verify"];
-  const of = (role) => dropped.filter((file) => file.role === role);
-  const put = (path, file) => files.push({ path, bytes: file.bytes });
-  const parts = of("part"), window = of("window")[0], trust = of("trust")[0];
-  const beside = (folder, file) => {
-    const named = new Set(tiles(file).map((tile) => `${tile.sha256}.json`));
-    parts.forEach((part) => put(`${folder}/${named.has(part.name) ? "tiles/" : ""}${part.name}`, part));
-  };
-  put(`window/${window.name}`, window);
-  beside("window", window);
-  put(`trust/${trust.name}`, trust);
-  options.push(`window/${window.name}`, "--trust", `trust/${trust.name}`);
-  const receipts = of("receipt"), names = new Set();
-  receipts.forEach((file, i) => {
-    // Two of one name lie in folders of their own.
-    const folder = names.has(file.name) ? `receipts-${i}` : "receipts";
-    names.add(file.name);
-    put(`${folder}/${file.name}`, file);
-    if (folder !== "receipts") options.push("--receipts", folder);
-  });
-  if (receipts.length) options.push("--receipts", "receipts");
-  of("previous").forEach((file, i) => {
-    put(`previous-${i}/${file.name}`, file);
-    beside(`previous-${i}`, file);
-    options.push("--previous", `previous-${i}/${file.name}`);
-  });
-  of("challenge").forEach((file, i) => {
-    put(`challenge-${i}/${file.name}`, file);
-    options.push("--challenge", `challenge-${i}/${file.name}`);
-  });
-  const limit = by("max-epsilon").value.trim();
-  if (limit) options.push("--max-epsilon", limit);
-  if (by("unsafe").checked) options.push("--allow-unsafe-setup");
-  options.push("--format", "text", "--output", "-");
-  for (const format of ["json", "html"]) options.push("--format", format, "--output", `report.${format}`);
-  return { files, options };
+  return commandFor(dropped, { limit: by("max-epsilon").value.trim(), unsafe: by("unsafe").checked });
 }
 
 function ask(message) {
@@ -271,22 +203,32 @@ async function take(work) {
   show();
 }
 
-for (const id of ["files", "folder"]) {
-  by(id).onchange = () => take(async () => {
-    for (const file of by(id).files) await add(file.name, (file.webkitRelativePath || "").slice(0, -file.name.length), file);
-    by(id).value = "";
-  });
+for (const area of AREAS) {
+  for (const id of [`${area}-files`, `${area}-folder`]) {
+    by(id).onchange = () => take(async () => {
+      for (const file of by(id).files) await add(area, (file.webkitRelativePath || "").slice(0, -file.name.length), file);
+      by(id).value = "";
+    });
+  }
 }
+// The area under the pointer. Beside both areas nothing is taken, so that no file gets into an area unseen.
+const areaOf = (event) => AREAS.find((area) => event.target instanceof Node && by(area).contains(event.target));
 for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
   document.addEventListener(kind, (event) => {
     event.preventDefault();
-    by("drop").classList.toggle("over", kind === "dragenter" || kind === "dragover");
+    const over = kind === "dragenter" || kind === "dragover" ? areaOf(event) : undefined;
+    for (const area of AREAS) by(area).classList.toggle("over", area === over);
   });
 }
 document.addEventListener("drop", (event) => {
+  const area = areaOf(event);
+  if (!area) {
+    by("ahead").textContent = "Nothing was taken: drop files on area 1 or on area 2.";
+    return;
+  }
   const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter(Boolean);
   take(async () => {
-    for (const entry of entries) await walk(entry, "");
+    for (const entry of entries) await walk(area, entry, "");
   });
 });
 by("clear").onclick = () => {
