@@ -36,7 +36,7 @@ from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.parties.provider.enrolments import EnrolmentBook, Intake
 from rag_audit.parties.provider.places import Places
 from rag_audit.parties.provider.window import Window
-from rag_audit.parties.roster import add_to_roster, admit, load_roster
+from rag_audit.parties.roster import RosterFile, add_to_roster, admit, load_roster
 from rag_audit.parties.witness import Witness
 from rag_audit.verify.case import Status
 from rag_audit.verify.verifier import verify_window
@@ -129,8 +129,9 @@ class Bench:
         """From requests to a roster."""
         with EnrolmentBook(self.root / "book.sqlite") as book:
             intake = Intake(
-                book, self.key, ORIGIN, windows=lambda: [WINDOW], open_=lambda: None, clock=self.clock
-            )
+                book, self.key, ORIGIN, windows=lambda: [WINDOW], open_=lambda: None, clock=self.clock,
+                roster=RosterFile(self.root / "roster.json").line,
+            )  # fmt: skip
             signed = [
                 EnrolmentRequest.sign(line, key, origin=ORIGIN, window=WINDOW) for key, line in self.accounts
             ]

@@ -13,7 +13,7 @@ from rag_audit.errors import RagAuditError, SchemaError
 from rag_audit.formats.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
 from rag_audit.formats.publication import Publication
 from rag_audit.parties.account import Account
-from rag_audit.parties.roster import admit
+from rag_audit.parties.roster import admit, load_roster, signed_by_roster
 
 
 @click.command("request")
@@ -104,28 +104,40 @@ def approve(
     """
     if not folder.is_dir():
         raise SchemaError("there is no folder of requests", field=str(folder))
-    good: dict[str, EnrolmentRequest] = {}
+    found: dict[str, dict[str, EnrolmentRequest]] = {}
     bad: dict[str, str] = {}
     for path in sorted(folder.glob("*.json")):
         try:
-            found = EnrolmentRequest.parse(read_json(path, max_bytes=MAX_REQUEST_BYTES), field=path.name)
-            found.check(origin=origin, window=window)
+            read = EnrolmentRequest.parse(read_json(path, max_bytes=MAX_REQUEST_BYTES), field=path.name)
+            read.check(origin=origin, window=window)
         except RagAuditError as exc:
             bad[path.name] = str(exc)
             continue
-        if found.account in good and good[found.account] != found:
-            raise SchemaError("two requests are for one account", field=path.name, found=found.account,
-                              hint="remove the one that is not meant")  # fmt: skip
-        good[found.account] = found
-    if unknown := sorted({*named, *lost} - good.keys()):
+        found.setdefault(read.account, {}).setdefault(read.digest(), read)
+    if unknown := sorted({*named, *lost} - found.keys()):
         raise SchemaError("there is no request of this account that can be approved", field=unknown[0])
-    chosen = [r for name, r in good.items() if every or name in named or name in lost]
+    lines = {line.account: line for line in load_roster(roster)}
+    chosen: list[EnrolmentRequest] = []
+    for name, requests in found.items():
+        if not (every or name in named or name in lost):
+            continue
+        candidates = list(requests.values())
+        if name not in lost:
+            # The roster's key decides whose request this is, where it signed one.
+            candidates = [r for r in candidates if signed_by_roster(r, lines.get(name))] or candidates
+        if len(candidates) > 1:
+            raise SchemaError("several requests are for one account", field=name,
+                              found=", ".join(r.key for r in candidates),
+                              hint="remove the files that are not meant")  # fmt: skip
+        chosen += candidates
     added, replaced = admit(roster, chosen, lost=lost) if chosen else ([], [])
-    waiting = [name for name in good if name not in {r.account for r in chosen}]
+    accounts = {r.account for r in chosen}
+    waiting = [name for name in found if name not in accounts]
+    still = [request for name in waiting for request in found[name].values()]
     value = {"added": added, "replaced": replaced, "waiting": waiting, "refused": bad}
-    lines = [f"{len(added)} added, {len(replaced)} replaced, {len(waiting)} waiting, {len(bad)} refused"]
-    lines += [f"waiting: {name}, {good[name].tenant}, key {good[name].key}" for name in waiting]
-    emit(value, as_json, [*lines, *(f"refused: {name}: {why}" for name, why in bad.items())])
+    words = [f"{len(added)} added, {len(replaced)} replaced, {len(waiting)} waiting, {len(bad)} refused"]
+    words += [f"waiting: {r.account}, {r.tenant}, key {r.key}" for r in still]
+    emit(value, as_json, [*words, *(f"refused: {name}: {why}" for name, why in bad.items())])
 
 
 @click.command("status")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,17 @@ from rag_audit.encoding.canonical import read_text
 from rag_audit.errors import PolicyError, SchemaError, SetupError
 from rag_audit.formats.enrolling import EnrolmentRequest
 from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import RosterEntry
 from rag_audit.parties.provider.enrolments import EnrolmentBook, Kept
 from rag_audit.parties.provider.places import Places
 from rag_audit.parties.provider.running.config import RunConfig
 from rag_audit.parties.provider.window import now_ms
-from rag_audit.parties.roster import admit, load_roster
+from rag_audit.parties.roster import admit, load_roster, signed_by_roster
 
 _SQLITE = b"SQLite format 3\0"
 MAX_NAMES_BYTES = 16 << 20
+SHOWN = 3
+"""The most keys that an error names."""
 
 
 @click.group(cls=Group)
@@ -32,7 +34,7 @@ def enrolments() -> None:
 
 @dataclass(frozen=True)
 class Desk:
-    """Where a provider keeps requests and roster.
+    """The files in which a provider keeps requests and roster.
 
     :param policy: what the roster has to fit, where a configuration names it
     """
@@ -40,6 +42,10 @@ class Desk:
     book: Path
     roster: Path | None
     policy: Policy | None
+
+    def lines(self) -> dict[str, RosterEntry] | None:
+        """The roster by account, or None where no roster is named."""
+        return None if self.roster is None else {line.account: line for line in load_roster(self.roster)}
 
     @classmethod
     def of(cls, path: Path, roster: Path | None) -> Desk:
@@ -69,7 +75,10 @@ def _choosing(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options by which requests are chosen."""
     for option in (
         click.option(
-            "--all", "every", is_flag=True, help="every request of which there is one alone for its account"
+            "--all",
+            "every",
+            is_flag=True,
+            help="for each account the only request that the roster's key signed, or the only one if it has no line",
         ),
         click.option("--from", "file", type=PATH, help="the accounts that a file names, one a line"),
         click.option("--key", "keys", multiple=True, help="the request for this key; repeat"),
@@ -90,29 +99,59 @@ class Choice:
     file: Path | None
     every: bool
 
-    def of(self, book: EnrolmentBook) -> list[EnrolmentRequest]:
-        """Those that wait.
+    def of(
+        self,
+        book: EnrolmentBook,
+        roster: Mapping[str, RosterEntry] | None = None,
+        lost: Collection[str] = (),
+    ) -> list[EnrolmentRequest]:
+        """The chosen requests among those that wait.
 
+        Anyone can ask under an account's id. With a roster, the requests that the account's key there signed are the
+        only candidates for a name or for `--all`, where such requests exist; `--all` then takes no other request for an
+        account that has a line, since the roster would refuse it. Without a roster, every request is a candidate.
+
+        :param roster: the roster by account, where requests are to be approved
+        :param lost: accounts whose key on the roster may be in other hands, so that its signature decides nothing
         :raises SchemaError: one is not there, or two are for one account
         """
         waiting = [kept.request for kept in book.requests(window=self.window)]
-        counts = Counter(request.account for request in waiting)
+        lines = roster or {}
+        of: dict[str, list[EnrolmentRequest]] = {}
+        signed: dict[str, list[EnrolmentRequest]] = {}
+        for request in waiting:
+            of.setdefault(request.account, []).append(request)
+            if request.account not in lost and signed_by_roster(request, lines.get(request.account)):
+                signed.setdefault(request.account, []).append(request)
+        candidates = {**of, **signed}
         names = dict.fromkeys(self.names)
         if self.file is not None:
             names |= dict.fromkeys(read_text(self.file, max_bytes=MAX_NAMES_BYTES).split())
         known = {request.key for request in waiting}
-        if missing := next((n for n in names if n not in counts), None) or next(
+        if missing := next((n for n in names if n not in of), None) or next(
             (k for k in self.keys if k not in known), None
         ):
             raise SchemaError("no such request waits", field=missing)
-        if twice := next((name for name in names if counts[name] > 1), None):
-            keys = [request.key for request in waiting if request.account == twice]
-            raise SchemaError("several requests are for one account", field=twice, found=", ".join(keys),
-                              hint="approve one of them by --key, once you know whose it is")  # fmt: skip
-        return [
-            r for r in waiting
-            if r.key in self.keys or r.account in names or (self.every and counts[r.account] == 1)
-        ]  # fmt: skip
+        keyed = {request.account for request in waiting if request.key in self.keys}
+        if twice := next((n for n in names if len(candidates[n]) > 1 and n not in keyed), None):
+            keys = [request.key for request in candidates[twice]]
+            shown = ", ".join(keys[:SHOWN]) + (" and others" if len(keys) > SHOWN else "")
+            found = f"{len(keys)} requests, for the keys {shown}"
+            raise SchemaError("several requests are for one account", field=twice, found=found,
+                              hint="choose one of them by --key, once you know whose it is")  # fmt: skip
+        single = {
+            requests[0].digest() for name, requests in candidates.items() if len(requests) == 1 and name not in keyed
+            and (name in names or (self.every and (name in signed or name not in lines)))
+        }  # fmt: skip
+        return [r for r in waiting if r.key in self.keys or r.digest() in single]
+
+
+def _signed(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> bool:
+    """Whether the account's key on the roster signed a request: on the present roster, or where that is not known, on
+    the roster when the request came."""
+    if roster is None:
+        return kept.signed
+    return signed_by_roster(kept.request, roster.get(kept.request.account))
 
 
 @enrolments.command("list")
@@ -125,23 +164,33 @@ class Choice:
 @json_option
 def list_(provider: Path, window: str | None, status: Any, as_json: bool) -> None:
     """List requests. PROVIDER is provider.toml, or the book itself."""
-    with EnrolmentBook(Desk.of(provider, None).book) as book:
+    desk = Desk.of(provider, None)
+    with EnrolmentBook(desk.book) as book:
         found = book.requests(None if status == "all" else status, window)
-    rows = [_row(kept) for kept in found]
+    roster = desk.lines()
+    rows = [_row(kept, roster) for kept in found]
     lines = [
         f"{r['account']}: {r['tenant']}, for {r['window']}, key {r['key']}"
-        + (", replaces a key" if r["replaces"] else "") + ("" if status == "pending" else f", {r['status']}")
+        + _replaces(r) + ("" if status == "pending" else f", {r['status']}")
         + (f" at {r['seq']}" if r["seq"] is not None else "") + (f": {r['reason']}" if r["reason"] else "")
         for r in rows
     ]  # fmt: skip
     emit({"requests": rows}, as_json, lines or "(no request)")
 
 
-def _row(kept: Kept) -> dict[str, Any]:
+def _replaces(row: Mapping[str, Any]) -> str:
+    if row["replaces"] is None:
+        return ""
+    if row["status"] == "pending" and not row["signed"]:
+        return ", replaces a key that is not the account's on the roster"
+    return ", replaces a key"
+
+
+def _row(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> dict[str, Any]:
     request = kept.request
     return {"account": request.account, "tenant": request.tenant, "window": request.window, "key": request.key,
-            "replaces": request.previous, "status": kept.status, "reason": kept.reason, "seq": kept.seq,
-            "received": kept.received}  # fmt: skip
+            "replaces": request.previous, "signed": _signed(kept, roster), "status": kept.status,
+            "reason": kept.reason, "seq": kept.seq, "received": kept.received}  # fmt: skip
 
 
 @enrolments.command("approve")
@@ -169,7 +218,7 @@ def approve(
     if desk.roster is None:
         raise click.UsageError("--roster says where the lines go")
     with EnrolmentBook(desk.book) as book:
-        requests = Choice(names=(*names, *lost), **chosen).of(book)
+        requests = Choice(names=(*names, *lost), **chosen).of(book, desk.lines(), lost)
         if desk.policy is not None:
             _fits(desk.policy, desk.roster, requests)
         added, replaced = admit(desk.roster, requests, lost=lost) if requests else ([], [])
@@ -191,10 +240,22 @@ def _fits(policy: Policy, roster: Path, requests: Sequence[EnrolmentRequest]) ->
 @enrolments.command("reject")
 @click.argument("provider", type=PATH)
 @_choosing
+@click.option(
+    "--strangers-of", "owners", multiple=True,
+    help="every request under this account's id that the roster's key did not sign; repeat",
+)  # fmt: skip
 @click.option("--because", default="", help="the reason, which the account is shown")
 @json_option
-def reject(provider: Path, because: str, as_json: bool, **chosen: Any) -> None:
+def reject(provider: Path, because: str, owners: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     """Reject requests; an account that asks anew has to make another one, with another key or for another window."""
-    with EnrolmentBook(Desk.of(provider, None).book) as book:
-        count = book.decide(Choice(**chosen).of(book), "rejected", because)
+    desk = Desk.of(provider, None)
+    with EnrolmentBook(desk.book) as book:
+        requests = Choice(**chosen).of(book)
+        if owners:
+            lines = desk.lines()
+            requests += [
+                kept.request for kept in book.requests(window=chosen["window"])
+                if kept.request.account in owners and not _signed(kept, lines)
+            ]  # fmt: skip
+        count = book.decide(requests, "rejected", because)
     emit({"rejected": count}, as_json, f"{count} rejected")

@@ -164,6 +164,7 @@ def serve_http(
     intake = None if book is None else Intake(
         book, window.context.key, opening.origin, windows=lambda: [opening.window, *coming],
         open_=lambda: opening.window if window.status == "active" else None, clock=now_ms,
+        roster=window.state.accounts.get,
     )  # fmt: skip
     with http_service(window, listening, eager=eager, on_fault=_report_fault, intake=intake) as service:
         say(f"listening on {service.url}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from rag_audit.encoding.canonical import Json, jcs, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.encoding.lock import locked
-from rag_audit.errors import SchemaError, SizeError
+from rag_audit.errors import RagAuditError, SchemaError, SizeError, StoreError
 from rag_audit.formats.enrolling import EnrolmentRequest
 from rag_audit.formats.records import RosterEntry
 
@@ -30,6 +31,53 @@ def parse_lines(value: Json, *, field: str) -> list[RosterEntry]:
     if not isinstance(value, list):
         return [RosterEntry.parse(value, field=field)]
     return [RosterEntry.parse(line, field=f"{field}[{i}]") for i, line in enumerate(value)]
+
+
+def signed_by_roster(request: EnrolmentRequest, line: RosterEntry | None) -> bool:
+    """Whether a request, whose signatures hold (`EnrolmentRequest.check`), replaces the key of its account's roster
+    line. The holder of that key made such a request, and no stranger can make one.
+
+    :param line: the account's line on the roster, or None
+    """
+    return line is not None and request.previous == line.key
+
+
+class RosterFile:
+    """A roster file that is read again when it has changed. Safe to use from several threads.
+
+    Writers put a new file in place of the old one (`replace_file`), so inode, size and time tell the two apart.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._state: tuple[int, int, int] | None = None
+        self._lines: dict[str, RosterEntry] = {}
+
+    def line(self, account: str) -> RosterEntry | None:
+        """The account's line, or None.
+
+        :raises StoreError: the file cannot be read, or is no roster
+        """
+        with self._lock:
+            try:
+                found = self._path.stat()
+            except FileNotFoundError:
+                return None
+            except OSError as exc:
+                raise StoreError(
+                    "the roster cannot be read", field=str(self._path), found=exc.strerror
+                ) from exc
+            state = (found.st_ino, found.st_size, found.st_mtime_ns)
+            if state != self._state:
+                try:
+                    self._lines = {line.account: line for line in load_roster(self._path)}
+                except RagAuditError as exc:
+                    raise StoreError(
+                        "the roster cannot be read", field=str(self._path), found=str(exc)
+                    ) from exc
+                self._state = state
+            return self._lines.get(account)
 
 
 def add_to_roster(path: Path, *entries: RosterEntry) -> list[RosterEntry]:

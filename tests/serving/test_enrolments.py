@@ -20,7 +20,7 @@ from rag_audit.parties.account import Account
 from rag_audit.parties.provider import enrolments
 from rag_audit.parties.provider.enrolments import EnrolmentBook, Intake
 from rag_audit.parties.provider.window import Window
-from rag_audit.parties.roster import load_roster
+from rag_audit.parties.roster import RosterFile, add_to_roster, load_roster
 from rag_audit.serving import enrolments as endpoint
 from rag_audit.serving.limits import Limits
 from rag_audit.serving.openapi import openapi
@@ -38,10 +38,10 @@ def book(tmp_path: Path) -> Iterator[EnrolmentBook]:
 
 
 @pytest.fixture
-def asked(opened: tuple[Service, Window], book: EnrolmentBook) -> Iterator[Served]:
+def asked(opened: tuple[Service, Window], book: EnrolmentBook, tmp_path: Path) -> Iterator[Served]:
     parties, window = opened
     intake = Intake(book, parties.key, ORIGIN, windows=lambda: ["w-1", "w-2"], open_=lambda: "w-1",
-                    clock=parties.clock)  # fmt: skip
+                    clock=parties.clock, roster=RosterFile(tmp_path / "roster.json").line)  # fmt: skip
     with serving(parties, window, intake=intake) as made:
         yield made
 
@@ -123,19 +123,203 @@ def test_a_full_book_takes_no_more_and_drops_what_waits_in_vain(
     assert again.status == 202
 
 
-def test_others_requests_under_one_id_are_bounded(
-    asked: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def strangers(folder: Path, name: str, count: int) -> list[Account]:
+    """Accounts of several people under one id."""
+    return [Account.create(folder / f"stranger-{name}-{n}", name, "law") for n in range(count)]
+
+
+def test_requests_of_strangers_under_an_id_do_not_keep_its_owner_out(
+    asked: Served, book: EnrolmentBook, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(enrolments, "MAX_OF_ONE", 2)
-    askers = [Account.create(tmp_path / str(n), "alice", "law") for n in range(3)]
-    replies = [asked.post(PATH, request_of(asker).canonical()) for asker in askers]
-    assert [reply.status for reply in replies] == [202, 202, 429]
+    """Eight requests under an id used to end in 429 for its owner, who has no other id to ask under."""
+    for stranger in strangers(tmp_path, "alice", 9):
+        assert asked.post(PATH, request_of(stranger).canonical()).status == 202
+    owner = account(tmp_path, "alice")
+    assert asked.post(PATH, request_of(owner).canonical()).status == 202
+    assert owner.roster_entry.key in {kept.request.key for kept in book.requests()}
+
+
+def test_a_full_book_displaces_requests_under_the_id_with_the_most(
+    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever fills the book under one id displaces requests under that id alone."""
+    monkeypatch.setattr(enrolments, "MAX_PENDING", 6)
+    bob, carol, alice = (account(tmp_path, name) for name in ("bob", "carol", "alice"))
+    assert asked.post(PATH, request_of(bob).canonical()).status == 202
+    for stranger in strangers(tmp_path, "alice", 12):
+        assert asked.post(PATH, request_of(stranger).canonical()).status == 202
+    for newcomer in (carol, alice):
+        assert asked.post(PATH, request_of(newcomer).canonical()).status == 202
+    waiting = book.requests()
+    assert len(waiting) <= 6
+    assert {a.roster_entry.key for a in (bob, carol, alice)} <= {kept.request.key for kept in waiting}
+    # Displaced requests are taken again when they are repeated.
+    again = strangers(tmp_path / "later", "alice", 1)[0]
+    assert asked.post(PATH, request_of(again).canonical()).value["status"] == "pending"
+
+
+def rotation(asker: Account, roster: Path) -> EnrolmentRequest:
+    """A request for a new key of an account that the roster has, which the old key signs."""
+    add_to_roster(roster, asker.roster_entry)
+    asker.keys.renew(asker.account)
+    return request_of(asker)
+
+
+def test_a_rotation_that_the_roster_s_key_signed_is_subject_to_no_limit_for_strangers(
+    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A book without any place left, for the whole service: a stolen key can be replaced all the same."""
+    monkeypatch.setattr(enrolments, "MAX_PENDING", 4)
+    request = rotation(account(tmp_path, "alice"), tmp_path / "roster.json")
+    for number in range(4):
+        other = account(tmp_path, f"other-{number}")
+        assert asked.post(PATH, request_of(other).canonical()).status == 202
+    assert asked.post(PATH, request_of(account(tmp_path, "late")).canonical()).status == 429
+    assert asked.post(PATH, request.canonical()).status == 202
+    kept = book.find(request.digest())
+    assert kept is not None and kept.signed
+    # What comes later displaces no request that the roster's key signed.
+    monkeypatch.setattr(enrolments, "MAX_PENDING", 0)
+    for stranger in strangers(tmp_path, "alice", 3):
+        assert asked.post(PATH, request_of(stranger).canonical()).status == 429
+    assert [k.request for k in book.requests() if k.signed] == [request]
+
+
+def test_a_stranger_s_own_old_key_is_not_the_roster_s(
+    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger can sign with an old key of its own, under any id; only the key on the roster lifts the limits."""
+    add_to_roster(tmp_path / "roster.json", account(tmp_path, "alice").roster_entry)
+    monkeypatch.setattr(enrolments, "MAX_PENDING", 0)
+    [stranger] = strangers(tmp_path, "alice", 1)
+    stranger.keys.renew(stranger.account)
+    request = request_of(stranger)
+    assert request.previous is not None
+    assert asked.post(PATH, request.canonical()).status == 429
+    monkeypatch.setattr(enrolments, "MAX_PENDING", 1)
+    assert asked.post(PATH, request.canonical()).status == 202
+    kept = book.find(request.digest())
+    assert kept is not None and not kept.signed
+
+
+def test_requests_that_the_roster_s_key_signed_have_a_limit_of_their_own(
+    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has an account's key fills that account's places, and those of no other."""
+    monkeypatch.setattr(enrolments, "MAX_SIGNED", 2)
+    alice, bob = account(tmp_path, "alice"), account(tmp_path, "bob")
+    old = alice.keys.newest
+    add_to_roster(tmp_path / "roster.json", alice.roster_entry)
+    signed = [request_of(new, previous=old) for new in strangers(tmp_path, "alice", 3)]
+    replies = [asked.post(PATH, request.canonical()) for request in signed]
+    assert [reply.status for reply in replies] == [202, 202, 429] and replies[2].value["error"] == "TooMany"
+    assert asked.post(PATH, rotation(bob, tmp_path / "roster.json").canonical()).status == 202
+    # A decision makes room.
+    book.decide([signed[0]], "rejected")
+    assert asked.post(PATH, signed[2].canonical()).status == 202
+
+
+def test_an_unreadable_roster_is_a_503(asked: Served, tmp_path: Path) -> None:
+    alice = account(tmp_path, "alice")
+    request = rotation(alice, tmp_path / "roster.json")
+    (tmp_path / "roster.json").write_text("{")
+    reply = asked.post(PATH, request.canonical())
+    assert (reply.status, reply.value["error"]) == (503, "StoreError") and len(asked.faults) == 1
+    asked.faults.clear()
+
+
+def test_a_roster_is_read_again_once_it_has_changed(tmp_path: Path) -> None:
+    roster, one, two = (
+        RosterFile(tmp_path / "roster.json"),
+        account(tmp_path, "one"),
+        account(tmp_path, "two"),
+    )
+    assert roster.line("one") is None
+    add_to_roster(tmp_path / "roster.json", one.roster_entry)
+    assert roster.line("one") == one.roster_entry and roster.line("two") is None
+    add_to_roster(tmp_path / "roster.json", two.roster_entry)
+    assert roster.line("two") == two.roster_entry
+
+
+def test_strangers_requests_do_not_stand_in_the_way_of_a_decision(
+    book: EnrolmentBook, tmp_path: Path
+) -> None:
+    """`--account` and `--all` find the request that the roster's key signed; a lost key decides nothing."""
+    file, roster = tmp_path / "book" / "enrolments.sqlite", tmp_path / "roster.json"
+    alice, bob, carol = (account(tmp_path, name) for name in ("alice", "bob", "carol"))
+    for asker in (alice, bob, carol):
+        add_to_roster(roster, asker.roster_entry)
+    alice.keys.renew("alice")
+    carol.keys.renew("carol")
+    mine, of_carol = request_of(alice), request_of(carol)
+    others = [
+        request_of(who)
+        for name in ("alice", "bob", "carol")
+        for who in strangers(tmp_path, name, 12 if name == "alice" else 1)
+    ]
+    newcomer = request_of(account(tmp_path, "dora"))
+    for number, request in enumerate([mine, of_carol, *others, newcomer]):
+        book.take(request, number, ["w-2"], signed=request in (mine, of_carol))
+    listed = json.loads(run("enrolments", "list", file, "--json").stdout)["requests"]
+    assert [r["key"] for r in listed if r["signed"]] == [mine.key, of_carol.key] and listed[0][
+        "key"
+    ] == mine.key
+    # A reject names one request, or all of strangers'.
+    done = run("enrolments", "reject", file, "--account", "alice")
+    assert (
+        done.exit_code == 2
+        and "several requests are for one account" in done.stderr
+        and "13 requests" in done.stderr
+    )
+    done = run("enrolments", "approve", file, "--lost", "alice", "--roster", roster)
+    assert done.exit_code == 2 and "several requests are for one account" in done.stderr
+    done = run("enrolments", "approve", file, "--account", "alice", "--roster", roster, "--json")
+    assert json.loads(done.stdout) == {"approved": 1, "added": 0, "replaced": 1}, done.output
+    done = run("enrolments", "reject", file, "--strangers-of", "alice", "--json")
+    assert json.loads(done.stdout) == {"rejected": 12}
+    # Bob's line is left alone by --all: nothing that waits under his id is signed by his key.
+    done = run("enrolments", "approve", file, "--all", "--roster", roster, "--json")
+    assert json.loads(done.stdout) == {"approved": 2, "added": 1, "replaced": 1}, done.output
+    keys = {line.account: line.key for line in load_roster(roster)}
+    assert keys == {
+        "alice": mine.key,
+        "bob": bob.roster_entry.key,
+        "carol": of_carol.key,
+        "dora": newcomer.key,
+    }
+
+
+def test_a_folder_of_requests_is_decided_by_the_roster_s_key_too(tmp_path: Path) -> None:
+    roster, folder = tmp_path / "roster.json", tmp_path / "requests"
+    folder.mkdir()
+    alice, bob = account(tmp_path, "alice"), account(tmp_path, "bob")
+    mine = rotation(alice, roster)
+    [stranger] = strangers(tmp_path, "alice", 1)
+    for name, request in (("a", request_of(stranger)), ("b", mine), ("c", request_of(bob))):
+        (folder / f"{name}.json").write_bytes(request.canonical())
+    about = ("account", "approve", roster, folder, "--origin", ORIGIN, "--window", "w-2")
+    done = run(*about, "--account", "bob", "--json")
+    assert json.loads(done.stdout)["added"] == ["bob"], done.output
+    done = run(*about, "--lost", "alice")
+    assert done.exit_code == 2 and "several requests are for one account" in done.stderr
+    done = run(*about, "--account", "alice", "--json")
+    assert json.loads(done.stdout)["replaced"] == ["alice"], done.output
+    assert {line.account: line.key for line in load_roster(roster)}["alice"] == mine.key
+
+
+def test_a_book_of_another_version_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "book.sqlite"
+    EnrolmentBook(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 0")
+    with pytest.raises(StoreError, match="another version"):
+        EnrolmentBook(path)
 
 
 def test_a_book_that_cannot_be_written_is_a_503(
     asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(*_: object) -> Any:
+    def failing(*_: object, **__: object) -> Any:
         raise StoreError("the disk is full", field="/private/path")
 
     monkeypatch.setattr(book, "take", failing)

@@ -25,20 +25,24 @@ from rag_audit.formats.enrolling import (
     EnrolmentRequest,
     Standing,
 )
+from rag_audit.formats.records import RosterEntry
 from rag_audit.ledger.keys import SigningKey
+from rag_audit.parties.roster import signed_by_roster
 
 MAX_PENDING = 32_768
-"""The most requests that wait for a decision."""
+"""The most requests that wait for a decision, apart from those that the roster's key of their account signed."""
+MAX_SIGNED = 16
+"""The most requests of one account that its key on the roster signed and that wait. Strangers cannot make such
+requests, so they cannot use up this number."""
 RECOUNT = 256
 """So many requests are taken between two counts of those that wait."""
-MAX_OF_ONE = 8
-"""The most requests under one account's id that wait: whoever asks first under it need not be who has it."""
 _APPLICATION_ID = 0x52_41_45_4E
+_VERSION = 1
 _SCHEMA = """
 CREATE TABLE request (digest TEXT PRIMARY KEY, window TEXT NOT NULL, account TEXT NOT NULL, body BLOB NOT NULL,
   status TEXT NOT NULL, reason TEXT NOT NULL, seq INTEGER, due INTEGER NOT NULL,
-  received INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX standing ON request (status, account);
+  received INTEGER NOT NULL, signed INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX standing ON request (status, signed, account);
 CREATE INDEX due ON request (window) WHERE due;
 """
 _WAIT_S = 10.0
@@ -55,6 +59,7 @@ class Kept:
 
     :param seq: the index of the account's entry, once it is enrolled
     :param received: when the request came, in milliseconds since the epoch
+    :param signed: whether the key that the account had on the roster, when the request came, signed the request
     """
 
     request: EnrolmentRequest
@@ -62,6 +67,7 @@ class Kept:
     reason: str
     seq: int | None
     received: int
+    signed: bool
 
 
 class EnrolmentBook:
@@ -98,44 +104,93 @@ class EnrolmentBook:
             for statement in _SCHEMA.split(";")[:-1]:
                 self._db.execute(statement)
             self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            self._db.execute(f"PRAGMA user_version = {_VERSION}")
         elif found != _APPLICATION_ID:
             raise StoreError("the file is no book of enrolments", field=str(self._path))
+        elif (version := self._db.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
+            raise StoreError(
+                "the book of enrolments has another version", field=str(self._path), expected=_VERSION, found=version,
+                hint="decide its requests with the release that wrote it, then move the file away",
+            )  # fmt: skip
 
     # -- requests --------------------------------------------------------------------------------------------
 
-    def take(self, request: EnrolmentRequest, now: int, windows: Sequence[str]) -> Kept:
+    def take(
+        self, request: EnrolmentRequest, now: int, windows: Sequence[str], *, signed: bool = False
+    ) -> Kept:
         """Keep a request that was checked, unless it is there, and say where it stands.
 
-        :param windows: the windows that requests may name; where the book is full, what waits for others goes
-        :raises TooMany: too many wait
+        Anyone can ask under any id, so no number of requests under an id may keep the owner of the id out. Requests
+        that the roster's key did not sign share `MAX_PENDING` places. Once these are taken, requests for windows that
+        are no longer named go, and then the oldest requests under the id with the most: many requests under one id
+        displace requests under that id, and no others. Requests that the roster's key signed are counted by themselves,
+        and no other request displaces them.
+
+        :param windows: the windows that requests may name
+        :param signed: whether the key that the account has on the roster signed the request
+        :raises TooMany: `MAX_SIGNED` signed requests of the account wait; or `MAX_PENDING` others do, each under an id
+            of its own
         """
         digest = request.digest()
         with self._lock, self._failing(), self._transaction():
             if (known := self._find(digest)) is not None:
                 return known
-            self._make_room(windows)
-            same = "SELECT count(*) FROM request WHERE status = 'pending' AND account = ?"
-            if self._room <= 0 or self._one(same, request.account) >= MAX_OF_ONE:
-                raise TooMany(
-                    "too many enrolment requests wait for the provider's decision", field=request.account
-                )
+            if signed:
+                self._make_room_for_signed(request.account, windows)
+            else:
+                self._make_room(windows)
+                self._room -= 1
             self._db.execute(
-                "INSERT INTO request VALUES (?, ?, ?, ?, 'pending', '', NULL, 0, ?)",
-                (digest, request.window, request.account, request.canonical(), now),
+                "INSERT INTO request VALUES (?, ?, ?, ?, 'pending', '', NULL, 0, ?, ?)",
+                (digest, request.window, request.account, request.canonical(), now, int(signed)),
             )
-            self._room -= 1
-        return Kept(request, "pending", "", None, now)
+        return Kept(request, "pending", "", None, now, signed)
+
+    def _make_room_for_signed(self, account: str, windows: Sequence[str]) -> None:
+        """Check that the account has a place for one more request that the roster's key signed."""
+        mine = "status = 'pending' AND signed AND account = ?"
+        if self._one(f"SELECT count(*) FROM request WHERE {mine}", account) >= MAX_SIGNED:
+            marks = ",".join("?" * len(windows))
+            self._db.execute(
+                f"DELETE FROM request WHERE {mine} AND window NOT IN ({marks})", (account, *windows)
+            )
+        if self._one(f"SELECT count(*) FROM request WHERE {mine}", account) >= MAX_SIGNED:
+            raise TooMany(
+                "too many requests that this account's key signed wait for the provider's decision", field=account,
+                expected=f"at most {MAX_SIGNED}", hint="the provider decides about those that wait first",
+            )  # fmt: skip
 
     def _make_room(self, windows: Sequence[str]) -> None:
         """Count what waits, every so many requests: a count for each would make their cost grow with their number."""
         if self._room <= 0:
-            self._room = min(RECOUNT, MAX_PENDING - self._waiting())
+            self._recount()
         if self._room <= 0:
             marks = ",".join("?" * len(windows))
-            self._db.execute(
-                f"DELETE FROM request WHERE status = 'pending' AND window NOT IN ({marks})", tuple(windows)
+            self._db.execute(f"DELETE FROM request WHERE {_OPEN} AND window NOT IN ({marks})", tuple(windows))
+            self._recount()
+        if self._room <= 0:
+            self._displace()
+            self._recount()
+        if self._room <= 0:
+            raise TooMany(
+                "too many enrolment requests wait for the provider's decision",
+                expected=f"at most {MAX_PENDING}",
             )
-            self._room = min(RECOUNT, MAX_PENDING - self._waiting())
+
+    def _recount(self) -> None:
+        self._room = min(RECOUNT, MAX_PENDING - self._waiting())
+
+    def _displace(self) -> None:
+        """Delete the oldest requests under the id with the most, up to half of them; none where each id has one."""
+        found = self._db.execute(
+            f"SELECT account, count(*) FROM request WHERE {_OPEN} GROUP BY account ORDER BY 2 DESC, 1 LIMIT 1"
+        ).fetchone()
+        if found is not None and found[1] > 1:
+            self._db.execute(
+                f"DELETE FROM request WHERE digest IN (SELECT digest FROM request WHERE {_OPEN} AND account = ?"
+                " ORDER BY received, digest LIMIT ?)",
+                (found[0], min(RECOUNT, found[1] // 2)),
+            )
 
     def find(self, digest: str) -> Kept | None:
         """The request of that digest, if it is kept."""
@@ -143,7 +198,7 @@ class EnrolmentBook:
             return self._find(digest)
 
     def requests(self, status: Standing | None = "pending", window: str | None = None) -> list[Kept]:
-        """The requests of a status and a window, or of all, by account."""
+        """The requests of a status and a window, or of all, by account; first those that the roster's key signed."""
         return self._rows("(?1 IS NULL OR status = ?1) AND (?2 IS NULL OR window = ?2)", status, window)
 
     def due(self, window: str, most: int) -> list[Kept]:
@@ -202,13 +257,15 @@ class EnrolmentBook:
         row = self._db.execute(f"{_SELECT} WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else _kept(row)
 
-    def _rows(self, where: str, *values: object, order: str = "ORDER BY account, digest") -> list[Kept]:
+    def _rows(
+        self, where: str, *values: object, order: str = "ORDER BY account, signed DESC, digest"
+    ) -> list[Kept]:
         with self._lock, self._failing():
             found = self._db.execute(f"{_SELECT} WHERE {where} {order}", values).fetchall()
         return [_kept(row) for row in found]
 
     def _waiting(self) -> int:
-        return self._one("SELECT count(*) FROM request WHERE status = 'pending'")
+        return self._one(f"SELECT count(*) FROM request WHERE {_OPEN}")
 
     def _one(self, statement: str, *values: object) -> int:
         return int(self._db.execute(statement, values).fetchone()[0])
@@ -233,13 +290,15 @@ class EnrolmentBook:
             ) from exc
 
 
-_SELECT = "SELECT body, status, reason, seq, received FROM request"
+_OPEN = "status = 'pending' AND NOT signed"
+"""Of requests that anyone could have made, those that wait."""
+_SELECT = "SELECT body, status, reason, seq, received, signed FROM request"
 
 
-def _kept(row: tuple[bytes, str, str, int | None, int]) -> Kept:
-    body, status, reason, seq, received = row
+def _kept(row: tuple[bytes, str, str, int | None, int, int]) -> Kept:
+    body, status, reason, seq, received, signed = row
     request = EnrolmentRequest.parse(parse_json(body, source="book of enrolments"), field="request")
-    return Kept(request, cast("Standing", status), reason, seq, received)
+    return Kept(request, cast("Standing", status), reason, seq, received, bool(signed))
 
 
 class Intake:
@@ -248,6 +307,7 @@ class Intake:
     :param key: the provider's key
     :param windows: the windows that requests may name
     :param open_: the window that is open, or None
+    :param roster: the line that an account has on the roster, or None
     """
 
     def __init__(
@@ -259,7 +319,9 @@ class Intake:
         windows: Callable[[], Sequence[str]],
         open_: Callable[[], str | None],
         clock: Callable[[], int],
+        roster: Callable[[str], RosterEntry | None],
     ) -> None:
+        self._roster = roster
         self._book, self._key, self._origin = book, key, origin
         self._windows, self._open, self._clock = windows, open_, clock
 
@@ -273,7 +335,7 @@ class Intake:
         :raises SchemaError: it is no request, or one to another provider
         :raises WindowStateError: it names a window for which none is taken
         :raises SignatureError: its key did not sign it
-        :raises TooMany: too many wait
+        :raises TooMany: too many wait (`EnrolmentBook.take`)
         :raises StoreError: it cannot be kept
         """
         request = EnrolmentRequest.parse(value, field="request")
@@ -286,5 +348,7 @@ class Intake:
             if request.previous == request.key:
                 raise SchemaError("the request replaces a key by itself", field="request.previous")
             request.check(origin=self._origin, window=request.window)
-            known = self._book.take(request, self._clock(), windows)
+            # `check` has verified the signature of `previous`; whether this is the account's key, the roster says.
+            signed = request.previous is not None and signed_by_roster(request, self._roster(request.account))
+            known = self._book.take(request, self._clock(), windows, signed=signed)
         return EnrolmentAnswer.sign(request, self._key, known.status, known.reason, known.seq)

@@ -20,6 +20,7 @@ from rag_audit.parties.provider.running.shelf import Shelf
 from rag_audit.parties.provider.running.submissions import Submissions
 from rag_audit.parties.provider.service import Say
 from rag_audit.parties.provider.window import Window
+from rag_audit.parties.roster import RosterFile
 
 MAX_BATCH = 4096
 """The most accounts that are enrolled at once."""
@@ -44,6 +45,7 @@ class Joining:
     ) -> None:
         self._told = told = config.told.enrolment
         self.book = None if told is None else EnrolmentBook(config.path(told.requests))
+        self._roster = RosterFile(config.path(config.told.roster))
         self._shelf, self._reception, self._asking = shelf, reception, asking
         self._lines, self._nonces = shelf.folder / "joining", config.path(config.told.nonces)
         self._say, self._once = say, once
@@ -53,7 +55,8 @@ class Joining:
         """What answers requests over HTTP, if they are kept."""
         if self.book is None:
             return None
-        return Intake(self.book, key, origin, windows=self._windows, open_=self._open, clock=clock)
+        return Intake(self.book, key, origin, windows=self._windows, open_=self._open, clock=clock,
+                      roster=self._roster.line)  # fmt: skip
 
     def close(self) -> None:
         """Close the book."""
