@@ -8,6 +8,7 @@ and lone surrogates, and also unbounded nesting.
 from __future__ import annotations
 
 import binascii
+import codecs
 import hashlib
 import json
 import re
@@ -147,10 +148,7 @@ def parse_json(
         raise SizeError("too many JSON values", field=source, expected=f"at most {max_values}", found=most)
     if not reals and (plain := _native.plain_json(raw)) is not None:
         return cast(Json, plain)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise EncodingError("not UTF-8", field=source, found=f"byte {exc.start}") from exc
+    text = _unmarked(raw, source)
 
     def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
         out: dict[str, Json] = {}
@@ -254,11 +252,27 @@ def bounded_text(data: str | bytes, *, what: str, field: str, max_bytes: int) ->
     """
     try:
         raw = data.encode() if isinstance(data, str) else data
-        if len(raw) > max_bytes:
-            raise SizeError(f"{what} too large", field=field, expected=f"at most {max_bytes} bytes")
-        return raw.decode()
     except UnicodeError as exc:
         raise EncodingError("not UTF-8", field=field) from exc
+    if len(raw) > max_bytes:
+        raise SizeError(f"{what} too large", field=field, expected=f"at most {max_bytes} bytes")
+    return _unmarked(raw, field)
+
+
+def _unmarked(data: bytes, source: str) -> str:
+    """Decode UTF-8 without a byte order mark. A mark would change the bytes that are hashed or signed, so a file with
+    one is refused with the remedy.
+
+    :raises EncodingError: the bytes are not UTF-8, or begin with a mark of UTF-8 or UTF-16
+    """
+    if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise EncodingError("the file begins with a byte order mark", field=source,
+                            expected="UTF-8 without a byte order mark",
+                            hint="save the file as UTF-8 without a byte order mark")  # fmt: skip
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise EncodingError("not UTF-8", field=source, found=f"byte {exc.start}") from exc
 
 
 def read_bytes(path: Path, *, max_bytes: int) -> bytes:
@@ -282,10 +296,7 @@ def read_text(path: Path, *, max_bytes: int) -> str:
 
     :raises EncodingError: as `read_bytes`, or the content is not UTF-8
     """
-    try:
-        return read_bytes(path, max_bytes=max_bytes).decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise EncodingError("not UTF-8", field=str(path), found=f"byte {exc.start}") from exc
+    return _unmarked(read_bytes(path, max_bytes=max_bytes), str(path))
 
 
 def read_json(path: Path, *, max_bytes: int) -> Json:

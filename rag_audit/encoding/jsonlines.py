@@ -18,6 +18,7 @@ from rag_audit.encoding.canonical import (
     count_values,
     read_bytes,
 )
+from rag_audit.encoding.characters import MARKS, decode_text
 from rag_audit.encoding.durable import open_regular
 from rag_audit.errors import EncodingError, SchemaError, SizeError
 
@@ -53,9 +54,21 @@ def text_lines(path: Path) -> Iterator[tuple[str, int, bytes]]:
     :raises SizeError: the file has more than `MAX_TEXT_BYTES`
     """
     data = inflate(path) if path.suffix == ".gz" else read_bytes(path, max_bytes=MAX_TEXT_BYTES)
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(split_lines(data, source=str(path)), 1):
         if line.strip():
             yield f"{path.name}, line {number}", number, line
+
+
+def split_lines(data: bytes, *, source: str) -> list[bytes]:
+    """The lines of a JSON Lines file in UTF-8. The file may begin with a byte order mark and be UTF-16, as every text
+    file may (`decode_text`).
+
+    :param source: the name of the file, for the error's `field`
+    :raises EncodingError: the file has a mark and is not in its encoding, or the file holds the character NUL
+    """
+    if data.startswith(tuple(mark for mark, _ in MARKS)) or b"\0" in data:
+        data = decode_text(data, source=source).encode()
+    return data.split(b"\n")
 
 
 def inflate(path: Path) -> bytes:

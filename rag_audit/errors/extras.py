@@ -5,8 +5,8 @@ from __future__ import annotations
 from rag_audit.errors import SetupError
 
 EXTRAS = {
-    "bs4": "documents",
     "distributed": "dask",
+    "docx": "documents",
     "faiss": "experiments",
     "haystack": "haystack",
     "httpx": "client",
@@ -14,18 +14,22 @@ EXTRAS = {
     "llama_index": "llama-index",
     "matplotlib": "experiments",
     "onnxruntime": "onnx",
+    "openpyxl": "documents",
+    "pptx": "documents",
     "prometheus_client": "serve",
     "psycopg": "postgres",
     "pyarrow": "documents",
-    "pypdf": "documents",
+    "pypdfium2": "documents",
     "qdrant_client": "documents",
     "ray": "ray",
     "scipy": "experiments",
+    "selectolax": "documents",
     "sentence_transformers": "sentence-transformers",
     "sklearn": "experiments",
     "starlette": "serve",
     "tokenizers": "provider",
     "uvicorn": "serve",
+    "webencodings": "documents",
     "wordllama": "provider",
 }
 """Packages that not every role needs, and the extra that installs each."""

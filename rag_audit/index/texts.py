@@ -11,13 +11,14 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from rag_audit.encoding.canonical import Json
+from rag_audit.encoding.characters import refuse_nul
 from rag_audit.encoding.jsonlines import parse_row, text_lines
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.formats.models import Identifier
 from rag_audit.formats.passage import Passage
 from rag_audit.index.chunks import Cutting, chunks
 from rag_audit.index.metadata import plain
-from rag_audit.index.readers import MAX_NAME, SUFFIXES, DocumentsError, NoTextError, Section, read_file
+from rag_audit.index.readers import MAX_NAME, SUFFIXES, DocumentsError, FileReader, NoTextError, Section
 
 DEFAULT_CUTTING = Cutting()
 Unreadable = Callable[[RagAuditError], None]
@@ -73,16 +74,23 @@ def load_directory(
     tenants: dict[str, list[Document]] = {}
     if lists := sorted(path.glob("*.jsonl")):
         return {tenant_id(file.stem, file): list(_lines(file, text_alone, unreadable)) for file in lists}
-    for file in _text_files(path):
-        inside = file.relative_to(path)
-        tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
-        tenant_id(tenant, path / tenant)
-        try:
-            sections = read_file(file).sections
-        except (DocumentsError, EncodingError) as exc:
-            _leave_out(exc, unreadable)
-            continue
-        tenants.setdefault(tenant, []).extend(_cut(sections, inside.as_posix(), tenant, text_alone, cutting))
+    before = None
+    with FileReader() as reader:
+        for file in _text_files(path):
+            inside = file.relative_to(path)
+            tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
+            tenant_id(tenant, path / tenant)
+            if tenant != before:
+                reader.close()  # a file that takes over the reader's process changes no other tenant's texts
+                before = tenant
+            try:
+                sections = reader.read(file).sections
+            except (DocumentsError, EncodingError) as exc:
+                _leave_out(exc, unreadable)
+                continue
+            tenants.setdefault(tenant, []).extend(
+                _cut(sections, inside.as_posix(), tenant, text_alone, cutting)
+            )
     tenants = {tenant: documents for tenant, documents in tenants.items() if documents}
     if not tenants:
         raise DocumentsError(
@@ -148,6 +156,7 @@ def _line(tenant: str, name: str, place: str, line: bytes, text_alone: bool) -> 
     if not has_text(text):
         raise NoTextError("the line holds no text", field=place, expected="text with a visible character",
                           hint="remove the line, or leave it out: --skip-unreadable")  # fmt: skip
+    refuse_nul(text, source=place)
     fields = {} if text_alone else _metadata(value, place)
     return Document(name, tenant, name, text, Passage.of(text, fields, field=place).metadata)
 

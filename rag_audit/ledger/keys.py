@@ -145,7 +145,7 @@ class SigningKey:
         """
         data = read_private(path, max_bytes=MAX_KEY_BYTES)
         try:
-            text = data.decode("utf-8").removesuffix("\n")
+            text = data.decode("utf-8").removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as exc:
             raise EncodingError("not a private key", field=str(path), expected="UTF-8 text") from exc
         return cls.parse(text, field=str(path))

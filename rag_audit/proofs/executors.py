@@ -84,8 +84,8 @@ def worker_key() -> bytes:
             expected="the path of a key file, here and on every worker",
             hint="rag-audit worker-key FILE, and copy FILE to the workers by a safe way",
         )
-    text = read_private(Path(name), max_bytes=65).decode("ascii", "replace")
-    return parse_hex(text.rstrip("\n"), 32, field=name)
+    text = read_private(Path(name), max_bytes=66).decode("ascii", "replace")
+    return parse_hex(text.removesuffix("\n").removesuffix("\r"), 32, field=name)
 
 
 def _seal(key: bytes, value: object, context: bytes) -> bytes:

@@ -364,6 +364,8 @@ def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
     described: Facts | Exception
     try:
         described = facts_of(case, inputs)
-    except Exception as exc:  # the checks have decided: whatever goes wrong from here on must not take that back
+    except (
+        Exception
+    ) as exc:  # the checks have decided: whatever goes wrong from here on must not take that back
         described = exc
     return Verdict(outcome.exit_code, tuple(case.checks), figures, tuple(notes), described)

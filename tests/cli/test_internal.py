@@ -191,11 +191,12 @@ def test_every_optional_package_names_its_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     found = {(re.split(r"[\[>]", need)[0], extra) for extra, needs in extras.items() for need in needs}
     distribution = {
-        "bs4": "beautifulsoup4",
+        "docx": "python-docx",
         "faiss": "faiss-cpu",
         "haystack": "haystack-ai",
         "langchain_core": "langchain-core",
         "llama_index": "llama-index-core",
+        "pptx": "python-pptx",
         "prometheus_client": "prometheus-client",
         "qdrant_client": "qdrant-client",
         "sentence_transformers": "sentence-transformers",

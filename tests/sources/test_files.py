@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.index.chunks import Chunk, Cutting, chunks
 from rag_audit.index.readers import SUFFIXES, UNSUPPORTED, DocumentsError, NoTextError, read_file
 from rag_audit.index.texts import load_directory
+from tests.sources.pdfs import pdf
 
+LONG = "Bail is money that a defendant pays, and a bond is a promise to pay it when the court asks for it at last."
 PAGE = """<!doctype html><html><head><title> Bail &amp;
  bonds </title><style>p {color: red}</style></head><body><script>var a = "no text";</script>
 <!-- nor this --><h1>Bail</h1><p>Bail is   <b>money</b>
@@ -24,27 +23,12 @@ that is paid.<br>It is returned.</p><ul><li>One</li><li>Two</li></ul>
   y</pre></body></html>"""
 
 
-def pdf(*pages: str, password: str | None = None) -> bytes:
-    """A PDF file with one line of text on each page."""
-    writer = PdfWriter()
-    font = DictionaryObject(
-        {NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1"),
-         NameObject("/BaseFont"): NameObject("/Helvetica")}
-    )  # fmt: skip
-    for text in pages:
-        page = writer.add_blank_page(300, 100)
-        page[NameObject("/Resources")] = DictionaryObject(
-            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
-        )
-        content = DecodedStreamObject()
-        content.set_data(f"BT /F1 12 Tf 10 50 Td ({text}) Tj ET".encode())
-        page[NameObject("/Contents")] = writer._add_object(content)
-    writer.add_metadata({"/Title": "A handbook"})
-    if password is not None:
-        writer.encrypt(password, algorithm="RC4-128")
-    out = io.BytesIO()
-    writer.write(out)
-    return out.getvalue()
+def encrypted() -> bytes:
+    """A PDF file whose password nobody has: its standard encryption is of revision 3, with a user's entry of zeros."""
+    entry = f"<< /Filter /Standard /V 2 /R 3 /Length 128 /P -4 /O <{'00' * 32}> /U <{'00' * 32}> >>"
+    found = pdf("a").replace(b"/Info 4 0 R", b"/Info 4 0 R /ID [<00><00>] /Encrypt " + entry.encode())
+    assert entry.encode() in found
+    return found
 
 
 def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
@@ -58,15 +42,14 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
         It is returned.
 
         One
-
         Two
 
         ## Bonds of others
 
-        a b
+        a\tb
 
         x
-        y"""
+          y"""
     assert found.text == dedent(expected)
 
 
@@ -74,7 +57,7 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
     ("page", "text"),
     [
         ("<h1><div>Bail</div></h1><p>money", "# Bail\n\nmoney"),
-        ("<h1>Bail<h2>Bonds</h2></h1>of others", "# Bail Bonds\n\nof others"),
+        ("<h1>Bail<h2>Bonds</h2></h1>of others", "# Bail\n\n## Bonds\n\nof others"),
         ("<head><noscript><style>no</style></noscript></head>text", "text"),
         ("<p>a" * 20_000, "\n\n".join("a" * 20_000)),  # nobody has to close a paragraph
     ],
@@ -97,9 +80,9 @@ def test_pages_of_a_pdf_name_their_number(tmp_path: Path) -> None:
 
 
 def test_pages_of_a_pdf_without_text_are_named(tmp_path: Path) -> None:
-    (tmp_path / "book.pdf").write_bytes(pdf("", "Bail is money.", "", "..."))
+    (tmp_path / "book.pdf").write_bytes(pdf("", LONG, "", "..."))
     found = read_file(tmp_path / "book.pdf")
-    assert [(s.text, s.fields["page"]) for s in found.sections] == [("Bail is money.", 2)]
+    assert [(s.text, s.fields["page"]) for s in found.sections] == [(LONG, 2)]
     assert [o.place for o in found.omitted] == ["page 1", "page 3", "page 4"]
 
 
@@ -127,7 +110,7 @@ def test_an_unsupported_format_is_named_with_its_remedy(tmp_path: Path, suffix: 
     ("data", "message"),
     [
         (pdf("", ""), "holds no text"),
-        (pdf("a", password="secret"), "cannot be read"),
+        (encrypted(), "cannot be read"),
         (pdf("some text")[:150], "cannot be read"),
         (b"", "cannot be read"),
         (b"not a PDF file at all", "cannot be read"),

@@ -1,0 +1,1 @@
+"""Parsers of file formats. They run in a process of their own (`child`), since the files come from strangers."""
