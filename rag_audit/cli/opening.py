@@ -34,7 +34,7 @@ from rag_audit.formats.records import (
     WitnessBeacon,
 )
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.cuts import describe_cuts
+from rag_audit.index.cuts import describe_cuts, describe_repeated_ids
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, get_embedder
 from rag_audit.index.vectors import CachedEmbedder
 from rag_audit.ledger.place import choose
@@ -241,8 +241,8 @@ def _begin(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> 
             new = {tenant: cached.unknown(own) for tenant, own in texts.items()}
             cuts = describe_cuts(embedder, new, "new documents")
             embedder = cached
-        for line in cuts:
-            say(line)
+        for remark in (*describe_repeated_ids(documents), *cuts):
+            say(remark)
         if given.prepare_only:
             prepare(folder, policy=policy, roster=accounts, documents=documents, embedder=embedder,
                     origin=given.origin, beacon=beacon, witnesses=witnessed, progress=stages())  # fmt: skip

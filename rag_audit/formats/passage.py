@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -85,6 +86,23 @@ class Passage:
         if self.metadata is None:
             return self.text.encode()
         return _DESCRIBED + b'{"metadata":' + self.metadata + b',"text":' + jcs(self.text) + b"}"
+
+
+def name_of(fields: Mapping[str, Json]) -> str | None:
+    """The id in a document's metadata: a text that is not blank, or an integer as its digits; else None."""
+    value = fields.get("id")
+    if type(value) is int:
+        return str(value)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def repeated_names(documents: Iterable[Passage]) -> dict[str, list[int]]:
+    """The ids that stand on more than one of a tenant's documents, each with the documents' numbers, from 0."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for number, document in enumerate(documents):
+        if document.metadata is not None and (name := name_of(document.fields)) is not None:
+            places[name].append(number)
+    return {name: numbers for name, numbers in places.items() if len(numbers) > 1}
 
 
 EMPTY = Passage("")

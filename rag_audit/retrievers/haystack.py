@@ -49,4 +49,5 @@ class RagAuditRetriever:
 
 
 def _document(found: Found) -> Document:
-    return Document(content=found.text, meta=dict(found.metadata))
+    # Haystack's own id would be a digest of the metadata too, which names the question.
+    return Document(id=found.id, content=found.text, meta=dict(found.metadata))

@@ -44,7 +44,4 @@ class RagAuditRetriever(BaseRetriever):
 
 
 def _document(found: Found) -> Document:
-    name = found.metadata.get("id")
-    return Document(
-        page_content=found.text, metadata=dict(found.metadata), id=None if name is None else str(name)
-    )
+    return Document(page_content=found.text, metadata=dict(found.metadata), id=found.id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from rag_audit.client.sync import Client
 from rag_audit.client.web import base_url
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import OtherWindow, RagAuditError, RequestRefused, SetupError, SignatureError
+from rag_audit.errors.printable import printable
+from rag_audit.formats.passage import name_of
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import ListingRecord
@@ -23,15 +27,54 @@ OVER = ("closed", "wrong-window")
 """Refusals after which another window may be served."""
 
 
+class RepeatedId(UserWarning):
+    """Two committed passages of one tenant have the same id in their metadata."""
+
+
 @dataclass(frozen=True)
 class Found:
     """A passage that a question found.
 
+    :param id: the same for each answer with this committed passage, and of no other passage of the window
     :param metadata: what the provider keeps beside the text, and under `KEY` where the evidence of the answer is
     """
 
+    id: str
     text: str
     metadata: dict[str, Json]
+
+
+class Names:
+    """The ids of one window's passages as retrievers hand them on. Safe to use from several threads.
+
+    A passage's id is the one in its metadata, so that it is also the id that other retrievers over the same documents
+    give it. Without one it is ``<window>/<tenant>/<position>`` with the first 16 digits of the opening's digest for the
+    window. A program that joins answers drops all but one of the passages with an id. So where a second passage comes
+    with an id that belongs to another one, it gets the id of its position, and `RepeatedId` is warned of.
+
+    :param opening: the digest of the window's opening
+    """
+
+    def __init__(self, opening: str) -> None:
+        self.opening = opening
+        self._positions: dict[tuple[str, str], int] = {}
+
+    def name(self, tenant: str, position: int, fields: Mapping[str, Json]) -> str:
+        """The id of the passage at a tenant's position, whose metadata has these fields."""
+        placed = f"{self.opening[:16]}/{tenant}/{position}"
+        name = name_of(fields)
+        if name is None:
+            return placed
+        owner = self._positions.setdefault((tenant, name), position)
+        if owner == position:
+            return name
+        warnings.warn(
+            f"the passages at positions {owner} and {position} of tenant {tenant} have the same id in their metadata:"
+            f" {printable(name)[:80]}; the one at {position} is handed on as {placed}",
+            RepeatedId,
+            stacklevel=2,
+        )
+        return placed
 
 
 @dataclass
@@ -55,6 +98,7 @@ class Source:
     _key: VerifierKey = field(init=False, repr=False)
     _window: Publication | None = field(init=False, repr=False, default=None)
     _embedders: dict[str, Embedder] = field(init=False, repr=False, default_factory=dict)
+    _names: Names = field(init=False, repr=False, default_factory=lambda: Names(""))
 
     def __post_init__(self) -> None:
         if self.top_k is not None and self.top_k < 1:
@@ -116,16 +160,24 @@ class Source:
         most = self.top_k or Policy.parse(window.policy, field="policy").top_k
         if isinstance(record, ListingRecord):
             documents = self._party.holdings(window).best(question, self._embedder(window), most)
-        evidence = Evidence(
-            window=record.window, opening=window.opening_digest(), account=str(self.account), i=record.i,
-            service=self.url,
+        evidence = Evidence.parse(
+            {"window": record.window, "opening": window.opening_digest(), "account": str(self.account),
+             "i": record.i, "service": self.url},
+            field=KEY,
         )  # fmt: skip
-        return [self._passage(document, evidence) for document in documents[:most]]
+        names = self._names
+        if names.opening != evidence.opening:
+            names = self._names = Names(evidence.opening)
+        return [self._passage(document, evidence, names, record.tenant) for document in documents[:most]]
 
     @staticmethod
-    def _passage(document: AnsweredDocument, evidence: Evidence) -> Found:
+    def _passage(document: AnsweredDocument, evidence: Evidence, names: Names, tenant: str) -> Found:
         fields = document.metadata if isinstance(document, DescribedDocument) else {}
-        return Found(document.text, {**fields, KEY: {**evidence.dump(), "position": document.position}})
+        return Found(
+            names.name(tenant, document.position, fields),
+            document.text,
+            {**fields, KEY: {**evidence.dump(), "position": document.position}},
+        )
 
 
 def _moved(refused: RagAuditError, before: Publication, now: Publication) -> bool:

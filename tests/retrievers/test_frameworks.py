@@ -88,3 +88,40 @@ def test_haystack(program: Make) -> None:
     found += asyncio.run(other.run_async(query=QUESTION))["documents"]
     assert len(told.served.window.records) == 4
     checked([(d.content, d.meta) for d in found], told)
+
+
+@pytest.mark.frameworks
+def test_haystack_joins_answers_by_committed_passage(program: Make) -> None:
+    from haystack.components.joiners import DocumentJoiner
+
+    from rag_audit.retrievers.haystack import RagAuditRetriever
+
+    told = program()
+    retriever = RagAuditRetriever(told.url, str(told.account), told.provider)
+    answers = [retriever.run(query=question)["documents"] for question in (*QUESTIONS["law"], QUESTION)]
+    committed = {d.content: KNOWN[d.content]["id"] for answer in answers for d in answer}
+    assert sum(map(len, answers)) > len(committed) > 0  # some passage was handed out twice
+    assert all(d.id == committed[d.content] for answer in answers for d in answer)
+    for mode in ("concatenate", "merge", "reciprocal_rank_fusion"):
+        joined = DocumentJoiner(join_mode=mode).run(answers)["documents"]
+        assert sorted(d.content for d in joined) == sorted(committed)
+
+
+@pytest.mark.frameworks
+def test_llama_index_joins_answers_by_committed_passage(program: Make) -> None:
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.retrievers import QueryFusionRetriever
+
+    from rag_audit.retrievers.llama_index import RagAuditRetriever
+
+    told = program()
+    retriever = RagAuditRetriever(told.url, told.account, told.provider)
+    for mode in ("simple", "reciprocal_rerank", "relative_score"):
+        answers = [retriever.retrieve(QUESTION) for _ in range(2)]
+        nodes = [n.node for answer in answers for n in answer]
+        assert all(n.node_id == KNOWN[n.text]["id"] for n in nodes)
+        by_text = {n.text: n.hash for n in nodes}
+        assert all(n.hash == by_text[n.text] for n in nodes) and len({*by_text.values()}) == len(by_text)
+    fused = QueryFusionRetriever([retriever, retriever], llm=MockLLM(), num_queries=1, similarity_top_k=10,
+                                 mode="simple", use_async=False).retrieve(QUESTION)  # fmt: skip
+    assert fused and len(fused) == len({n.text for n in fused})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -12,11 +13,13 @@ import pytest
 
 from rag_audit.errors import RequestRefused, SchemaError, SetupError, StoreError
 from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.passage import Passage
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.cuts import describe_repeated_ids
 from rag_audit.parties.provider.window import Window
 from rag_audit.retrievers.evidence import KEY, Evidence
-from rag_audit.retrievers.source import Source
+from rag_audit.retrievers.source import Names, RepeatedId, Source
 from tests.retrievers.conftest import DESCRIBED, Program
 from tests.serving.conftest import serving
 from tests.window.simulator import QUESTIONS, Service
@@ -104,3 +107,54 @@ def test_what_names_no_answer_is_refused(program: Make) -> None:
         evidence.receipt()
     with pytest.raises(SetupError):
         Source(told.url, told.account, told.provider, top_k=0)
+
+
+def test_an_id_belongs_to_one_committed_passage(program: Make) -> None:
+    """The same passage has the same id in every answer, whatever the question; and no two passages share one."""
+    told = program()
+    committed = {p.text: p.fields["id"] for p in DESCRIBED["law"]}
+    sources = [Source(told.url, told.account, told.provider) for _ in range(2)]
+    seen: dict[str, set[str]] = {}
+    for number in range(6):
+        for passage in sources[number % 2].ask(QUESTIONS["law"][number % 3]):
+            seen.setdefault(passage.text, set()).add(passage.id)
+    assert seen and all(ids == {committed[text]} for text, ids in seen.items())
+
+
+def test_a_passage_without_an_id_is_named_by_window_tenant_and_position() -> None:
+    opening = "ab" * 32
+    names = Names(opening)
+    for fields in ({}, {"id": None}, {"id": " "}, {"id": True}, {"id": ["x"]}, {"source": "x"}):
+        assert names.name("law", 3, fields) == f"{opening[:16]}/law/3"
+    assert names.name("law", 3, {"id": 7}) == "7" and Names(opening).name("law", 3, {"id": "7"}) == "7"
+
+
+def test_a_repeated_id_is_warned_of_and_joins_no_two_passages() -> None:
+    opening = "ab" * 32
+    names = Names(opening)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [names.name("law", p, {"id": i}) for p, i in ((1, "a"), (2, "b"), (1, "a"))] == ["a", "b", "a"]
+        assert names.name("tax", 2, {"id": "a"}) == "a"  # another tenant's
+    for _ in range(2):
+        with pytest.warns(RepeatedId, match="positions 1 and 5 of tenant law"):
+            assert names.name("law", 5, {"id": "a"}) == f"{opening[:16]}/law/5"
+    assert names.name("law", 1, {"id": "a"}) == "a"
+
+
+def test_repeated_ids_are_named_before_they_are_committed() -> None:
+    described = {
+        "law": [Passage.of(f"text {n}", {"id": name}) for n, name in enumerate(("a", 7, "b", "a", "7", "c"))],
+        "tax": [
+            Passage.of("text", {"id": "a"}),
+            Passage("text"),
+            Passage("text"),
+            Passage.of("text", {"x": "a"}),
+        ],
+    }
+    (line,) = describe_repeated_ids(described)
+    assert line.startswith("2 ids in the metadata of law ") and "'a' on 2 documents" in line
+    assert "numbers 0 and 3" in line and "'7' on 2 documents, the first of them numbers 1 and 4" in line
+    many = {"law": [Passage.of("text", {"id": n // 2}) for n in range(20)]}
+    (line,) = describe_repeated_ids(many)
+    assert "; 7 more;" in line

@@ -19,7 +19,7 @@ from rag_audit.formats.layout import Layout
 from rag_audit.formats.passage import Passage
 from rag_audit.formats.records import BeaconSource, Closing, DrandBeacon, Opening, PreviousWindow
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.cuts import describe_cuts
+from rag_audit.index.cuts import describe_cuts, describe_repeated_ids
 from rag_audit.index.texts import load_directory
 from rag_audit.index.vectors import CachedEmbedder
 from rag_audit.ledger.keys import SigningKey
@@ -71,7 +71,8 @@ class Acts:
                 path = self.config.path(given.vectors)
                 embedder = cached = stack.enter_context(CachedEmbedder(embedder, path, say=self._say))
                 texts = {tenant: cached.unknown(own) for tenant, own in texts.items()}
-            for line in describe_cuts(embedder, texts, "new documents"):
+            cuts = describe_cuts(embedder, texts, "new documents")
+            for line in (*describe_repeated_ids(documents), *cuts):
                 self._say(f"{place.window}: {line}")
             prepare(place.folder, policy=policy, roster=load_roster(self.config.path(told.roster)), documents=documents,
                     embedder=embedder, origin=self.origin, witnesses=self.config.witnesses, progress=check)  # fmt: skip
