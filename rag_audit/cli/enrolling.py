@@ -8,11 +8,11 @@ import click
 
 from rag_audit.cli.common import PATH, client_of, emit, json_option, verifier_key
 from rag_audit.cli.options import line
-from rag_audit.encoding.canonical import read_json
+from rag_audit.encoding.canonical import Json, read_json
 from rag_audit.errors import RagAuditError, SchemaError
 from rag_audit.formats.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
 from rag_audit.formats.publication import Publication
-from rag_audit.parties.account import Account
+from rag_audit.parties.account import RESTORED, Account
 from rag_audit.parties.roster import admit, load_roster, signed_by_roster
 
 
@@ -149,18 +149,32 @@ def approve(
 def status(
     directory: Path, public: Path | None, url: str | None, provider: str | None, as_json: bool
 ) -> None:
-    """Say how many of a window's queries the account has used, from its own receipts, and how many are left."""
+    """Say how many of a window's queries the account has used and how many are left: from its own receipts, and with
+    --url from the provider's log too, which shows whether this folder lacks receipts of queries that were asked.
+    """
     if (public is None) == (url is None) or (url is None) != (provider is None):
         raise click.UsageError("give --window, or --url and --provider")
-    asker = Account(directory)
+    asker, log = Account(directory), None
     if public is not None:
         window = Publication.load(public)
     else:
         with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
             window = client.publication()
+            log = client.recorded(asker.account, window)
     window.check()
     used, granted, pending = asker.used(window)
-    value = {"account": asker.account, "window": window.parsed_opening().window, "used": used,
-             "left": max(0, granted - used - pending), "n": granted, "unanswered": int(pending)}  # fmt: skip
-    text = f"{used} of {granted} queries used, {value['left']} left"
-    emit(value, as_json, text + (", 1 waits for its answer: repeat it" if pending else ""))
+    unknown = [] if log is None else asker.unknown(window, log.queries)
+    used = used + len(unknown)
+    value: dict[str, Json] = {
+        "account": asker.account, "window": window.parsed_opening().window, "used": used,
+        "left": max(0, granted - used - pending), "n": granted, "unanswered": int(pending),
+    }  # fmt: skip
+    lines = [f"{used} of {granted} queries used, {value['left']} left"]
+    if pending:
+        lines[0] += ", 1 waits for its answer: repeat it"
+    if log is not None:
+        value |= {"recorded": len(log.queries), "without_receipt": [*unknown]}
+    if unknown:
+        value["hint"] = RESTORED
+        lines += [f"{len(unknown)} of them are in the provider's log and have no receipt here: {RESTORED}"]
+    emit(value, as_json, lines)

@@ -12,7 +12,7 @@ import httpx
 
 from rag_audit.client.attempts import Attempts, Patience, Wait
 from rag_audit.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
-from rag_audit.client.reading import Held, Reading, held, published
+from rag_audit.client.reading import Held, Reading, Recorded, held, published, recorded
 from rag_audit.client.web import (
     HEADERS,
     QUERY,
@@ -69,6 +69,10 @@ class AsyncClient:
     ) -> Held:
         """See `sync.Client.held`."""
         return await self._read(held(account, window, self.provider, witnesses))
+
+    async def recorded(self, account: str, window: Publication) -> Recorded:
+        """See `sync.Client.recorded`."""
+        return await self._read(recorded(account, window, self.provider))
 
     async def ask(
         self,

@@ -20,7 +20,7 @@ from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import HASH_SIZE, HashTree, leaf_hash
 from rag_audit.ledger.note import parse_note
-from rag_audit.ledger.tiles import TILE_WIDTH, tile_path
+from rag_audit.ledger.tiles import MAX_BUNDLE_BYTES, TILE_WIDTH, entries_path, parse_bundle, tile_path
 from rag_audit.parties.account import Account, check_receipt
 
 T = TypeVar("T")
@@ -53,6 +53,62 @@ def published(provider: VerifierKey) -> Reading[Publication]:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What a log says of one account.
+
+    :param size: entries under the checkpoint that was read
+    :param queries: the account's records, hq by the number of the query
+    """
+
+    size: int
+    queries: dict[int, str]
+
+
+def recorded(account: str, window: Publication, provider: VerifierKey) -> Reading[Recorded]:
+    """Read a window's log for the records of one account. All entries are read, and checked against the checkpoint.
+
+    :param account: the account's id
+    :raises InvalidProof: the entries are not those of the checkpoint
+    :raises SignatureError: the provider did not sign the checkpoint
+    """
+    base = address_of(window)
+    note = yield f"{base}/checkpoint", MAX_CHECKPOINT_BYTES
+    log = window.parsed_opening().log
+    head = open_checkpoint(note, origin=log, log_key=provider, field="checkpoint").checkpoint
+    _check_size(head.size)
+    leaves, queries = list[bytes](), dict[int, str]()
+    for first in range(0, head.size, TILE_WIDTH):
+        width = min(TILE_WIDTH, head.size - first)
+        path = entries_path(first // TILE_WIDTH, width)
+        bundle = yield f"{base}/{path}", MAX_BUNDLE_BYTES
+        entries = parse_bundle(bundle, path)
+        if len(entries) != width:
+            raise EncodingError(
+                "a bundle has the wrong number of entries", field=path, expected=width, found=len(entries)
+            )
+        for entry in entries:
+            leaves.append(leaf_hash(entry))
+            value = parse_json(entry, source=path)
+            if not isinstance(value, dict) or (value.get("type"), value.get("account")) != ("query", account):
+                continue
+            i, hq = value.get("i"), value.get("hq")
+            if type(i) is not int or not isinstance(hq, str):
+                raise EncodingError(
+                    "a record has no number or no hq", field=f"{path}, entry {len(leaves) - 1}"
+                )
+            queries[i] = hq
+    if HashTree(leaves).root() != head.root:
+        raise InvalidProof("the entries are not those of the checkpoint", field="checkpoint")
+    return Recorded(head.size, queries)
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_ENTRIES:
+        raise EncodingError("the log is too long", field="checkpoint", expected=f"at most {MAX_ENTRIES} entries",
+                            found=size)  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Held:
     """What a log says of an account's receipts.
 
@@ -81,9 +137,7 @@ def held(
     note = yield f"{base}/checkpoint", MAX_CHECKPOINT_BYTES
     signed = open_checkpoint(note, origin=log, log_key=provider, witnesses=witnesses)
     head, leaves = signed.checkpoint, list[bytes]()
-    if head.size > MAX_ENTRIES:
-        raise EncodingError("the log is too long", field="checkpoint", expected=f"at most {MAX_ENTRIES} entries",
-                            found=head.size)  # fmt: skip
+    _check_size(head.size)
     for first in range(0, head.size, TILE_WIDTH):
         width = min(TILE_WIDTH, head.size - first)
         path = tile_path(0, first // TILE_WIDTH, width)

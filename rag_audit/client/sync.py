@@ -10,7 +10,7 @@ import httpx
 
 from rag_audit.client.attempts import Attempts, Patience, Wait
 from rag_audit.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
-from rag_audit.client.reading import Held, Reading, held, published
+from rag_audit.client.reading import Held, Reading, Recorded, held, published, recorded
 from rag_audit.client.web import (
     HEADERS,
     QUERY,
@@ -71,6 +71,10 @@ class Client:
     def held(self, account: Account, window: Publication, witnesses: tuple[VerifierKey, ...] = ()) -> Held:
         """Check the account's receipts against the window's log (`reading.held`)."""
         return self._read(held(account, window, self.provider, witnesses))
+
+    def recorded(self, account: str, window: Publication) -> Recorded:
+        """Read the log for the records of one account (`reading.recorded`)."""
+        return self._read(recorded(account, window, self.provider))
 
     def ask(
         self,

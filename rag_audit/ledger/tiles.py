@@ -17,7 +17,7 @@ from rag_audit.ledger.note import MAX_NOTE_BYTES, Note, parse_note
 
 TILE_WIDTH = 256
 MAX_ENTRY_BYTES = 65_535
-_MAX_BUNDLE_BYTES = TILE_WIDTH * (2 + MAX_ENTRY_BYTES)
+MAX_BUNDLE_BYTES = TILE_WIDTH * (2 + MAX_ENTRY_BYTES)
 
 
 def export_tiles(directory: Path, entries: Iterable[bytes], checkpoint: Note) -> None:
@@ -67,7 +67,7 @@ def read_tiles(directory: Path) -> tuple[Note, list[bytes]]:
     entries: list[bytes] = []
     for number, width in _tiles(head.size):
         path = directory / entries_path(number, width)
-        bundle = _parse_bundle(read_bytes(path, max_bytes=_MAX_BUNDLE_BYTES), str(path))
+        bundle = parse_bundle(read_bytes(path, max_bytes=MAX_BUNDLE_BYTES), str(path))
         if len(bundle) != width:
             raise EncodingError(
                 "an entry bundle has the wrong size", field=str(path), expected=f"{width} entries"
@@ -120,7 +120,7 @@ def _chunks(hashes: list[bytes]) -> Iterator[list[bytes]]:
         yield hashes[start : start + TILE_WIDTH]
 
 
-def _parse_bundle(data: bytes, field: str) -> list[bytes]:
+def parse_bundle(data: bytes, field: str) -> list[bytes]:
     entries = []
     at = 0
     while at < len(data):

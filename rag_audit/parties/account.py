@@ -6,7 +6,7 @@ The account's folder holds its key and its receipts; no other party's process op
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rag_audit.encoding.canonical import Json, read_json
@@ -36,6 +36,11 @@ from rag_audit.parties.holdings import Holdings
 from rag_audit.parties.keyring import AccountKeys
 
 MAX_FILE_BYTES = 16 << 20
+RESTORED = (
+    "this folder is an older copy of the account's folder, or another program asks with it: use the folder that has the"
+    ' newest receipts, or wait for the next window (docs/accounts.md, "A restored folder")'
+)
+"""What an account is told where the provider recorded more of its queries than its folder has receipts of."""
 
 
 class _Profile(Model):
@@ -104,6 +109,20 @@ class Account:
         granted = Policy.parse(window.policy, field="policy").n
         return self._answered(digest), granted, self._pending(digest) is not None
 
+    def unknown(self, window: Publication, recorded: Mapping[int, str]) -> list[int]:
+        """The numbers of queries that the provider's log has of this account, and that this folder knows nothing of: it
+        has neither a receipt of them nor the request that waits for its answer.
+
+        :param recorded: the account's records in the log, hq by number (`client.reading.recorded`)
+        """
+        digest = window.opening_digest()
+        known = {kept.i for kept in self._receipts(digest)}
+        pending = self._pending(digest)
+        return sorted(
+            i for i, hq in recorded.items()
+            if i not in known and (pending is None or (pending.i, pending.hq) != (i, hq))
+        )  # fmt: skip
+
     def request(self, window: Publication, text: str, *, embedder: Embedder | None = None) -> SignedRequest:
         """The next signed request. Until it is answered or refused, another call returns the same request.
 
@@ -168,7 +187,8 @@ class Account:
             check_refusal(refusal, request, provider)
             if refusal.reason not in UNDECIDED:
                 self._pending_path(digest).unlink(missing_ok=True)
-            raise RequestRefused(refusal.reason, refusal.detail, field="provider")
+            hint = RESTORED if refusal.reason == "slot-used" else None
+            raise RequestRefused(refusal.reason, refusal.detail, field="provider", hint=hint)
         answer = Answer.parse(reply, field="reply")
         receipt = check_receipt(answer.receipt, window, provider, request=request)
         check_documents(answer, receipt)

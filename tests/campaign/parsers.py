@@ -32,7 +32,7 @@ with atheris.instrument_imports(include=["rag_audit"]):
     from rag_audit.ledger.checkpoint import Checkpoint
     from rag_audit.ledger.keys import SigningKey, VerifierKey
     from rag_audit.ledger.note import parse_note
-    from rag_audit.ledger.tiles import _parse_bundle
+    from rag_audit.ledger.tiles import parse_bundle
     from rag_audit.ledger.tlog_proof import TlogProof
     from rag_audit.proofs.groth16.job import parse_key, parse_proof
 
@@ -123,7 +123,7 @@ def groth16(data: bytes) -> None:
 
 
 def bundles(data: bytes) -> None:
-    found = _parse_bundle(data, "x")
+    found = parse_bundle(data, "x")
     assert b"".join(len(e).to_bytes(2, "big") + e for e in found) == data
 
 

@@ -116,12 +116,12 @@ def test_llama_index_joins_answers_by_committed_passage(program: Make) -> None:
 
     told = program()
     retriever = RagAuditRetriever(told.url, told.account, told.provider)
+    answers = [retriever.retrieve(QUESTION) for _ in range(2)]
+    nodes = [n.node for answer in answers for n in answer]
+    assert all(n.node_id == KNOWN[n.text]["id"] for n in nodes)
+    by_text = {n.text: n.hash for n in nodes}
+    assert all(n.hash == by_text[n.text] for n in nodes) and len({*by_text.values()}) == len(by_text)
     for mode in ("simple", "reciprocal_rerank", "relative_score"):
-        answers = [retriever.retrieve(QUESTION) for _ in range(2)]
-        nodes = [n.node for answer in answers for n in answer]
-        assert all(n.node_id == KNOWN[n.text]["id"] for n in nodes)
-        by_text = {n.text: n.hash for n in nodes}
-        assert all(n.hash == by_text[n.text] for n in nodes) and len({*by_text.values()}) == len(by_text)
-    fused = QueryFusionRetriever([retriever, retriever], llm=MockLLM(), num_queries=1, similarity_top_k=10,
-                                 mode="simple", use_async=False).retrieve(QUESTION)  # fmt: skip
-    assert fused and len(fused) == len({n.text for n in fused})
+        fused = QueryFusionRetriever([retriever, retriever], llm=MockLLM(), num_queries=1, similarity_top_k=10,
+                                     mode=mode, use_async=False).retrieve(QUESTION)  # fmt: skip
+        assert len(fused) == len({n.text for n in fused})
