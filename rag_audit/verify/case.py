@@ -32,6 +32,7 @@ from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.ledger.merkle import HashTree
 from rag_audit.proofs.checking import Checking
 from rag_audit.verify.figures import Figures
+from rag_audit.verify.standing import Kind, kind_of
 
 
 class Status(StrEnum):
@@ -42,6 +43,8 @@ class Status(StrEnum):
     """the check is proven false"""
     UNDECIDED = "undecided"
     """the input is malformed or missing, so the check is neither true nor false"""
+    UNPROVEN = "unproven"
+    """nothing is proven false, and what the figures rest on is not established as trust.toml asks"""
     UNMET = "unmet"
     """the finding is true, but less than trust.toml requires"""
 
@@ -52,13 +55,19 @@ class Status(StrEnum):
             Status.PASS: ExitCode.PASS,
             Status.FAIL: ExitCode.FAIL,
             Status.UNDECIDED: ExitCode.MALFORMED,
+            Status.UNPROVEN: ExitCode.UNMET,
             Status.UNMET: ExitCode.UNMET,
         }[self]
 
 
+def shortfall(check: str) -> Status:
+    """The outcome of a check that is not met while nothing is proven false (`standing.RULES`)."""
+    return Status.UNMET if kind_of(check) is Kind.LIMIT else Status.UNPROVEN
+
+
 def worst(statuses: Collection[Status]) -> Status:
     """The status that decides a verdict with checks of these."""
-    order = (Status.FAIL, Status.UNDECIDED, Status.UNMET)
+    order = (Status.FAIL, Status.UNDECIDED, Status.UNPROVEN, Status.UNMET)
     return next((status for status in order if status in statuses), Status.PASS)
 
 
@@ -132,8 +141,8 @@ class Findings:
         return self.record(check, Status.PASS if ok else Status.FAIL, expected, found, at)
 
     def require(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
-        """Record whether a requirement of trust.toml is met."""
-        return self.record(check, Status.PASS if ok else Status.UNMET, expected, found, at)
+        """Record whether a requirement of trust.toml is met; `standing.RULES` decides what follows where it is not."""
+        return self.record(check, Status.PASS if ok else shortfall(check), expected, found, at)
 
     def record(
         self, check: str, status: Status, expected: object, found: object, at: str | None = None
@@ -181,6 +190,8 @@ class Case(Findings):
     """the challenges that the verifier names itself"""
     unread: Sequence[str] = ()
     """a complaint for each file that was handed in as a receipt but is none"""
+    required: frozenset[int] | None = None
+    """the records that must have proofs, by their seq; None until a check says which, or where no draw counts"""
     setups: set[str] = field(default_factory=set)
     """the kinds of setup of the keys under which proofs were verified"""
     publics: dict[int, RecordPublic] = field(default_factory=dict)

@@ -20,7 +20,16 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder, re_executable
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.proofs.checking import Checking
-from rag_audit.verify.case import Case, Check, CheckJson, NamedChallenge, ReceiptFile, worst
+from rag_audit.verify.case import (
+    Case,
+    Check,
+    CheckJson,
+    NamedChallenge,
+    ReceiptFile,
+    Status,
+    shortfall,
+    worst,
+)
 from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.facts import Facts, facts_of
@@ -35,7 +44,9 @@ from rag_audit.verify.inputs import (
     read_window,
 )
 from rag_audit.verify.measured import Measured, MeasuredJson, measured_of
+from rag_audit.verify.needed import needed_checks
 from rag_audit.verify.report.parts import OutcomeName
+from rag_audit.verify.withheld import facts_without, uncertified, without_figures, without_findings
 
 DOES_NOT_PROVE = (
     "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
@@ -89,6 +100,7 @@ class Verdict:
     :param described: what a report says of the window besides (`report.build`), or the exception that prevented this
         description: a fault of the description costs no verdict
     :param measured: a provider's own run of attacks, which changes nothing of the verdict
+    :param needed: the ids of the checks that had to run on the window (`needed.needed_checks`)
     """
 
     exit_code: ExitCode
@@ -97,6 +109,7 @@ class Verdict:
     notes: Sequence[str]
     described: Facts | Exception = field(repr=False, compare=False)
     measured: Measured | None = None
+    needed: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @property
     def facts(self) -> Facts:
@@ -114,22 +127,35 @@ class Verdict:
         return self.exit_code is ExitCode.PASS
 
     @property
+    def status(self) -> Status:
+        """The worst outcome of a check, which is the verdict's."""
+        return worst({c.status for c in self.checks})
+
+    @property
+    def established(self) -> bool:
+        """Whether everything that the window's figures rest on passed. If not, the verdict has no privacy figure."""
+        return self.status in (Status.PASS, Status.UNMET)
+
+    @property
     def deciding(self) -> Check | None:
         """The first check with the verdict's outcome, or None for a PASS."""
-        return next(
-            (c for c in self.checks if c.status.exit_code is self.exit_code and not self.passed), None
-        )
+        return next((c for c in self.checks if self.decides(c)), None)
+
+    def decides(self, check: Check) -> bool:
+        """Whether a check's outcome is the verdict's; of a PASS none decides."""
+        return check.status is self.status and not self.passed
 
     @property
     def outcome(self) -> OutcomeName:
         """The first word of the verdict line."""
-        words: dict[ExitCode, OutcomeName] = {
-            ExitCode.FAIL: "FAIL",
-            ExitCode.MALFORMED: "UNDECIDED",
-            ExitCode.UNMET: "UNMET",
+        words: dict[Status, OutcomeName] = {
+            Status.FAIL: "FAIL",
+            Status.UNDECIDED: "UNDECIDED",
+            Status.UNPROVEN: "UNPROVEN",
+            Status.UNMET: "UNMET",
         }
         if not self.passed:
-            return words[self.exit_code]
+            return words[self.status]
         sampled = self.figures.get("mode") == "sampled"
         if "none" in {t["mechanism"] for t in self.figures.get("tenants", {}).values()}:
             return "PASS-INTEGRITY-SAMPLED" if sampled else "PASS-INTEGRITY"
@@ -143,7 +169,7 @@ class Verdict:
         sampled = f.get("mode") == "sampled"
         if self.deciding is not None:
             parts.append(self.deciding.id)
-        if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
+        if self.established:
             parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
             if "tenants" in f:
                 parts.append(f"odds_unlisted={f.get('odds_unlisted', 'none')}")
@@ -235,7 +261,10 @@ def verify_window(
     coalition.check(case)
     bound.check(case)
     trust_checks.check(case)
-    return replace(_verdict(case, notes, inputs), measured=measured)
+    verdict = _verdict(case, notes, inputs)
+    if measured is not None and not verdict.established:
+        measured = uncertified(measured)
+    return replace(verdict, measured=measured)
 
 
 def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) -> tuple[Trust, list[str]]:
@@ -320,7 +349,6 @@ def _embedder(case: Case, model: Path | None) -> tuple[Embedder | None, list[str
 
 
 def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
-    outcome = worst({c.status for c in case.checks})
     require = case.trust.require
     windows = {t.tenant: case.policy.rules(t).scores for t in case.policy.tenants}
     ranges = {f"{w.lo}..{w.hi}" for w in windows.values()}
@@ -368,4 +396,38 @@ def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
         Exception
     ) as exc:  # the checks have decided: whatever goes wrong from here on must not take that back
         described = exc
-    return Verdict(outcome.exit_code, tuple(case.checks), figures, tuple(notes), described)
+    return concluded(case.checks, figures, notes, described, needed_checks(case))
+
+
+def concluded(
+    checks: Sequence[Check],
+    figures: Figures,
+    notes: Sequence[str],
+    described: Facts | Exception,
+    needed: frozenset[str],
+) -> Verdict:
+    """The verdict on checks that have run.
+
+    A window that would pass although a check did not run is not established: each such check is added as one that was
+    not met. A verdict on a window that is not established has no privacy figure.
+
+    :param needed: the ids of the checks that had to run on the window
+    """
+    if worst({c.status for c in checks}) in (Status.PASS, Status.UNMET):
+        checks = [*checks, *_absent(checks, needed)]
+    code = worst({c.status for c in checks}).exit_code
+    verdict = Verdict(code, tuple(checks), figures, tuple(notes), described, needed=needed)
+    if verdict.established:
+        return verdict
+    return replace(
+        verdict,
+        checks=without_findings(verdict.checks),
+        figures=without_figures(figures),
+        described=described if isinstance(described, Exception) else facts_without(described),
+    )
+
+
+def _absent(checks: Sequence[Check], needed: frozenset[str]) -> list[Check]:
+    """An unmet check for each one that had to run and did not."""
+    return [Check(name, shortfall(name), "a check that runs on this window", "it did not run")
+            for name in sorted(needed - {c.id for c in checks})]  # fmt: skip

@@ -97,7 +97,7 @@ def test_a_window_of_other_witnesses_is_not_opened(parties: Shell) -> None:
     (sh.root / "w1.nonce").write_text(sh.ok("witness", "nonce", "w3"))
     done = sh.run(*opening("--json"))
     found = {row["id"]: row["status"] for row in json.loads(done.stdout)["wanting"]}
-    assert (done.returncode, found) == (1, {"opening.quorum": "unmet", "opening.beacon": "fail"})
+    assert (done.returncode, found) == (1, {"opening.quorum": "unproven", "opening.beacon": "fail"})
 
 
 def test_a_trust_file_is_never_overwritten(parties: Shell) -> None:

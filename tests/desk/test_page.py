@@ -184,7 +184,7 @@ def test_a_vector_ends_as_with_the_command(desk: Desk, case: Path, tmp_path: Pat
 
 
 def test_a_provider_s_draw_and_trust_file_take_no_role_of_the_verifier_s(desk: Desk, tmp_path: Path) -> None:
-    """A provider's folder with a trust file, challenges and receipts: the command's UNMET, and a reason beside each file."""
+    """A provider's folder with a trust file, challenges and receipts: the command's UNPROVEN, and a reason beside each file."""
     case = Case.of(ROOT / "vectors" / "windows" / "draw-of-the-provider-s-choice")
     with_forged_roles(case, tmp_path / "public")
     desk.clear()
@@ -204,7 +204,7 @@ def test_a_provider_s_draw_and_trust_file_take_no_role_of_the_verifier_s(desk: D
     desk.drop([], case.own())
     found = desk.verify()
     assert found == desk.command(tmp_path / "command")
-    assert (found.exit_code, found.report["outcome"]) == (3, "UNMET")
+    assert (found.exit_code, found.report["outcome"]) == (3, "UNPROVEN")
 
 
 def test_nothing_that_is_dropped_beside_the_areas_is_taken(desk: Desk) -> None:

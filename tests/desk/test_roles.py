@@ -179,7 +179,7 @@ def test_a_provider_s_folder_full_of_a_verifier_s_files_changes_no_outcome(
 
 
 def test_a_published_draw_is_not_the_verifier_s_own(tmp_path: Path) -> None:
-    """The window that passed in the page and was UNMET for the command: the provider chose the draw."""
+    """The window that passed in the page and was UNPROVEN for the command: the provider chose the draw."""
     case = Case.of(ROOT / "vectors" / "windows" / "draw-of-the-provider-s-choice")
     public_folder(case, tmp_path / "public")
     assert len(list((tmp_path / "public" / "challenges").iterdir())) == 1

@@ -103,5 +103,5 @@ def test_protocols_of_another_release_are_undecided(given: Path, tmp_path: Path)
     path.write_text("\n".join(line for line in path.read_text().split("\n") if not line.startswith("scan =")))
     done = run("policy", "check", given / "policy.json", "--trust", path, "--json")
     found = {row["id"]: row["status"] for row in json.loads(done.stdout)["wanting"]}
-    expected = {"proof.key.law": "undecided", "coalition.key": "undecided", "trust.setup": "unmet"}
+    expected = {"proof.key.law": "undecided", "coalition.key": "undecided", "trust.setup": "unproven"}
     assert (done.exit_code, found) == (2, expected)

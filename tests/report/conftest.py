@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"
 NOW = 1_800_010_000_000
 """After the example's end, in 2027."""
 TIGHT: dict[str, Any] = {"max_epsilon": "1", "min_k_max": 9, "max_theta": None, "min_receipts": 5}
-OUTCOMES = ("PASS", "PASS-SAMPLED", "PASS-INTEGRITY", "FAIL", "UNDECIDED", "UNMET")
+OUTCOMES = ("PASS", "PASS-SAMPLED", "PASS-INTEGRITY", "FAIL", "UNDECIDED", "UNPROVEN", "UNMET")
 
 
 def verify(change: Callable[[Any], None] | None = None, *, window: Any = None, **require: Any) -> Verdict:
@@ -43,6 +43,12 @@ def _no_proof(value: Any) -> None:
     del value["proofs"][sorted(value["proofs"])[0]]
 
 
+def _no_cosignature(value: Any) -> None:
+    """Leave the provider's signature alone on the final checkpoint: no witness vouches for the ledger's end."""
+    text, _, signatures = value["final_checkpoint"].partition("\n\n")
+    value["final_checkpoint"] = f"{text}\n\n{signatures.splitlines()[0]}\n"
+
+
 def _of_integrity(verdict: Verdict) -> Verdict:
     """As if the tenants had no mechanism, which takes a window of its own."""
     tenants = {"law": {"mechanism": "none", "eps": "inf", "odds_unlisted": None}}
@@ -62,6 +68,7 @@ def verdicts() -> dict[str, Verdict]:
         "PASS-INTEGRITY": _of_integrity(passed),
         "FAIL": verify(_another_root),
         "UNDECIDED": verify(_no_proof),
+        "UNPROVEN": verify(_no_cosignature),
         "UNMET": verify(**TIGHT),
     }
 

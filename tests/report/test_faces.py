@@ -17,7 +17,7 @@ from rag_audit.verify.report.model import Report
 from rag_audit.verify.report.vsa import EXTENSION, PAYLOAD_TYPE, encoded
 from tests.report.conftest import OUTCOMES
 
-CODES = {"FAIL": 1, "UNDECIDED": 2, "UNMET": 3}
+CODES = {"FAIL": 1, "UNDECIDED": 2, "UNPROVEN": 3, "UNMET": 3}
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ def of_json(text: str) -> Said:
 def of_text(text: str) -> Said:
     """Of `--checks`, whose table has every check; the exit code is that of the line's first word."""
     line = text.split("\n")[0]
-    rows = re.findall(r"^(pass|fail|undecided|unmet) +([a-z0-9]\S+) ", text, re.MULTILINE)
+    rows = re.findall(r"^(pass|fail|undecided|unproven|unmet) +([a-z0-9]\S+) ", text, re.MULTILINE)
     shown = re.findall(
-        r"^  (?:fail|undecided|unmet) ([a-z0-9_.A-Z-]+?)(?:, at .*|: found .*)?$", text, re.MULTILINE
+        r"^  (?:fail|undecided|unproven|unmet) ([a-z0-9_.A-Z-]+?)(?:, at .*|: found .*)?$", text, re.MULTILINE
     )
     table = text[: text.index("requirements of trust.toml")] if "requirements of trust.toml" in text else text
     bullets = re.sub(r"\n    ", " ", text[text.index("\nthis does not prove\n") :])
@@ -62,7 +62,12 @@ def of_sarif(text: str) -> Said:
     (run,) = json.loads(text)["runs"]
     p = run["properties"]
     (invocation,) = run["invocations"]
-    levels = {"fail": ("fail", "error"), "unmet": ("fail", "warning"), "undecided": ("open", "none")}
+    levels = {
+        "fail": ("fail", "error"),
+        "unproven": ("fail", "error"),
+        "unmet": ("fail", "warning"),
+        "undecided": ("open", "none"),
+    }
     for result in run["results"]:
         assert (result["kind"], result["level"]) == levels[result["properties"]["outcome"]]
         assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
@@ -79,7 +84,7 @@ def of_junit(text: str) -> Said:
     properties = {p.get("name"): p.get("value") or "" for p in suite.iterfind("properties/property")}
     cases = list(suite.iterfind("testcase"))
     failed = [(str(c.get("name")), c[0]) for c in cases if len(c)]  # two checks may have one id
-    kinds = {"fail": "failure", "unmet": "failure", "undecided": "error"}
+    kinds = {"fail": "failure", "unproven": "failure", "unmet": "failure", "undecided": "error"}
     assert all(kinds[str(e.get("type"))] == e.tag for _, e in failed)
     for element in (root, suite):
         counted = [sum(e.tag == tag for _, e in failed) for tag in ("failure", "error")]
@@ -106,7 +111,7 @@ def test_faces_agree(name: str, reports: dict[str, Report]) -> None:
     assert predicate["verificationResult"] == ("PASSED" if name.startswith("PASS") else "FAILED")
     assert (own["verdict"], own["exitCode"], own["outcome"]) == (expected.line, expected.exit_code, name)
     assert (own["decidedBy"], own["doesNotProve"]) == (expected.deciding, expected.outside)
-    assert (own["figures"] is None) == (name in ("FAIL", "UNDECIDED"))
+    assert (own["figures"] is None) == (name in ("FAIL", "UNDECIDED", "UNPROVEN"))
 
 
 @pytest.mark.parametrize("name", OUTCOMES)

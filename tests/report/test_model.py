@@ -36,7 +36,8 @@ def test_a_report_says_what_its_verdict_says(
     assert (report.decided_by == []) == verdict.passed
     assert verdict.deciding is None or report.decided_by[0] == verdict.deciding.id
     assert report.does_not_prove == verdict.does_not_prove
-    standing = {"FAIL": "not-established", "UNDECIDED": "not-established", "PASS-SAMPLED": "if-conforming"}
+    standing = dict.fromkeys(("FAIL", "UNDECIDED", "UNPROVEN"), "not-established")
+    standing["PASS-SAMPLED"] = "if-conforming"
     assert report.figures.standing == standing.get(name, "proved")
     assert Report.parse(json.loads(json.dumps(report.dump())), field="report") == report
     assert all(is_line(s) for s in _strings(report.dump()))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.encoding.canonical import jcs
-from rag_audit.errors import ExitCode, RagAuditError
+from rag_audit.errors import RagAuditError
 from rag_audit.verify.verifier import Verdict, verify_window
 from tests.simulate import why
 from tests.simulate.answers import Answerer
@@ -23,12 +23,6 @@ HONEST = "honest"
 SIBLING = re.compile(r"[0-9a-f]{64}\.json\Z")
 SHOWN = (("law-1", 1),)
 """The receipts that are handed in, unless a fault is about another one."""
-WORDS = {
-    ExitCode.PASS: "PASS",
-    ExitCode.FAIL: "FAIL",
-    ExitCode.MALFORMED: "UNDECIDED",
-    ExitCode.UNMET: "UNMET",
-}
 
 
 @dataclass(frozen=True)
@@ -160,7 +154,7 @@ def expected(found: Verdict | RagAuditError) -> tuple[dict[str, Any], str]:
         "decides": None if found.deciding is None else found.deciding.id,
         "not_passed": not_passed,
     }
-    if found.exit_code in (ExitCode.PASS, ExitCode.UNMET):
+    if found.established:
         result["figures"] = {
             name: found.figures.get(name) for name in ("eps_audit", "records", "receipts", "a1", "coalition")
         }

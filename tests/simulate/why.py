@@ -51,6 +51,9 @@ WHY = {
     "coalition.cap": "The bounds hold for coalitions of up to k_max accounts, and the estimate is above it.",
     "bound.computed": "No finite epsilon follows from the policy.",
     "trust.noise_table": "Another noise table is another distribution, about which the bounds say nothing.",
+    "trust.challenge": "Of several draws the provider may have published the one that it liked, so eta is not established.",
+    "trust.setup": "The party that made the keys alone can forge every proof, and the relying party did not allow that.",
+    "trust.records": "Without an answer there is no proof, so nothing shows that the mechanism ran.",
     "trust.embedder": "An embedder that was fitted to a tenant moves every score.",
     "trust.manifest": "The same artefacts under another quantiser or prompt are another embedder.",
 }

@@ -74,7 +74,6 @@ def test_every_check_of_the_protocol_decides_a_case() -> None:
 UNDECIDING = {
     "ledger.consistency": "the tree that ends under a cosigned root is compared with that root first: ledger.root",
     "bound.computed": "a policy without any bound is not well-formed: opening.policy",
-    "trust.records": "a window without records has no receipts, of which at least one is asked for: receipt.independent",
     "proof.system": "the form of a policy names no other system, and a record's unknown tenant is ledger.accounts",
 }
 """Checks that never decide alone, and what decides in their place."""

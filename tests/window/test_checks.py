@@ -27,6 +27,7 @@ from rag_audit.ledger.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.proofs import groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
+from rag_audit.verify.standing import Kind, kind_of
 from tests.circuits.test_proofs import off_subgroup
 from tests.window.forge import Forge
 from tests.window.simulator import ORIGIN, Finished
@@ -682,9 +683,16 @@ def test_a_cheater_is_found_by_one_check(
     assert set(found) == {cheat.decides, *cheat.also}, found
     assert verdict.deciding.expected and verdict.deciding.found
     assert verdict.line.split(" ")[:2] == [
-        {FAIL: "FAIL", UNDECIDED: "UNDECIDED", UNMET: "UNMET"}[cheat.exit_code],
+        _outcome(cheat),
         cheat.decides,
     ]
+
+
+def _outcome(cheat: Cheat) -> str:
+    """The first word of the verdict: of two with exit code 3, `standing.RULES` says which."""
+    if cheat.exit_code is not UNMET:
+        return {FAIL: "FAIL", UNDECIDED: "UNDECIDED"}[cheat.exit_code]
+    return "UNMET" if kind_of(cheat.decides) is Kind.LIMIT else "UNPROVEN"
 
 
 def test_every_check_has_its_cheater(finished: Finished) -> None:
@@ -906,7 +914,7 @@ def test_one_unsafe_key_makes_the_setup_unsafe(finished: Finished) -> None:
         mixed = trust.model_copy(update={"pins": trust.pins.model_copy(update={"groth16": pins})})
         verdict = finished.verify(trust=mixed)
         assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.setup"}
-        assert "setup=unsafe" in verdict.line
+        assert verdict.line == "UNPROVEN trust.setup" and verdict.figures["setup"] == "unsafe"
 
 
 def test_unsafe_setup_is_allowed_by_option_and_printed(finished: Finished) -> None:
@@ -984,10 +992,10 @@ def test_of_two_draws_the_provider_publishes_the_one_it_likes(
     liked, other = two_draws(finished)
     file = answered(finished, liked)
     strict = {k: v for k, v in SAMPLED.items() if k != "challenge"}
-    unmet = finished.verify(file, require=strict)
-    assert unmet.exit_code is UNMET
-    assert {c.id for c in unmet.checks if c.status.value != "pass"} == {"trust.challenge"}
-    assert "challenge=published" in unmet.line
+    unproven = finished.verify(file, require=strict)
+    assert unproven.exit_code is UNMET
+    assert {c.id for c in unproven.checks if c.status.value != "pass"} == {"trust.challenge"}
+    assert unproven.line == "UNPROVEN trust.challenge"
     own = finished.verify(file, require=strict, challenges=named(other))
     assert own.exit_code is UNDECIDED and own.deciding is not None
     assert own.deciding.id == "proof.present" and own.deciding.at is not None

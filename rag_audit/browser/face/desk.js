@@ -2,7 +2,9 @@
 // are the command's; nothing here judges.
 const MAX_CAPACITY = /*MAX_CAPACITY*/ 0;
 const MAX_BYTES = /*MAX_BYTES*/ 0;
-const OUTCOMES = { 0: "every check passed, and the limits of your trust file are kept; what that is worth stands under privacy", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "sound, and less than the trust file asks for", 70: "a fault of this program, which says nothing about the window" };
+const OUTCOMES = { 0: "every check passed, and the limits of your trust file are kept; what that is worth stands under privacy", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "what the trust file asks for is not met", 70: "a fault of this program, which says nothing about the window" };
+// Two verdicts share exit code 3, so the verdict's first word decides what is said of it.
+const MEANINGS = { UNMET: "the window is sound, and it is less than the trust file asks for", UNPROVEN: "nothing is proven false, and what the window's figures rest on is not established: it has no privacy figure" };
 const by = (id) => document.getElementById(id);
 const AREAS = Object.keys(ROLES);
 const dropped = []; // {area, folder, name, bytes, kind, chosen, role, why, choice}
@@ -165,7 +167,7 @@ function tell({ exit_code: code, stdout, stderr, files = {} }) {
   by("result").dataset.exitCode = String(code);
   by("verdict").textContent = first;
   by("verdict").className = code === 0 ? "good" : "bad";
-  by("code").textContent = `Exit code ${code}: ${OUTCOMES[code] || "unknown"}.`;
+  by("code").textContent = `Exit code ${code}: ${MEANINGS[first.split(" ")[0]] || OUTCOMES[code] || "unknown"}.`;
   by("report").textContent = [stdout, stderr].filter(Boolean).join("\n");
   const value = report ? JSON.parse(report) : undefined;
   const rows = by("checks").tBodies[0];

@@ -31,6 +31,7 @@ def check(case: Case) -> None:
     asked = required_records(case)
     given, unknown, unpinned = _given(case)
     if asked is not None:
+        case.required = frozenset(asked)
         case.tallies["asked"] = len(asked)
         _present(case, asked, given)
     strangers = unknown + _strangers(case, given)

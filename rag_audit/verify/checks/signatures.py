@@ -6,7 +6,7 @@ from rag_audit.errors import SignatureError
 from rag_audit.formats.records import log_origin
 from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.keys import VerifierKey
-from rag_audit.verify.case import Case, Status
+from rag_audit.verify.case import Case
 
 
 def provider_key(case: Case) -> VerifierKey:
@@ -50,9 +50,7 @@ def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -
     try:
         signed.quorum_time(case.trust.quorum)
     except SignatureError:
-        case.record(
-            quorum_id, Status.UNMET, f"{case.trust.quorum} of {len(case.trust.witness)} witnesses", names
-        )
+        case.require(quorum_id, False, f"{case.trust.quorum} of {len(case.trust.witness)} witnesses", names)
         return None
     case.report(quorum_id, True, f"{case.trust.quorum} of {len(case.trust.witness)} witnesses", names)
     return signed

@@ -137,11 +137,7 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     """Each field, and what this window says to it."""
     f, w = report.figures, report.window
     kinds = {t.mechanism for t in report.tenants}
-    standing = {
-        "proved": "",
-        "if-conforming": ", for the answers that conform",
-        "not-established": ", not established",
-    }
+    conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
     yield (
         "Unit of privacy",
         (
@@ -153,9 +149,11 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
         f"{accounting.ADJACENCY}; the number of positions is fixed (bounded differential privacy)",
     )
     eps = "not computed" if f.eps is None else "none (unbounded)" if f.eps == "inf" else f.eps
+    if f.standing == "not-established":
+        eps = "not established"
     yield (
         "Epsilon (ε)",
-        f"{eps}{standing[f.standing]}; for {words.accounts(f.k_max)} with {f.n:,} queries each in one window",
+        f"{eps}{conforming}; for {words.accounts(f.k_max)} with {f.n:,} queries each in one window",
     )
     yield "Delta (δ)", f.delta if "noise" in kinds else "0: the closed forms have none"
     yield "Mechanism", "; ".join(_mechanisms(report))

@@ -10,13 +10,19 @@ from rag_audit.verify.page.markup import Child, Html, clip, join, tag
 from rag_audit.verify.report.model import Report
 from rag_audit.verify.words import counted
 
-PROMISED = "These charts show what the policy promises. Nothing shows that the provider kept to it."
+NOT_ESTABLISHED = (
+    "This verification did not establish that the provider kept to its policy. A chart of what the policy promises"
+    " would say nothing about this window, so this page has none."
+)
 MOST_CHARTS = 4
 """Mechanisms with charts of their own; a window may have as many as tenants."""
 
 
 def privacy(report: Report) -> Html:
-    """The three questions about privacy, for each mechanism of the window."""
+    """The three questions about privacy, for each mechanism of the window; a sentence where nothing is established."""
+    if report.figures.standing == "not-established":
+        heading = tag("h2", "How much a group of accounts can learn")
+        return tag("section", heading, tag("p", NOT_ESTABLISHED, class_="warning"), id="epsilon")
     groups = curves.protections(report)
     shown = groups[:MOST_CHARTS]
     several = len(groups) > 1
@@ -24,7 +30,6 @@ def privacy(report: Report) -> Html:
         tag(
             "section",
             tag("h2", "How much a group of accounts can learn"),
-            tag("p", PROMISED, class_="warning") if report.figures.standing == "not-established" else None,
             _epsilon_words(report),
             [_epsilon(report, p, several, i) for i, p in enumerate(shown)],
             _rest(groups),

@@ -24,9 +24,20 @@ OUTCOMES = {
     ),
     "FAIL": ("fail", "At least one statement of the provider is false. Rely on no figure of this page."),
     "UNDECIDED": ("undecided", "The files could not be judged. That is no verdict in the provider's favour."),
+    "UNPROVEN": (
+        "unproven",
+        "Nothing was found to be false, and what the figures of this window rest on was not established. The window"
+        " has no privacy figure.",
+    ),
     "UNMET": ("unmet", "What was found is true, and it is less than the reader's trust file asks for."),
 }
 """By outcome: its colour, and its meaning in a sentence."""
+_OPEN = {
+    "FAIL": "a check found a false statement.",
+    "UNDECIDED": "a check could not be decided.",
+    "UNPROVEN": "what it rests on was not established.",
+}
+"""Why nothing counts as proved, by outcome."""
 MOST_SHOWN, MOST_EXPLAINED = 12, 4
 """Checks that are shown one by one, and those of them that are explained; alike ones of several tenants are once."""
 MOST_MECHANISMS = 4
@@ -67,7 +78,7 @@ def masthead(report: Report) -> Html:
 def verdict(report: Report) -> Html:
     """The verdict in a word, a sentence and three figures."""
     colour, meaning = OUTCOMES[report.outcome]
-    promised = "Only promised: " if report.figures.standing == "not-established" else None
+    established = report.figures.standing != "not-established"
     return tag(
         "section",
         tag("h2", tag("span", "Verdict: ", class_="quiet"), report.outcome),
@@ -76,16 +87,15 @@ def verdict(report: Report) -> Html:
         tag("p", WEAK) if _weak(report) else None,
         tag(
             "p",
-            "These figures are what the window's policy promises. This verification did not establish that"
-            " the provider kept to it.",
+            "This page has no privacy figure, since this verification did not establish what such a figure"
+            " rests on.",
             class_="warning",
         )
-        if report.figures.standing == "not-established"
-        else None,
-        tag(
+        if not established
+        else tag(
             "dl",
             [
-                tag("div", tag("dt", promised, name), tag("dd", tag("strong", value), " ", meaning))
+                tag("div", tag("dt", name), tag("dd", tag("strong", value), " ", meaning))
                 for name, value, meaning in figures(report)
             ],
             class_="figures many" if len(protections(report)) > 1 else "figures",
@@ -178,11 +188,7 @@ def scope(report: Report) -> Html:
             else tag(
                 "p",
                 "Nothing on this page counts as proved, since "
-                + (
-                    "a check found a false statement."
-                    if report.outcome == "FAIL"
-                    else "a check could not be decided."
-                ),
+                + _OPEN.get(report.outcome, "a check did not pass."),
             ),
         ),
         tag(

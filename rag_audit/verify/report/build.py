@@ -14,11 +14,12 @@ from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.measured import LABEL, Measured, Point
 from rag_audit.verify.report import model
-from rag_audit.verify.report.explained import base_id, explanations
+from rag_audit.verify.report.explained import explanations
 from rag_audit.verify.report.parts import Event
 from rag_audit.verify.report.requirements import requirements_of
 from rag_audit.verify.report.steps import next_steps_of
 from rag_audit.verify.report.weaknesses import retrieval_of, weaknesses_of
+from rag_audit.verify.standing import base_id
 from rag_audit.verify.verifier import Verdict
 from rag_audit.verify.words import counted, day, instant, listed
 
@@ -39,9 +40,7 @@ def report_of(
     now = int(time.time() * 1000) if now is None else now
     figures = _figures(verdict)
     checks = {check.id: check for check in reversed(verdict.checks)}
-    deciding = [
-        c.id for c in verdict.checks if not verdict.passed and c.status.exit_code is verdict.exit_code
-    ]
+    deciding = [c.id for c in verdict.checks if verdict.decides(c)]
     late = [e for e in facts.events if e.kind in _PAST and e.at is not None and e.at > now]
     verified = Event(kind="verified", at=now, words="this report was made")
     requirements = requirements_of(facts.require, checks, facts.vouching)
@@ -77,7 +76,7 @@ def report_of(
         timeline=model.Timeline(events=[*facts.events, verified], activity=facts.activity, future=bool(late)),
         chain=facts.chain,
         weaker=weaker,
-        retrieval=retrieval_of(facts.tenants),
+        retrieval=retrieval_of(facts.tenants) if verdict.established else [],
         notes=notes,
         does_not_prove=verdict.does_not_prove,
         next_steps=next_steps_of(verdict.outcome, deciding, [w.id for w in weaker]),
@@ -99,7 +98,7 @@ def _check(check: Check, verdict: Verdict) -> model.CheckLine:
         base=base,
         tenant=tenant,
         outcome=check.status.value,
-        decides=not verdict.passed and check.status.exit_code is verdict.exit_code,
+        decides=verdict.decides(check),
         expected=check.expected,
         found=check.found,
         at=check.at,
@@ -110,7 +109,7 @@ def _check(check: Check, verdict: Verdict) -> model.CheckLine:
 def _figures(verdict: Verdict) -> model.Figures:
     f: dict[str, Any] = {**verdict.figures}
     sampled = f.get("mode") == "sampled"
-    stands = verdict.exit_code in (ExitCode.PASS, ExitCode.UNMET)
+    stands = verdict.established
     cluster = f.get("c") or {}
     membership, eps, realised = f.get("membership") or {}, f.get("eps_audit"), f.get("eps_realised")
     above = eps is not None and realised is not None and Decimal(realised) > Decimal(eps)
@@ -198,6 +197,11 @@ def _sentence(verdict: Verdict, figures: model.Figures, deciding: list[str]) -> 
         return (
             f"The {window} could not be judged: {counted(len(deciding), 'check')} of {total} could not be decided"
             f" ({named}). That is no verdict in its favour."
+        )
+    if verdict.status is Status.UNPROVEN:
+        return (
+            f"The {window} is not established: {counted(len(deciding), 'check')} of {total} left open what its figures"
+            f" rest on ({named}). Nothing is proven false, and the window has no privacy figure."
         )
     return (
         f"The {window} is sound, and less than trust.toml asks for: {counted(len(deciding), 'requirement')} not met"

@@ -11,19 +11,9 @@ from typing import Any
 
 from rag_audit.errors import SetupError
 from rag_audit.verify.report.model import Explanation
+from rag_audit.verify.standing import base_id
 
-_TEMPLATES = ("proof.embed.circuit", "proof.embed.key", "proof.embed.valid", "proof.circuit", "proof.key",
-              "proof.valid", "proof.kept")  # fmt: skip
-"""Checks whose ids end with a tenant's."""
 GROUPS = ("opening", "ledger", "proof", "receipt", "coalition", "bound", "trust")
-
-
-def base_id(check: str) -> tuple[str, str | None]:
-    """A check's id without its tenant, and the tenant: ``proof.valid.law`` is ``proof.valid`` of ``law``."""
-    for template in _TEMPLATES:
-        if check.startswith(f"{template}."):
-            return template, check[len(template) + 1 :]
-    return check, None
 
 
 @cache

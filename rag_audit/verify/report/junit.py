@@ -1,7 +1,7 @@
 """The JUnit face: each check is a test case, as a build server's test report shows them.
 
-A false check and an unmet requirement are failures, one that could not be decided is an error. The form is the one
-that Jenkins reads (its junit-10.xsd).
+A false check, a check that leaves the figures unproven, and an unmet limit are failures. A check that could not be
+decided is an error. The form is the one that Jenkins reads (its junit-10.xsd).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from rag_audit.verify.report.model import CheckLine, Report
 from rag_audit.verify.report.sarif import utc
 
-_ELEMENTS = {"fail": "failure", "unmet": "failure", "undecided": "error"}
+_ELEMENTS = {"fail": "failure", "unproven": "failure", "unmet": "failure", "undecided": "error"}
 
 
 def render(report: Report) -> str:

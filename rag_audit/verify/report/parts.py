@@ -22,9 +22,16 @@ range, so the integers of a report have no limits."""
 Real = Annotated[str, Field(pattern=r"^(-?(inf|[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?)|nan)$")]
 """A real as a decimal string, inf, or nan where a figure is undefined."""
 OutcomeName: TypeAlias = Literal[
-    "PASS", "PASS-SAMPLED", "PASS-INTEGRITY", "PASS-INTEGRITY-SAMPLED", "FAIL", "UNDECIDED", "UNMET"
+    "PASS",
+    "PASS-SAMPLED",
+    "PASS-INTEGRITY",
+    "PASS-INTEGRITY-SAMPLED",
+    "FAIL",
+    "UNDECIDED",
+    "UNPROVEN",
+    "UNMET",
 ]
-StatusName: TypeAlias = Literal["pass", "fail", "undecided", "unmet"]
+StatusName: TypeAlias = Literal["pass", "fail", "undecided", "unproven", "unmet"]
 Standing: TypeAlias = Literal["proved", "if-conforming", "not-established"]
 
 

@@ -1,8 +1,8 @@
 """The SARIF 2.1.0 face (OASIS, 27 March 2020): what a code scanner's viewer shows of a verdict.
 
-Each check that ran is a rule, and each that did not pass is a result. A false check is an error, an unmet requirement a
-warning. One that could not be decided is of kind `open`, which the standard gives no level; so that no viewer is silent
-about it, it is a notification of level error too.
+Each check that ran is a rule, and each that did not pass is a result. A false check is an error, and so is a check that
+leaves the window's figures unproven. An unmet limit is a warning. A check that could not be decided is of kind `open`,
+which the standard gives no level; so that no viewer is silent about it, it is a notification of level error too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from rag_audit.verify.report.model import CheckLine, Report
 from rag_audit.verify.words import instant
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_KINDS = {"fail": ("fail", "error"), "unmet": ("fail", "warning"), "undecided": ("open", "none")}
+_KINDS = {
+    "fail": ("fail", "error"),
+    "unproven": ("fail", "error"),
+    "unmet": ("fail", "warning"),
+    "undecided": ("open", "none"),
+}
 WINDOW, TRUST = "window.json", "trust.toml"
 
 

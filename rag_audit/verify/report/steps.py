@@ -26,6 +26,13 @@ def next_steps_of(outcome: OutcomeName, deciding: list[str], weaker: list[str]) 
             "fetch the files again from the provider's public folder, and verify again",
             "compare releases: a newer window may need a newer rag-audit",
         ]
+    if outcome == "UNPROVEN":
+        return [
+            "rely on no figure of this window yet: what it rests on was not shown to you",
+            *(f"read what {check} leaves open: rag-audit explain {check}" for check in deciding[:3]),
+            "compare trust.toml with the keys that the window used",
+            "ask the provider for what is missing, and verify again",
+        ]
     if outcome == "UNMET":
         return [
             "decide whether the window is enough for you: it is sound, and less than trust.toml asks for",

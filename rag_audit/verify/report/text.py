@@ -31,7 +31,7 @@ from rag_audit.verify.report.model import CheckLine, Report
 from rag_audit.verify.words import counted, instant
 
 _LABEL = 11
-_COLOURS = {"PASS": "32", "FAIL": "31", "UNDECIDED": "33", "UNMET": "33"}
+_COLOURS = {"PASS": "32", "FAIL": "31", "UNDECIDED": "33", "UNPROVEN": "33", "UNMET": "33"}
 _SHOWN = 3
 """Checks that are explained in full; the others are in the table, and `rag-audit explain` has each."""
 

@@ -1,0 +1,131 @@
+"""A window that is not established has its own verdict, and no privacy figure in any format of its report."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.cli.reports import FORMATS
+from rag_audit.errors import ExitCode
+from rag_audit.verify.case import Check, Status
+from rag_audit.verify.report.build import report_of
+from rag_audit.verify.report.explained import explanations
+from rag_audit.verify.report.faces import face
+from rag_audit.verify.standing import RULES, Kind
+from rag_audit.verify.verifier import Verdict, concluded
+from rag_audit.verify.withheld import QUOTING
+from tests.report.conftest import NOW
+from tests.simulate.cases import FOLDER, run
+
+UNPROVEN = ("opening-without-quorum", "opening-without-any-cosignature", "final-checkpoint-without-quorum",
+            "an-enrolment-s-beacon-without-quorum", "sampled-mode-without-beta-and-eta", "no-records",
+            "draw-of-the-provider-s-choice", "unsafe-setup")  # fmt: skip
+"""Windows of vectors/windows in which nothing is false and something is not established."""
+PRIVACY = re.compile(
+    r"12\.39|8\.0834|16\.036|10\.228|15\.774|43\.673|0\.95356|0\.51996|52 in 100|240,386|3\.3334"
+)
+"""The figures of the windows' policies."""
+
+
+def of_case(name: str) -> Verdict:
+    verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
+    assert isinstance(verdict, Verdict)
+    return verdict
+
+
+def formats(verdict: Verdict) -> dict[str, str]:
+    """Every format of the report, and the verdict's own JSON."""
+    report = report_of(verdict, now=NOW)
+    made = {name: html.unescape(face(report, name, checks=True)) for name in FORMATS}
+    return {**made, "line": verdict.line, "object": json.dumps(verdict.as_json())}
+
+
+def test_every_check_has_its_kind_and_its_reason() -> None:
+    assert set(RULES) == set(explanations())
+    assert all(rule.reason for rule in RULES.values())
+    limits = {check for check, rule in RULES.items() if rule.kind is Kind.LIMIT}
+    assert all(check.startswith("trust.") for check in limits - {"receipt.independent"})
+
+
+@pytest.mark.parametrize("name", UNPROVEN)
+def test_what_is_not_established_has_no_figure_and_is_not_called_sound(name: str) -> None:
+    verdict = of_case(name)
+    assert verdict.exit_code is ExitCode.UNMET and verdict.outcome == "UNPROVEN"
+    made = formats(verdict)
+    for kind, text in made.items():
+        assert not (found := PRIVACY.search(text)), (kind, found)
+        assert not re.search(r"\bsound\b", text), kind
+        assert "UNPROVEN" in text, kind
+    assert made["line"].startswith("UNPROVEN ") and json.loads(made["object"])["verdict"] == made["line"]
+    report = json.loads(made["json"])
+    assert (report["outcome"], report["figures"]["standing"]) == ("UNPROVEN", "not-established")
+    assert report["line"].startswith("UNPROVEN ") and report["figures"]["eps"] is None
+    predicate = json.loads(made["vsa"])["predicate"]
+    own = predicate["urn:rag-audit:verification:1"]
+    assert predicate["verificationResult"] == "FAILED" and own["figures"] is None
+    assert own["outcome"] == "UNPROVEN" and own["verdict"].startswith("UNPROVEN ")
+
+
+@pytest.fixture(scope="module")
+def bare(verdicts: dict[str, Verdict]) -> Verdict:
+    return verdicts["PASS"]
+
+
+def ended(verdict: Verdict, **statuses: str) -> Verdict:
+    """The verdict with other outcomes of its checks; ids with an underscore for the point."""
+    named = {name.replace("__", "."): Status(status) for name, status in statuses.items()}
+    checks = [replace(c, status=named.get(c.id, c.status)) for c in verdict.checks]
+    return concluded(checks, verdict.figures, verdict.notes, verdict.facts, verdict.needed)
+
+
+@pytest.mark.parametrize(("statuses", "outcome", "code"), [
+    ({}, "PASS", 0),
+    ({"trust__max_delta": "unmet"}, "UNMET", 3),
+    ({"trust__max_delta": "unmet", "ledger__quorum": "unproven"}, "UNPROVEN", 3),
+    ({"trust__max_delta": "unmet", "ledger__quorum": "unproven", "proof__present": "undecided"}, "UNDECIDED", 2),
+    ({"ledger__quorum": "unproven", "proof__present": "undecided", "ledger__root": "fail"}, "FAIL", 1),
+])  # fmt: skip
+def test_the_worst_outcome_decides(statuses: dict[str, str], outcome: str, code: int, bare: Verdict) -> None:
+    found = ended(bare, **statuses)
+    assert (found.outcome, int(found.exit_code)) == (outcome, code)
+    assert found.established == (outcome in ("PASS", "UNMET")) == ("eps_audit" in found.figures)
+
+
+def test_a_limit_beside_what_is_not_established_shows_no_figure(bare: Verdict) -> None:
+    """The requirement that is not met either would quote epsilon."""
+    found = ended(bare, trust__max_epsilon="unmet", ledger__quorum="unproven")
+    assert found.line == "UNPROVEN ledger.quorum"
+    assert all(not PRIVACY.search(text) for text in formats(found).values())
+    assert {c.id for c in found.checks if c.found.startswith("withheld")} == QUOTING & {
+        c.id for c in found.checks
+    }
+
+
+@pytest.mark.parametrize(
+    "check", ["opening.quorum", "proof.valid.law", "trust.noise_table", "trust.min_k_max"]
+)
+def test_a_check_that_did_not_run_is_no_pass(check: str, bare: Verdict) -> None:
+    """As after a fault in the order of the checks, which must not pass a window."""
+    checks = [c for c in bare.checks if c.id != check]
+    found = concluded(checks, bare.figures, bare.notes, bare.facts, bare.needed)
+    assert (found.outcome, found.deciding and found.deciding.id) == (
+        "UNMET" if check == "trust.min_k_max" else "UNPROVEN", check
+    )  # fmt: skip
+    assert found.deciding == Check(check, found.status, "a check that runs on this window", "it did not run")
+
+
+def test_windows_have_every_check_that_had_to_run(bare: Verdict) -> None:
+    names = ["honest", *(p.parent.name for p in sorted(Path(FOLDER).glob("*/case.json")) if _honest(p))]
+    for verdict in (bare, *map(of_case, dict.fromkeys(names))):
+        assert verdict.passed and not verdict.needed - {c.id for c in verdict.checks}
+
+
+def _honest(path: Path) -> bool:
+    case: dict[str, Any] = json.loads(path.read_text())
+    return str(case["fault"]).startswith("nothing:")
