@@ -148,7 +148,9 @@ class AsyncClient:
         try:
             async with self._http.stream("GET", self._url + path) as response:
                 if response.status_code != 200:
-                    raise not_fetched(self._url + path, f"status {response.status_code}")
+                    raise not_fetched(
+                        self._url + path, f"status {response.status_code}", response.status_code
+                    )
                 return await self._content(response, most)
         except httpx.HTTPError as exc:
             raise not_fetched(self._url + path, found_of(exc)) from exc

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 
+from rag_audit.client.attempts import AGAIN
 from rag_audit.encoding.http import httpx_options
 from rag_audit.encoding.proxies import address_of
 from rag_audit.errors import SetupError, SizeError
@@ -66,9 +67,17 @@ def found_of(exc: httpx.HTTPError) -> str:
     return str(exc) or type(exc).__name__
 
 
-def not_fetched(address: str, found: str) -> SetupError:
-    """The error of a file that did not arrive."""
-    return SetupError("a published file cannot be fetched", field=without_userinfo(address), found=found)
+def not_fetched(address: str, found: str, status: int = 0) -> SetupError:
+    """The error of a file that did not arrive.
+
+    :param status: of the response, if there was one
+    """
+    hint = "the service cannot answer now, and says nothing about the file: try again later" if (
+        status in AGAIN
+    ) else None  # fmt: skip
+    return SetupError(
+        "a published file cannot be fetched", field=without_userinfo(address), found=found, hint=hint
+    )
 
 
 def too_large(response: httpx.Response, most: int) -> SizeError:

@@ -39,7 +39,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "witness": _BASE,
     "account": _PROVIDER,
     "account-http": (*_PROVIDER, "packages[client]"),
-    "provider": _PROVIDER,
+    "provider": (*_PROVIDER, "packages[documents]", "packages[serve]", "packages[client]"),
+    "provider-commands": _PROVIDER,
     "provider-onnx": (*_PROVIDER, "packages[onnx]"),
     "provider-documents": (*_PROVIDER, "packages[documents]"),
     "provider-http": (*_PROVIDER, "packages[serve]"),
@@ -48,7 +49,9 @@ ROLES: dict[str, tuple[str, ...]] = {
     "developer": (*_GROTH16, "packages[onnx]", "packages[documents]", "packages[serve]", "packages[client]",
                   "packages[experiments]", "packages[dev]", "checkout", "rust", "tools"),
 }  # fmt: skip
-"""What each role needs, as names of `CHECKS`. Who proves answers of Groth16 tenants needs Node besides."""
+"""What each role needs, as names of `CHECKS`. `provider` follows docs/quickstart.md, with documents in files and a
+service over HTTP; `provider-commands` opens and serves windows on one machine. Who proves answers of Groth16 tenants
+needs Node besides."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ links: witnesses leave notes there, and a link among them may lead anywhere.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -20,9 +21,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from rag_audit.errors import StoreError
 from rag_audit.parties.provider.window import Window
 from rag_audit.serving.desk import Desk, Windows
 from rag_audit.serving.limits import Limits
+from rag_audit.serving.logs import log
+from rag_audit.serving.queries import no_window
 from rag_audit.serving.statuses import RETRY_S
 from rag_audit.serving.tiles import LiveLog
 
@@ -47,6 +51,8 @@ FILES: tuple[tuple[str, str, str], ...] = (
 """The names that a public folder has, their media types, and how long a window's own address keeps them."""
 _FILES = tuple((re.compile(pattern + r"\Z"), kind, kept) for pattern, kind, kept in FILES)
 _CHUNK = 1 << 18
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENXIO, errno.ENAMETOOLONG)
+"""The errors of a name that a public folder does not have, or that is no file which others may read."""
 
 
 class Public:
@@ -61,13 +67,15 @@ class Public:
         """A file of the window that is served. The next one has the same address, so a cache asks each time."""
         window = self._windows.current()
         if window is None:
-            return _missing()
+            return no_window()
         return await self._published(request, window, lasting=False)
 
     async def named(self, request: Request) -> Response:
         """A file at a window's own address, which no other window ever has."""
         window = self._windows.current()
-        if window is None or window.opening.window != request.path_params["window"]:
+        if window is None:
+            return no_window()  # it may be this one, which is opened again once its database answers
+        if window.opening.window != request.path_params["window"]:
             return _missing()
         return await self._published(request, window, lasting=True)
 
@@ -86,10 +94,13 @@ class Public:
             "X-Content-Type-Options": "nosniff",
             "Access-Control-Allow-Origin": "*",
         }
-        if name == "checkpoint" or name.startswith("tile/"):
-            data = await self.desk.do(1, self._log(window).file, name)
-            return _missing() if data is None else _bytes(request, data, headers)
-        opened = await self.desk.do(1, open_public, window.context.layout.public.folder, name)
+        try:
+            if name == "checkpoint" or name.startswith("tile/"):
+                data = await self.desk.do(1, self._log(window).file, name)
+                return _missing() if data is None else _bytes(request, data, headers)
+            opened = await self.desk.do(1, open_public, window.context.layout.public.folder, name)
+        except (StoreError, OSError) as exc:
+            return _unreadable(exc)
         return _missing() if opened is None else self._whole(request, *opened, headers)
 
     def _log(self, window: Window) -> LiveLog:
@@ -132,6 +143,7 @@ class _Streamed(StreamingResponse):
 def open_public(folder: Path, name: str) -> tuple[FileIO, os.stat_result] | None:
     """Open a file of a public folder, or None if there is none that others may read.
 
+    :raises OSError: the folder cannot be opened, or a disk, a limit or the system keeps the file from being opened
     :returns: the open file, and what it is. An object and no number: a thread that still reads a file whose client left
         must find it closed, and not another file that has its number by then
     """
@@ -144,8 +156,10 @@ def open_public(folder: Path, name: str) -> tuple[FileIO, os.stat_result] | None
             os.close(place)
             place = below
         handle = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
-    except OSError:
-        return None
+    except OSError as exc:
+        if exc.errno in _ABSENT and place >= 0:
+            return None
+        raise
     finally:
         if place >= 0:
             with suppress(OSError):
@@ -173,3 +187,14 @@ def _same(request: Request, tag: str) -> bool:
 
 def _missing() -> Response:
     return JSONResponse({"error": "NotFound", "message": "there is no such file"}, 404)
+
+
+def _unreadable(exc: Exception) -> Response:
+    """The response where a file may well be there: the ledger's database or a disk does not answer. What the error says
+    of the provider's database or folders is not for its accounts."""
+    log.warning("a published file cannot be read", extra={"fields": {"error": str(exc)}})
+    value = {
+        "error": "StoreError",
+        "message": "the provider cannot read its ledger or its files at the moment",
+    }
+    return JSONResponse(value, 503, {"Retry-After": str(RETRY_S), "Cache-Control": "no-store"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -50,6 +51,21 @@ def test_python_m_is_the_command() -> None:
 
 def test_every_role_needs_what_is_looked_at_and_nothing_is_looked_at_in_vain() -> None:
     assert {name for names in ROLES.values() for name in names} == set(CHECKS)
+
+
+def test_a_provider_s_role_needs_what_the_quickstart_installs(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/quickstart.md").read_text()
+    found = re.search(r"pip install 'ragaudit-zk\[([a-z,]+)\]'\nrag-audit doctor --role (\S+)", page)
+    assert found is not None
+    extras, role = found[1].split(","), found[2]
+    assert {f"packages[{extra}]" for extra in extras} <= set(ROLES[role])
+    monkeypatch.setattr(roles, "CHECKS", {name: lambda: Finding("ok", "there") for name in CHECKS})
+    assert doctor("--role", role).exit_code == ExitCode.PASS
+    for extra in extras:
+        with monkeypatch.context() as one:
+            one.setitem(roles.CHECKS, f"packages[{extra}]", lambda: Finding("missing", "none", "install it"))
+            done = doctor("--role", role)
+            assert done.exit_code == ExitCode.MALFORMED and f"lacks packages[{extra}]" in done.output
 
 
 def test_the_code_is_that_of_the_roles_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

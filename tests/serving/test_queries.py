@@ -142,7 +142,7 @@ def test_without_a_window_nothing_is_signed(opened: tuple[Service, Window]) -> N
             assert (reply.status, reply.value["error"]) == (503, "WindowStateError")
             assert reply.headers["retry-after"] == "1"
         assert served.get("/readyz").value["reason"] == "no window is served"
-        assert served.get("/public/opening.json").status == 404
+        assert served.get("/public/opening.json").status == 503
         assert served.get("/metrics").status == 200
 
 
