@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
+from typing import Any, BinaryIO
 
 import pytest
 
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.index.chunks import Chunk, Cutting, chunks
-from rag_audit.index.readers import SUFFIXES, UNSUPPORTED, DocumentsError, NoTextError, read_file
+from rag_audit.index.readers import SUFFIXES, UNSUPPORTED, DocumentsError, FileReader, NoTextError, read_file
 from rag_audit.index.texts import load_directory
 from tests.sources.pdfs import pdf
 
@@ -84,6 +85,28 @@ def test_pages_of_a_pdf_without_text_are_named(tmp_path: Path) -> None:
     found = read_file(tmp_path / "book.pdf")
     assert [(s.text, s.fields["page"]) for s in found.sections] == [(LONG, 2)]
     assert [o.place for o in found.omitted] == ["page 1", "page 3", "page 4"]
+
+
+def test_each_tenant_s_files_have_a_process_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that takes over the process that parses it cannot change the texts of another tenant."""
+    parsed: dict[str, set[int]] = {}
+    asked = FileReader._asked
+
+    def spied(self: FileReader, handle: BinaryIO, suffix: str, file: Path) -> dict[str, Any]:
+        reply = asked(self, handle, suffix, file)
+        assert self._child is not None
+        parsed.setdefault(file.parent.name, set()).add(self._child.pid)
+        return reply
+
+    monkeypatch.setattr(FileReader, "_asked", spied)
+    for name in ("law/a.html", "law/b.html", "tax/a.html", "tax/b.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("<p>text")
+    load_directory(tmp_path)
+    assert [len(pids) for pids in parsed.values()] == [1, 1]
+    assert not parsed["law"] & parsed["tax"]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.rst", "a.html"])

@@ -90,8 +90,12 @@ def _answer(suffix: str, file: BinaryIO, memory: int) -> tuple[dict[str, Any], b
     except RecursionError:
         return _refusal(DocumentsError("the file is nested too deeply")), True
     except Exception as exc:  # a damaged file breaks a parser in more ways than it has names for
-        said = " ".join(str(exc).split())[:200]
-        return _refusal(DocumentsError("the file cannot be read", found=said or "a damaged file")), True
+        internal = isinstance(
+            exc, AssertionError | AttributeError | LookupError | TypeError | NotImplementedError
+        )
+        said = "" if internal else " ".join(str(exc).split())[:200]
+        cause = said or "a damaged file, or one with a feature that its parser does not know"
+        return _refusal(DocumentsError("the file cannot be read", found=cause)), True
 
 
 def _refusal(exc: RagAuditError) -> dict[str, Any]:

@@ -172,6 +172,10 @@ class _Flow:
 
     def end(self, breaks: int) -> None:
         """End the line; what follows stands after at least so many line breaks."""
+        while self._parts:  # `pre` may end with line breaks
+            if last := self._parts.pop().rstrip("\n"):
+                self._parts.append(last)
+                break
         self._breaks = max(self._breaks, breaks)
         self._space = False
         self._cells = 0
