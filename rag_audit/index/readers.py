@@ -58,7 +58,7 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     **_PAGES,
     **{suffix: (package,) for suffix, package in _OFFICE.items()},
 }
-"""What the parsers import, by ending."""
+"""The packages that the parsers import, by the ending of the file's name."""
 SUFFIXES = _PLAIN | PARSERS.keys()
 """Endings of names of the files that are read."""
 _WORD, _SLIDES, _SHEET = (f"save the file as {suffix} or .pdf" for suffix in _OFFICE)
@@ -72,7 +72,7 @@ UNSUPPORTED: Mapping[str, str] = {
     **dict.fromkeys([".djvu", ".epub", ".ps", ".xps"], "save the file as .pdf"),
     **dict.fromkeys([".mht", ".mhtml", ".xhtml"], "save the page as .html"),
 }
-"""Endings of names of files that look like documents and that nothing here reads, with the remedy of each."""
+"""Document formats that no parser here reads: the remedy, by the ending of the file's name."""
 _SKIP = "leave the file out: --skip-unreadable"
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
@@ -86,7 +86,7 @@ _RAISED: Mapping[str, type[RagAuditError]] = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What the parsing of one file may take.
+    """The limits on parsing one file.
 
     :param seconds: of processor time, so that a busy machine refuses no file that an idle one reads
     :param memory: bytes of address space of the process
@@ -160,7 +160,7 @@ class FileReader:
         return found
 
     def _parsed(self, handle: BinaryIO, suffix: str, file: Path) -> ReadFile:
-        """What the child finds in an open file."""
+        """Have the child parse an open file."""
         try:
             reply = self._asked(handle, suffix, file)
         except BaseException:

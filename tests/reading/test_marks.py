@@ -89,7 +89,7 @@ STRICT: dict[str, Callable[[bytes, Path], object]] = {
     "mark", [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE], ids=["8", "LE", "BE"]
 )
 def test_other_files_refuse_a_mark_with_the_remedy(kind: str, mark: bytes, tmp_path: Path) -> None:
-    """Their bytes are hashed or signed, so nothing is taken away from them."""
+    """Their bytes are hashed or signed, so the reader may not remove a mark."""
     with pytest.raises(RagAuditError, match="byte order mark") as caught:
         STRICT[kind](mark + b"{}", tmp_path / "a")
     assert caught.value.hint == "save the file as UTF-8 without a byte order mark"

@@ -1,4 +1,4 @@
-"""HTML: what a browser shows, in the encoding that the HTML Standard says, whatever else is installed."""
+"""HTML: what a browser shows, in the encoding that the HTML Standard determines, independent of other packages."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_bytes_that_are_not_valid_are_named(tmp_path: Path, reader: FileReader) 
     found = shown(reader, tmp_path, b"<meta charset=utf-8>" + FILLED.encode() + b"Gr\xf6\xdfe")
     assert "Gr\ufffd\ufffde" in found.sections[0].text
     assert [(o.place, o.reason) for o in found.omitted] == [
-        ("2 characters", "are not valid utf-8 and stand as U+FFFD")
+        ("2 characters", "are not valid utf-8 and were replaced by U+FFFD")
     ]
 
 

@@ -167,7 +167,7 @@ def test_a_message_is_read_with_its_header(tmp_path: Path, reader: FileReader) -
     message["Subject"] = "Die Heizung wärmt nicht"
     message["X-Mailer"] = "no"
     message.set_content("Bitte prüfen.\n", charset="iso-8859-15")
-    message.add_alternative("<p>not this, the plain text stands before it</p>", subtype="html")
+    message.add_alternative("<p>not this: the plain text is preferred</p>", subtype="html")
     message.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="Angebot.pdf")
     inner = EmailMessage()
     inner["Subject"] = "inner"

@@ -191,7 +191,7 @@ def test_too_many_pages_are_refused_with_their_number(
 
 
 def test_a_file_that_takes_too_long_is_refused(tmp_path: Path) -> None:
-    """The child is stopped: nothing would ever come."""
+    """The stopped child never answers."""
     (tmp_path / "a.pdf").write_bytes(pdf("a"))
     with FileReader(Limits(wait=600)) as reader:
         reader.read(tmp_path / "a.pdf")

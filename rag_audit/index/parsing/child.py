@@ -1,4 +1,4 @@
-"""The process that parses files for `readers.FileReader`: it has limits, and nothing that is worth stealing.
+"""The process that parses files for `readers.FileReader`: it runs with resource limits and without secrets.
 
 A request is the ending of a file's name, in `REQUEST` bytes, and with it the open file. A reply is its length in 8
 bytes, and JSON: the sections and omissions, or an error.
@@ -60,7 +60,7 @@ def main(handle: int, seconds: int, memory: int) -> None:
 
 
 def _limit(kind: int, most: int, *, hard: bool = True) -> None:
-    """Lower a limit. The system keeps it where it does not know this one, as macOS does with address space."""
+    """Lower a limit. A system without this kind of limit keeps its own, as macOS does for address space."""
     upper = resource.getrlimit(kind)[1]
     if upper != resource.RLIM_INFINITY:
         most = min(most, upper)

@@ -20,7 +20,7 @@ _PARAGRAPHS = _names(
     "address article aside blockquote body center details dialog div dl fieldset figcaption figure footer form h1 h2",
     "h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section summary table ul",
 )
-"""Elements with a blank line before and after them."""
+"""A blank line precedes and follows these elements."""
 _LINES = _names("caption dd dt legend li optgroup option tr")
 """Elements on lines of their own."""
 _CELLS = _names("td th")
@@ -28,7 +28,7 @@ _HEADINGS = _names("h1 h2 h3 h4 h5 h6")
 _NOT_SHOWN = _names(
     # "Hidden elements" of the standard, with scripting on,
     "area base basefont datalist head link meta noembed noframes noscript param rp script style template title",
-    # elements whose content replaces them in browsers that do not know them,
+    # elements with content for browsers that do not support the element,
     "audio canvas iframe object video",
     # and what SVG and MathML do not draw.
     "annotation annotation-xml desc metadata",
@@ -40,7 +40,7 @@ _HIDDEN_STYLE = re.compile(
 _CHARSET = re.compile(r"charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;\"']+))", re.I)
 _SCRIPTS = frozenset(("", "module", "text/javascript", "application/javascript"))
 SPARSE_PAGE = 100
-"""A page with scripts and fewer letters and digits than this is taken for one whose text the scripts make."""
+"""If a page has scripts and fewer letters and digits than this, the reader assumes that scripts make its text."""
 
 
 def read(file: BinaryIO) -> ReadFile:
@@ -64,7 +64,9 @@ def read_page(page: str, encoding: str = "", broken: int = 0) -> ReadFile:
     titles = (t.text() for t in parsed.css("title") if t.parent is None or t.parent.tag != "svg")
     omitted: list[Omission] = []
     if broken:
-        omitted.append(Omission(f"are not valid {encoding} and stand as U+FFFD", part=f"{broken} characters"))
+        omitted.append(
+            Omission(f"are not valid {encoding} and were replaced by U+FFFD", part=f"{broken} characters")
+        )
     if sum(map(str.isalnum, text)) < SPARSE_PAGE and any(map(_runs, parsed.css("script"))):
         if not has_letters(text):
             raise NoTextError("the page holds no text: scripts make it", expected="text in the page itself",
@@ -113,7 +115,7 @@ def decoded(data: bytes, name: str) -> tuple[str, str, int]:
 
 def _declared(data: bytes) -> str | None:
     """The encoding that the first `meta` element with a known one declares. A declaration is ASCII, so the page is
-    parsed for it as windows-1252; one of UTF-16 stands for UTF-8, since it could not be read otherwise."""
+    parsed for it as windows-1252. A declaration of UTF-16 means UTF-8, as in the standard."""
     if b"charset" not in data.lower():
         return None
     for meta in LexborHTMLParser(data.decode("cp1252", "replace").replace("\0", " "), scripting=True).css(
@@ -157,7 +159,7 @@ class _Flow:
         self._space = text[-1].isspace()
 
     def lines(self, text: str) -> None:
-        """Add text whose white space stays as it is."""
+        """Add text with its white space unchanged."""
         if text:
             self._begin()
             self._parts.append(text)
@@ -171,7 +173,7 @@ class _Flow:
         self._space = False
 
     def end(self, breaks: int) -> None:
-        """End the line; what follows stands after at least so many line breaks."""
+        """End the line; the next text follows after at least this number of line breaks."""
         while self._parts:  # `pre` may end with line breaks
             if last := self._parts.pop().rstrip("\n"):
                 self._parts.append(last)

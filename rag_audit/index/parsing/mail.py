@@ -14,7 +14,7 @@ from rag_audit.index.parsing import html
 from rag_audit.index.parsing.results import DocumentsError, Omission, ReadFile, Section, titled
 
 SHOWN = ("From", "To", "Cc", "Date", "Subject")
-"""The header fields that stand above the text."""
+"""The header fields that the reader puts above the text."""
 
 
 def read(file: BinaryIO) -> ReadFile:
@@ -74,5 +74,7 @@ def _text(part: EmailMessage, kind: str, omitted: list[Omission]) -> str:
         return read.sections[0].text
     refuse_nul(page, source="message")
     if broken:
-        omitted.append(Omission(f"are not valid {encoding} and stand as U+FFFD", part=f"{broken} characters"))
+        omitted.append(
+            Omission(f"are not valid {encoding} and were replaced by U+FFFD", part=f"{broken} characters")
+        )
     return page.replace("\r\n", "\n").strip()

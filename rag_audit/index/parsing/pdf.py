@@ -22,13 +22,13 @@ MAX_PAGES = 100_000
 SPARSE_TEXT = 20
 """A file of several pages with fewer letters and digits a page than this has almost no text layer."""
 SPARSE_SCAN = 50
-"""A page that is mostly a picture, with fewer letters and digits than this, is taken for a scanned page."""
+"""A page that is mostly a picture, with fewer letters and digits than this, counts as a scanned page."""
 _CAUSES = {
     raw.FPDF_ERR_PASSWORD: "it is encrypted with a password",
     raw.FPDF_ERR_SECURITY: "its encryption is not supported",
 }
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\uffff]")
-"""Codes that fonts without a table of Unicode values leave."""
+"""Character codes without a Unicode value, which PDFium returns for fonts without a ToUnicode table."""
 
 
 def read(file: BinaryIO) -> ReadFile:

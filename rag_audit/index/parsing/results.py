@@ -1,4 +1,4 @@
-"""What the reading of a file results in."""
+"""The results of reading a file: texts, omissions, errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rag_audit.encoding.canonical import Json
 from rag_audit.errors import RagAuditError
 
 MAX_NAME = 500
-"""The most characters of a title or heading that are kept beside a text."""
+"""The maximum number of characters of a title or heading in the metadata."""
 
 
 class DocumentsError(RagAuditError):
@@ -24,7 +24,7 @@ class NoTextError(DocumentsError):
 class Section:
     """A part of a file.
 
-    :param fields: what is known of it beside the text: a page, a title
+    :param fields: its metadata: a page number, a title
     """
 
     text: str
@@ -52,7 +52,7 @@ class Omission:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """What a reader found in one file.
+    """The texts and omissions of one file.
 
     :param sections: the texts, each with what the file tells about it; at least one has a letter or digit
     :param omitted: the parts of the file that yield no text, in the order of the file
