@@ -96,7 +96,7 @@ def save(canaries: Sequence[Canary], path: Path) -> None:
 def load(path: Path) -> list[Canary]:
     """Read canaries.
 
-    :raises SchemaError: a line is no canary
+    :raises SchemaError: a line is no canary, or there is no line
     """
     found = []
     for number, line in enumerate(read_text(path, max_bytes=MAX_FILE_BYTES).splitlines(), 1):
@@ -107,9 +107,13 @@ def load(path: Path) -> list[Canary]:
             if not isinstance(c.inserted, bool):
                 raise TypeError("inserted")
             found.append(c)
-        except (ValueError, KeyError, TypeError) as exc:
+        except (ValueError, KeyError, TypeError, RecursionError) as exc:
             raise SchemaError("the line is no canary", field=f"{path}, line {number}",
                               expected="a file of `rag-audit canary new`", found=str(exc)[:60]) from exc  # fmt: skip
+    if not found:
+        raise SchemaError(
+            "the file has no canary", field=str(path), expected="a file of `rag-audit canary new`"
+        )
     return found
 
 

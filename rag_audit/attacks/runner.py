@@ -283,7 +283,7 @@ def _delta(engine: Engine) -> str | int:
 def _kept(file: Path) -> Result:
     try:
         return Result.parse(json.loads(read_text(file, max_bytes=MAX_CELL_BYTES)))
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise StoreError("a kept cell is damaged", field=str(file), found=str(exc)[:80],
                          hint="delete this file, and run the same command again") from exc  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.options import seed_option, whole_number
+from rag_audit.cli.options import PROCESSES, Real, seed_option, whole_number
 from rag_audit.cli.services import Options, service_of
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SetupError
@@ -107,18 +107,16 @@ def list_(as_json: bool) -> None:
 )
 @seed_option
 @click.option("--top-k", callback=whole_number, help="passages of an answer  [default: 5]")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="processes, a cell each"
-)
+@click.option("--jobs", type=PROCESSES, default=1, show_default=True, help="processes, a cell each")
 @click.option(
     "--generator", "generator_url", help="a chat endpoint that answers from the passages  [default: none]"
 )
 @click.option("--model", help="the chat endpoint's model")
 @click.option("--key-env", help="the environment variable with the chat endpoint's key")
+@click.option("--timeout", type=Real(0.1, 86_400), default=60.0, show_default=True, help="seconds a read")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="seconds a read"
+    "--attempts", type=click.IntRange(1, 1000), default=5, show_default=True, help="of one question"
 )
-@click.option("--attempts", type=click.IntRange(min=1), default=5, show_default=True, help="of one question")
 @click.option("--no-stream", is_flag=True, help="ask for whole answers")
 @click.option("--logprobs", is_flag=True, help="ask for log-probabilities, which some attacks need")
 @click.option("--parallel", callback=whole_number, help="questions on their way to an endpoint  [default: 1]")

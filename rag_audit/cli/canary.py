@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option
-from rag_audit.cli.options import seed_option, whole_number
+from rag_audit.cli.options import Real, seed_option, whole_number
 from rag_audit.cli.services import Options, documents_of, service_of
 from rag_audit.encoding.durable import replace_file
 
@@ -26,9 +26,7 @@ def canary() -> None:
     "--docs", "data", required=True, help="the documents whose manner they have, as `attack run --data`"
 )
 @click.option("--count", callback=whole_number, help="[default: 128]")
-@click.option(
-    "--perplexity", type=click.FloatRange(min=2), default=2000.0, show_default=True, help="of their ends"
-)
+@click.option("--perplexity", type=Real(2, 1e12), default=2000.0, show_default=True, help="of their ends")
 @json_option
 def new(file: Path, data: str, count: int | None, perplexity: float, as_json: bool) -> None:
     """Make canaries and toss their coins. FILE is a secret until they have been tested."""

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.options import model_option
+from rag_audit.cli.options import Real, model_option
 from rag_audit.cli.settings import stored_model
 from rag_audit.encoding.canonical import parse_json, read_bytes
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError, StoreError
@@ -19,6 +19,9 @@ from rag_audit.index.embedders import DEFAULT_EMBEDDER, Vectors, get_embedder
 from rag_audit.parties.provider.reading import WindowReader
 
 MAX_QUESTIONS_BYTES = 1 << 30
+
+MOST = 1_000_000
+"""The most accounts, questions or windows of a simulation."""
 
 
 @click.group(cls=Group)
@@ -58,19 +61,21 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
 @click.option(
     "--model", "--folder", "folder", type=PATH, help="the folder of an embedder's files, or its settings"
 )
-@click.option("--theta", default=calibration.OPERATING_POINT, show_default=True, help="in (0, 1)")
+@click.option(
+    "--theta", type=Real(0, 1), default=calibration.OPERATING_POINT, show_default=True, help="in (0, 1)"
+)
 @click.option(
     "--k-max",
     default=4,
     show_default=True,
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     help="the policy's: a window with a larger cluster fails",
 )
 @click.option(
     "--accounts",
     default=calibration.ACCOUNTS,
     show_default=True,
-    type=click.IntRange(min=2),
+    type=click.IntRange(2, MOST),
     help="honest accounts of a window",
 )
 @click.option(
@@ -78,13 +83,13 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
     default=calibration.QUERIES,
     show_default=True,
     help="questions an account asks",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
 )
 @click.option(
     "--trials",
     default=calibration.TRIALS,
     show_default=True,
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     help="windows that are drawn",
 )
 @click.option("--out", type=PATH, help="write calibration.csv here, and calibration.png with --paper")

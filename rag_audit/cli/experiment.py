@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress, say
+from rag_audit.cli.options import PROCESSES
 
 if TYPE_CHECKING:
     from rag_audit.experiments.model import Experiment, Results
@@ -51,9 +52,7 @@ def list_(as_json: bool) -> None:
 @click.option(
     "--out", type=PATH, default=OUT, show_default=True, help="folder of results, of one size and seed"
 )
-@click.option(
-    "--jobs", type=click.IntRange(1, 512), default=1, show_default=True, help="processes of this machine"
-)
+@click.option("--jobs", type=PROCESSES, default=1, show_default=True, help="processes of this machine")
 @click.option("--executor", "address", help="dask://host:port or ray://host:port, as for `prove`")
 @click.option("--no-pictures", is_flag=True, help="draw nothing, which needs no matplotlib")
 @json_option

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option
-from rag_audit.encoding.durable import replace_file
+from rag_audit.encoding.durable import beside, replace_file
 from rag_audit.ledger.keys import SigningKey
 from rag_audit.proofs.executors import KEY_VARIABLE, new_worker_key
 
@@ -20,7 +20,7 @@ def keygen(out: Path, name: str, as_json: bool) -> None:
     """Make an Ed25519 key for a provider or verifier: OUT (mode 0600) and OUT.pub."""
     key = SigningKey.generate(name)
     key.save(out)
-    replace_file(out.with_name(out.name + ".pub"), f"{key.verifier}\n".encode())
+    replace_file(beside(out, out.name + ".pub"), f"{key.verifier}\n".encode())
     emit({"vkey": str(key.verifier)}, as_json, str(key.verifier))
 
 

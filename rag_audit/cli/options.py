@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 
@@ -38,6 +39,19 @@ def parsed(
     return callback
 
 
+class Real(click.FloatRange):
+    """A finite number. click lets NaN, and infinity where there is no upper bound, into every range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = click.FLOAT.convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+MAX_PROCESSES = 512
+PROCESSES = click.IntRange(1, MAX_PROCESSES)
+"""Processes of this machine."""
 model_option = click.option(
     "--model",
     type=PATH,

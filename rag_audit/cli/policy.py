@@ -26,7 +26,7 @@ from rag_audit.cli.options import (
 )
 from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import jcs
-from rag_audit.encoding.durable import replace_file
+from rag_audit.encoding.durable import beside, replace_file
 from rag_audit.errors import PolicyError
 from rag_audit.formats import defaults
 from rag_audit.formats.policy import Calibration
@@ -309,7 +309,7 @@ def new(
     check_policy(draft, dimension)
     figures = draft.figures()
     text = explain(draft, figures, chosen.why)
-    explained = out.with_name(f"{out.name}.explained.txt")
+    explained = beside(out, f"{out.name}.explained.txt")
     replace_file(out, jcs(draft.dump()) + b"\n")
     replace_file(explained, text.encode())
     emit(

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, estimated, json_option, patiently, say, signing_key
+from rag_audit.cli.options import PROCESSES
 from rag_audit.cli.reports import FORMATS, command_line, planned
 from rag_audit.encoding.canonical import digest_hex
 from rag_audit.encoding.durable import replace_file
@@ -54,7 +55,7 @@ from rag_audit.verify.drawing import draw_challenge, number_drawn
     type=PATH,
     help="the provider's attacks.json (`rag-audit attack run`), shown beside the verdict, which it does not change",
 )
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+@click.option("--jobs", type=PROCESSES, default=1, show_default=True,
               help="processes that verify proofs; the native verifier uses every core by itself")  # fmt: skip
 @click.option("--executor", "address",
               help="verify proofs on a cluster, which then decides: dask://host:port or ray://host:port,"

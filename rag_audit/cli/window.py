@@ -21,6 +21,7 @@ from rag_audit.cli.common import (
     progress,
     say,
 )
+from rag_audit.cli.options import PROCESSES, Real
 from rag_audit.cli.settings import resume, settings_of
 from rag_audit.commit.stored import forget
 from rag_audit.encoding.canonical import read_text
@@ -45,7 +46,7 @@ executor_option = click.option(
     help="a cluster: dask://host:port or ray://host:port, with RAG_AUDIT_WORKER_KEY set",
 )
 workers_option = click.option(
-    "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="prover processes here"
+    "--workers", type=PROCESSES, default=1, show_default=True, help="prover processes here"
 )
 
 low_memory_option = click.option(
@@ -76,7 +77,7 @@ low_memory_option = click.option(
 @click.option(
     "--release-every",
     "period",
-    type=click.FloatRange(LEAST_PERIOD_S, MAX_PERIOD_S),
+    type=Real(LEAST_PERIOD_S, MAX_PERIOD_S),
     help="answers that are proved first leave at multiples of so many seconds after their request; by default by the "
     "tenant's size",
 )

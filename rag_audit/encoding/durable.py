@@ -54,13 +54,25 @@ def _check_regular(mode: int, path: Path) -> None:
         raise OSError(errno.EINVAL, f"not a regular file but {kind}", str(path))
 
 
+def beside(path: Path, name: str) -> Path:
+    """The file of a name in the folder of another file.
+
+    :raises StoreError: the other path, such as ``.`` or ``/``, names a folder and no file
+    """
+    if not path.name:
+        raise StoreError(
+            "the path names no file", field=str(path), expected="a file's path", found="a folder"
+        )
+    return path.with_name(name)
+
+
 def replace_file(path: Path, data: Content, *, mode: int = 0o644) -> None:
     """Write `data` to `path` atomically and durably; an existing file is replaced.
 
     :param data: the content, or a function that writes it into the open file
     :raises StoreError: the file cannot be written (no such directory, full disk)
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    temporary = beside(path, f".{path.name}.{secrets.token_hex(8)}")
     try:
         try:
             _write_new(temporary, data, mode)

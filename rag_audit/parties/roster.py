@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from rag_audit.encoding.canonical import Json, jcs, read_json
-from rag_audit.encoding.durable import replace_file
+from rag_audit.encoding.durable import beside, replace_file
 from rag_audit.encoding.lock import locked
 from rag_audit.errors import RagAuditError, SchemaError, SizeError, StoreError
 from rag_audit.formats.enrolling import EnrolmentRequest
@@ -102,7 +102,7 @@ def add_to_roster(path: Path, *entries: RosterEntry) -> list[RosterEntry]:
 
 def lock_of(path: Path) -> Path:
     """The file that whoever changes a roster holds."""
-    return path.with_name(f".{path.name}.lock")
+    return beside(path, f".{path.name}.lock")
 
 
 def admit(

@@ -122,7 +122,7 @@ class Kept:
                 logs = value["logs"]
                 reply = Reply(str(value["text"]), None if logs is None else tuple(map(float, logs)))
                 known[str(value["key"])] = Answer(reply, value["found"])
-            except (ValueError, KeyError, TypeError) as exc:
+            except (ValueError, KeyError, TypeError, RecursionError) as exc:
                 raise StoreError("a kept reply is damaged", field=f"{self._path}, line {number}", found=str(exc)[:80],
                                  hint="delete this line, and run the same command again") from exc  # fmt: skip
         return known
