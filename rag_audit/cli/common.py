@@ -102,7 +102,7 @@ class Group(click.Group):
         except RagAuditError as exc:
             if "--json" in sys.argv:
                 click.echo(json_text(exc.as_json()))
-            click.echo(f"rag-audit: {exc.name}: {exc.diagnostics()}", err=True)
+            click.echo(f"rag-audit: {exc.diagnostics()}", err=True)
             ctx.exit(int(exc.exit_code))
         except click.Abort:
             # A prompt was not answered; click itself would exit with 1, which here means that a check failed.

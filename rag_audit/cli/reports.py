@@ -71,7 +71,7 @@ class Plan:
             try:
                 replace_file(path, face(report, name, checks=checks, key=self.key).encode())
             except RagAuditError as exc:
-                say(f"WARNING: the {name} report was not written; the verdict stands: {exc.name}: {exc}")
+                say(f"WARNING: the {name} report was not written; the verdict stands: {exc}")
             except Exception as exc:
                 _faulty(f"{name} report", exc)
 

@@ -20,7 +20,7 @@ import rfc8785
 
 from rag_audit import _native
 from rag_audit.encoding.durable import open_regular
-from rag_audit.errors import EncodingError, RagAuditError, SizeError
+from rag_audit.errors import EncodingError, RagAuditError, SizeError, kind_of
 
 if TYPE_CHECKING:
     Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"] | None
@@ -116,7 +116,7 @@ def _wrong(value: Json, depth: int) -> tuple[list[str], RagAuditError] | None:
                 wrong[0].append(f".{key[:80]}")
                 return wrong
         return None
-    return [], EncodingError("not a JSON value", found=type(value).__name__)
+    return [], EncodingError("not a JSON value", found=kind_of(value))
 
 
 def parse_json(

@@ -65,26 +65,40 @@ class RagAuditError(Exception):
         return type(self).__name__
 
     def diagnostics(self) -> str:
-        """The error for people: one line each for message, place, expected, found and hint."""
-        lines = [printable(self.message)]
-        if self.field is not None:
-            lines.append(f"  at: {_short(self.field)}")
-        if self.expected is not None:
-            lines.append(f"  expected: {_short(self.expected)}")
-        if self.found is not None:
-            lines.append(f"  found: {_short(self.found)}")
-        if self.hint is not None:
-            lines.append(f"  hint: {printable(self.hint)}")
-        return "\n".join(lines)
+        """The error for people: one line each for message, place, expected, found and hint.
+
+        A place at the end of the message has no line of its own. A hint that is all that is left follows the message.
+        """
+        named = self.field is None or self.message.endswith(f": {self.field}")
+        place = None if named else _short(self.field)
+        expected, found = self.texts()
+        pairs = [("at", place), ("expected", expected), ("found", found)]
+        lines = [f"  {name}: {text}" for name, text in pairs if text is not None]
+        if self.hint is None:
+            return "\n".join([printable(self.message), *lines])
+        if not lines:
+            return f"{printable(self.message)} ({printable(self.hint)})"
+        return "\n".join([printable(self.message), *lines, f"  hint: {printable(self.hint)}"])
+
+    def texts(self) -> tuple[str | None, str | None]:
+        """What was expected and what was found, as far as the error says, shortened, and never the same text."""
+        expected = None if self.expected is None else _text(self.expected)
+        found = None if self.found is None else _text(self.found)
+        if expected is None or found is None:
+            return expected and _short(expected), found and _short(found)
+        if expected == found:
+            expected, found = f"{expected} ({kind_of(self.expected)})", f"{found} ({kind_of(self.found)})"
+        return distinct(_short(expected), _short(found), expected, found)
 
     def as_json(self) -> dict[str, object]:
         """The error for programs."""
+        expected, found = self.texts()
         pairs = {
             "error": self.name,
             "message": self.message,
             "field": None if self.field is None else _short(self.field),
-            "expected": None if self.expected is None else _short(self.expected),
-            "found": None if self.found is None else _short(self.found),
+            "expected": expected,
+            "found": found,
             "hint": self.hint,
         }
         return {k: v for k, v in pairs.items() if v is not None}
@@ -93,10 +107,11 @@ class RagAuditError(Exception):
         parts = [printable(self.message)]
         if self.field is not None:
             parts.append(f"at {_short(self.field)}")
-        if self.expected is not None:
-            parts.append(f"expected {_short(self.expected)}")
-        if self.found is not None:
-            parts.append(f"found {_short(self.found)}")
+        expected, found = self.texts()
+        if expected is not None:
+            parts.append(f"expected {expected}")
+        if found is not None:
+            parts.append(f"found {found}")
         return "; ".join(parts)
 
 
@@ -108,6 +123,12 @@ class _Brief(reprlib.Repr):
         self.maxlevel = 4
         self.maxstring = self.maxother = self.maxlong = MAX_SHOWN
         self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = 16
+
+    def repr_bool(self, x: bool, level: int) -> str:
+        return "true" if x else "false"
+
+    def repr_NoneType(self, x: None, level: int) -> str:
+        return "null"
 
     def repr_int(self, x: int, level: int) -> str:
         # Python refuses to write integers of thousands of digits.
@@ -122,8 +143,46 @@ def brief(value: object) -> str:
     return _BRIEF.repr(value)
 
 
+_KINDS: dict[type, str] = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a fraction",
+    str: "a text",
+    list: "a list",
+    tuple: "a list",
+    dict: "an object",
+    type(None): "nothing",
+}
+
+
+def kind_of(value: object) -> str:
+    """What kind of JSON value something is, in words."""
+    return _KINDS.get(type(value), "another value")
+
+
+def distinct(expected: str, found: str, whole: str, other: str) -> tuple[str, str]:
+    """Two texts that were shortened, or from where their whole texts differ if the shortened ones do not.
+
+    :param whole: what `expected` was shortened from
+    :param other: what `found` was shortened from
+    """
+    if expected != found:
+        return expected, found
+    place = next(
+        (i for i, (a, b) in enumerate(zip(whole, other, strict=False)) if a != b), min(len(whole), len(other))
+    )
+    start = max(0, place - 20)
+    parts = [_short(f"(from character {start + 1}) {text[start:]}" if len(text) > start else "(ends earlier)")
+             for text in (whole, other)]  # fmt: skip
+    return (parts[0], parts[1]) if parts[0] != parts[1] else (expected, "another value that is written alike")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else brief(value)
+
+
 def _short(value: object) -> str:
-    text = value if isinstance(value, str) else brief(value)
+    text = _text(value)
     # Cut first: the escapes of a long text would be made in vain.
     shown = printable(text[: MAX_SHOWN + 1])
     return shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 3] + "..."

@@ -31,7 +31,7 @@ def _real(value: object) -> float:
     if type(value) is int:
         return float(value)
     if not isinstance(value, str) or not _REAL.fullmatch(value):
-        raise ValueError("not a finite number")
+        raise ValueError("a finite number")
     return float(value) + 0.0  # -0.0 becomes 0.0, which is written without a sign
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict, cast
 
 from rag_audit.encoding.canonical import Json, parse_hex
-from rag_audit.errors import SchemaError
+from rag_audit.errors import SchemaError, kind_of
 
 
 class TokenCounts(TypedDict):
@@ -90,7 +90,7 @@ def check_manifest(value: dict[str, Json]) -> Manifest:
             part = part.get(name) if isinstance(part, dict) else None
         if type(part) is not kind:
             raise SchemaError("the embedder manifest is not well-formed", field=f"embedder.{place}",
-                              expected=kind.__name__, found=type(part).__name__)  # fmt: skip
+                              expected=kind_of(kind()), found=kind_of(part))  # fmt: skip
     manifest = cast(Manifest, value)
     for name, digest in manifest["embedder"]["artefacts"].items():
         parse_hex(digest, 32, field=f"embedder.embedder.artefacts.{name}")

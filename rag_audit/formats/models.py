@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Literal, Self, get_args, get_origin
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -22,14 +22,15 @@ from pydantic import (
 )
 
 from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, Json, digest_hex, jcs
-from rag_audit.errors import SchemaError, brief
+from rag_audit.errors import SchemaError
 from rag_audit.errors.printable import is_line
+from rag_audit.formats.schema_errors import complaint, words_of
 from rag_audit.relation.field import MODULUS
 
 
 def _below_modulus(text: str) -> str:
     if int(text, 16) >= MODULUS:
-        raise ValueError("a field element is not below the BN254 scalar modulus r")
+        raise ValueError("a field element, which is below the BN254 scalar modulus r")
     return text
 
 
@@ -37,22 +38,22 @@ def _decimal(text: str) -> str:
     try:
         value = Decimal(text)
     except InvalidOperation as exc:
-        raise ValueError("not a decimal number") from exc
+        raise ValueError("a decimal number") from exc
     if not value.is_finite():
-        raise ValueError("not a finite number")
+        raise ValueError("a finite number")
     return text
 
 
 def _exactly_int(value: object) -> object:
     # A literal is compared by ==, by which true and 1.0 equal 1; in every other integer field strict mode refuses them.
     if type(value) is not int:
-        raise ValueError("not an integer")
+        raise ValueError("an integer")
     return value
 
 
 def _line(text: str) -> str:
     if not is_line(text):
-        raise ValueError("not one line of visible characters")
+        raise ValueError("one line of visible characters")
     return text
 
 
@@ -116,16 +117,13 @@ class Model(BaseModel):
         try:
             return cls.model_validate(value)
         except ValidationError as exc:
-            first = exc.errors(include_url=False)[0]
-            place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"])
-            missing = first["type"] == "missing"
+            found = complaint(cls, value, exc)
             raise SchemaError(
-                f"{cls.__name__} is not well-formed",
-                field=f"{field}{place}",
-                expected=cls._presence(first["loc"])
-                if missing
-                else first["msg"].removeprefix("Value error, "),
-                found=None if missing else brief(first.get("input")),
+                f"the {words_of(cls)} is not well-formed",
+                field=f"{field}{found.place}",
+                expected=found.expected,
+                found=found.found,
+                hint=found.hint,
             ) from exc
 
     def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
@@ -134,13 +132,6 @@ class Model(BaseModel):
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
         return copied
-
-    @classmethod
-    def _presence(cls, place: tuple[int | str, ...]) -> str:
-        """The expectation to print for a missing field, with its choices where they are a few words."""
-        field = cls.model_fields.get(str(place[0])) if len(place) == 1 else None
-        choices = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
-        return "the field to be present" + (f": {' or '.join(map(repr, choices))}" if choices else "")
 
     def dump(self) -> dict[str, Json]:
         """The document as a JSON value."""

@@ -120,7 +120,7 @@ class Answer(Model):
     @model_validator(mode="after")
     def _version(self) -> Self:
         if (self.v == 2) != any(isinstance(d, DescribedDocument) for d in self.documents):
-            raise ValueError("version 2 exactly if a document has metadata")
+            raise ValueError("version 2 if a document has metadata, and version 1 if none has")
         return self
 
 

@@ -166,8 +166,9 @@ def verify_note(
         raise SignatureError(
             "there is no signature by a known key",
             field=field,
-            expected=" or ".join(k.name for k in keys) or "a known key",
-            found=", ".join(s.name for s in note.signatures) or "no signature",
+            # With key IDs, since another key can have the name of a known one.
+            expected=" or ".join(f"{k.name}+{k.key_id.hex()}" for k in keys) or "a known key",
+            found=", ".join(f"{s.name}+{s.key_id.hex()}" for s in note.signatures) or "no signature",
         )
     return tuple(verified.values())
 

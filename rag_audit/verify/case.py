@@ -124,6 +124,12 @@ class NamedChallenge:
     challenge: Challenge
 
 
+def refusal(error: RagAuditError) -> str:
+    """Why something was refused, for a check's `found`: the error's message, and in brackets what was there."""
+    found = error.texts()[1]
+    return error.message if found is None else f"{error.message} ({found})"
+
+
 @dataclass(kw_only=True)
 class Findings:
     """A policy under a trust file, with the outcomes of checks and the figures that they computed."""
@@ -148,7 +154,10 @@ class Findings:
         self, check: str, status: Status, expected: object, found: object, at: str | None = None
     ) -> bool:
         """Record a check with its status, and return whether it passed."""
-        self.checks.append(Check(check, status, str(expected), str(found), at))
+        asked, actual = str(expected), str(found)
+        if status is not Status.PASS and asked == actual:
+            actual = f"another value that is written alike: {actual}"
+        self.checks.append(Check(check, status, asked, actual, at))
         return status is Status.PASS
 
     @contextmanager
@@ -161,7 +170,7 @@ class Findings:
         except RagAuditError as exc:
             status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
             expected = exc.expected if exc.expected is not None else "well-formed"
-            found = f"{exc.name}: {exc.message}" + ("" if exc.found is None else f" ({exc.found})")
+            found = refusal(exc)
             self.record(check, status, expected, found, exc.field)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,11 +44,56 @@ class Inputs:
         self.files.append(InputFile.parse({"role": role, "name": name, "sha256": digest}, field="inputs"))
 
 
+@contextmanager
+def reading(what: str, path: Path, *, missing: str, remedy: str) -> Iterator[None]:
+    """Say of an error in the block which of the verifier's files it is about, and what to do about it.
+
+    :param missing: what to do if there is no such file
+    :param remedy: what to do if the file is there and wrong
+    :raises RagAuditError: the block's own error, with a hint
+    """
+    try:
+        yield
+    except RagAuditError as exc:
+        if not path.exists():
+            name = printable_name(path) if path.name else str(path)
+            raise EncodingError(f"{what} not found: {name}", field=name, hint=missing) from exc
+        if exc.hint is None:
+            exc.hint = remedy
+        raise
+
+
+def reading_trust(path: Path) -> AbstractContextManager[None]:
+    """`reading` of trust.toml."""
+    return reading("trust file", path, missing="create one with `rag-audit trust new`",
+                   remedy="correct the trust file, or make a new one with `rag-audit trust new`")  # fmt: skip
+
+
+def reading_window(path: Path) -> AbstractContextManager[None]:
+    """`reading` of a window file."""
+    fetch = "fetch window.json and the files beside it from the provider's public folder"
+    return reading("window file", path / "window.json" if path.is_dir() else path, missing=fetch,
+                   remedy=f"{fetch} again; if they are the same files, ask the provider")  # fmt: skip
+
+
+def reading_challenge(path: Path) -> AbstractContextManager[None]:
+    """`reading` of a challenge that the verifier drew itself."""
+    return reading("challenge", path, missing="draw one with `rag-audit challenge`",
+                   remedy="draw a new one with `rag-audit challenge`, by a key that trust.toml names")  # fmt: skip
+
+
+def reading_attacks(path: Path) -> AbstractContextManager[None]:
+    """`reading` of a provider's attacks.json."""
+    ask = "ask the provider for the attacks.json of this window, or leave out --attacks"
+    return reading("attacks file", path, missing=ask, remedy=ask)
+
+
 def read_trust(path: Path, inputs: Inputs) -> Trust:
     """`Trust.load`, with the file's digest written down."""
-    data = read_bytes(path, max_bytes=MAX_TRUST_BYTES)
-    inputs.add("trust", printable_name(path), sha256(data).hex())
-    return Trust.from_toml(data, source=str(path))
+    with reading_trust(path):
+        data = read_bytes(path, max_bytes=MAX_TRUST_BYTES)
+        inputs.add("trust", printable_name(path), sha256(data).hex())
+        return Trust.from_toml(data, source=str(path))
 
 
 def read_window(path: Path, inputs: Inputs) -> WindowFile:
@@ -60,10 +106,11 @@ def read_window(path: Path, inputs: Inputs) -> WindowFile:
 
 def read_challenge(path: Path, trust: Trust, inputs: Inputs) -> Challenge:
     """A challenge of the verifier's own (`open_challenge`), with the file's digest written down."""
-    data = read_bytes(path, max_bytes=MAX_NOTE_BYTES)
-    inputs.add("challenge", printable_name(path), sha256(data).hex())
-    text = bounded_text(data, what="note", field=path.name, max_bytes=MAX_NOTE_BYTES)
-    return open_challenge(text, trust, field=path.name)
+    with reading_challenge(path):
+        data = read_bytes(path, max_bytes=MAX_NOTE_BYTES)
+        inputs.add("challenge", printable_name(path), sha256(data).hex())
+        text = bounded_text(data, what="note", field=path.name, max_bytes=MAX_NOTE_BYTES)
+        return open_challenge(text, trust, field=path.name)
 
 
 def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[list[ReceiptFile], list[str]]:
@@ -103,7 +150,7 @@ def _from_tiles(value: Json, file: Path, receipts: list[ReceiptFile], unread: li
     """Add the receipts of a receipts.json, whose digest stands for theirs."""
     for found in read_receipts(value, file):
         if isinstance(found, RagAuditError):
-            unread.append(f"{printable_name(file)}: {found.name}: {found}")
+            unread.append(f"{printable_name(file)}: {found}")
             continue
         name = f"{printable_name(file)}/{found[0]}"
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -42,6 +43,8 @@ from rag_audit.verify.inputs import (
     read_previous,
     read_trust,
     read_window,
+    reading_attacks,
+    reading_window,
 )
 from rag_audit.verify.measured import Measured, MeasuredJson, measured_of
 from rag_audit.verify.needed import needed_checks
@@ -240,15 +243,18 @@ def verify_window(
     trusted = trust if isinstance(trust, Trust) else read_trust(trust, inputs)
     trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
     own = [NamedChallenge(printable_name(path), read_challenge(path, trusted, inputs)) for path in challenges]
-    file = window if isinstance(window, WindowFile) else read_window(window, inputs)
     handed_in, unread = load_receipts(receipts, inputs)
-    case = open_case(file, trusted, handed_in, engine, [read_previous(path, inputs) for path in previous])
+    earlier = [read_previous(path, inputs) for path in previous]
+    with nullcontext() if isinstance(window, WindowFile) else reading_window(window):
+        file = window if isinstance(window, WindowFile) else read_window(window, inputs)
+        case = open_case(file, trusted, handed_in, engine, earlier)
     measured = None
     if attacks is not None:
-        run = AttackRun.load(attacks)
-        digest = sha256(read_bytes(attacks, max_bytes=MAX_ATTACKS_BYTES)).hex()
-        inputs.add("attacks", printable_name(attacks), digest)
-        measured = measured_of(run, case.policy, case.opening_digest, field=printable_name(attacks))
+        with reading_attacks(attacks):
+            run = AttackRun.load(attacks)
+            digest = sha256(read_bytes(attacks, max_bytes=MAX_ATTACKS_BYTES)).hex()
+            inputs.add("attacks", printable_name(attacks), digest)
+            measured = measured_of(run, case.policy, case.opening_digest, field=printable_name(attacks))
     if checking is not None:
         case.checking = checking(file)
     case.unread, case.challenges, case.max_epsilon_asked = unread, own, max_epsilon is not None
@@ -279,7 +285,11 @@ def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) ->
             allowed.append("max-epsilon-by-option")
     if require.allow_minority_quorum:
         allowed.append("minority-quorum")
-    changed = type(require).parse({**require.model_dump(), **update}, field="options")
+    try:
+        changed = type(require).parse({**require.model_dump(), **update}, field="options")
+    except RagAuditError as exc:
+        exc.hint = "give --max-epsilon as a decimal number, such as 8 or 0.5"
+        raise
     if max_epsilon is not None and require.max_epsilon is not None:
         tighter = min(require.max_epsilon, max_epsilon, key=Decimal)
         changed = changed.model_copy(update={"max_epsilon": tighter})

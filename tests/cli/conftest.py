@@ -128,7 +128,7 @@ class Shell:
         """Run as text and with --json: the same named error, nothing but it, and this exit code."""
         done = self.run(*arguments, **options)
         assert (done.returncode, done.stdout) == (code, ""), (done.stdout, done.stderr)
-        assert f"rag-audit: {error}: " in done.stderr, done.stderr
+        assert done.stderr.startswith("rag-audit: ") and error not in done.stderr, done.stderr
         again = self.run(*arguments, "--json", **options)
         assert again.returncode == code
         found: dict[str, Any] = json.loads(again.stdout)

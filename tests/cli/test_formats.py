@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.ledger.keys import SigningKey
+from tests.named import error_name
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs/examples"
 
@@ -84,7 +85,7 @@ def test_a_report_that_cannot_be_written_loses_no_verdict(tmp_path: Path) -> Non
         "--format", "json", "--output", missing, "--format", "junit", "--output", tmp_path / "r.xml"
     )
     assert done.exit_code == 0 and done.stdout.startswith("PASS eps_audit=")
-    assert "WARNING: the json report was not written; the verdict stands: StoreError" in done.stderr
+    assert "WARNING: the json report was not written; the verdict stands: cannot be written" in done.stderr
     assert (tmp_path / "r.xml").exists()
     done = verify("--format", "json", "--output", missing, "--max-epsilon", "1")
     assert done.exit_code == 3 and done.stdout.startswith("UNMET trust.max_epsilon")
@@ -177,7 +178,7 @@ def test_a_key_that_others_can_read_signs_nothing(tmp_path: Path) -> None:
     done = verify("--format", "vsa", "--output", tmp_path / "r", "--sign-key", tmp_path / "key")
     assert (
         (done.exit_code, done.stdout) == (2, "")
-        and "SetupError" in done.stderr
+        and error_name(done) == "SetupError"
         and not (tmp_path / "r").exists()
     )
 

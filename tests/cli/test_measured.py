@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from tests.attacks.test_beside import NOISE, result, run_value
+from tests.named import error_name
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs/examples"
 
@@ -87,5 +88,5 @@ def test_attacks_on_something_else_are_refused(file: Path) -> None:
         file.write_text(text)
         found = verify("--attacks", file)
         assert (found.exit_code, found.stdout) == (code, "")
-        assert f"rag-audit: {error}: " in found.stderr and "attacks.json" in found.stderr
+        assert error_name(found) == error and "attacks.json" in found.stderr
     assert verify("--attacks", file.with_name("none")).exit_code == 2

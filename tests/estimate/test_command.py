@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from rag_audit.cli import main
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
+from tests.named import error_name
 from tests.window.simulator import QUESTIONS, Service
 
 
@@ -72,7 +73,7 @@ def test_a_bad_file_of_questions_is_named(content: bytes | None, error: str, tmp
         path.write_bytes(content)
     done = run("calibrate", "--questions", path)
     assert done.exit_code == 2
-    assert any(f"rag-audit: {name}: " in done.output for name in error.split("|")), done.output
+    assert error_name(done) in error.split("|"), done.output
     assert "Traceback" not in done.output
 
 
@@ -80,7 +81,7 @@ def test_a_bad_file_of_questions_is_named(content: bytes | None, error: str, tmp
 def test_theta_outside_the_unit_interval_is_refused(theta: str, questions: Path) -> None:
     done = run("calibrate", "--questions", questions, "--theta", theta)
     assert done.exit_code == 2
-    assert "PolicyError" in done.output
+    assert error_name(done) == "PolicyError"
 
 
 def test_one_source_of_queries(questions: Path) -> None:

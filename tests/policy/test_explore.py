@@ -39,6 +39,7 @@ from rag_audit.privacy.explore.simulate import (
 )
 from rag_audit.relation.noise import MASS_BITS, alias_table, base_pmf
 from rag_audit.relation.scores import ScoreWindow
+from tests.named import error_name
 
 WINDOW = ScoreWindow(101, 810, 32)
 TEXTS = {
@@ -410,5 +411,5 @@ def test_bad_input_ends_in_a_named_error(files: Path, arguments: list[str], erro
         "--repeats", 1, *arguments,
     )  # fmt: skip
     assert result.exit_code == 2
-    assert f"rag-audit: {error}: " in result.stderr
+    assert error_name(result) == error
     assert f"  at: {field}\n" in result.stderr

@@ -105,9 +105,9 @@ def test_a_policy_of_one_version_is_none_of_the_other() -> None:
 @pytest.mark.parametrize(
     "change, field, expected",
     [
-        (tenant(SAMPLE, keep=0), "tenants[3].keep", "greater than or equal to 1"),
+        (tenant(SAMPLE, keep=0), "tenants[3].keep", "at least 1"),
         (tenant(SAMPLE, keep=COIN_RANGE), "tenants.sample.keep", f"1..{COIN_RANGE - 1}"),
-        (tenant(SAMPLE, keep=1 << 53), "tenants[3].keep", "less than or equal"),
+        (tenant(SAMPLE, keep=1 << 53), "tenants[3].keep", "at most"),
         (tenant(SAMPLE, scores=None), "tenants.sample.scores", "a score window"),
         (tenant(NOISE, scores=exact_scores(DIMENSION)), "tenants.noise.scores", "null"),
         (tenant(SAMPLE, mechanism="listing"), "tenants.sample.scores", "null, since the threshold"),
@@ -115,7 +115,7 @@ def test_a_policy_of_one_version_is_none_of_the_other() -> None:
         (tenant(LIST, keep=None), "tenants.listing.keep", "0.7 is usual"),
         (tenant(LIST, chance=None), "tenants.listing.chance", "a value"),
         (tenant(LIST, chance=COIN_RANGE), "tenants.listing.chance", f"1..{COIN_RANGE - 1}"),
-        (tenant(LIST, listed_max=0), "tenants[1].listed_max", "greater than or equal to 1"),
+        (tenant(LIST, listed_max=0), "tenants[1].listed_max", "at least 1"),
         (tenant(LIST, listed_max=65), "tenants.listing.listed_max", "at most the capacity, 64"),
         (tenant(LIST, capacity=4096, listed_max=1025), "tenants.listing.listed_max", "at most 1024, whose receipt fits"),
         (lambda p: p.update(top_k=1025), "top_k", "at most 1024, whose receipt fits"),

@@ -12,6 +12,7 @@ from rag_audit.cli import main
 from rag_audit.encoding.canonical import jcs
 from rag_audit.formats.policy import Policy
 from rag_audit.verify.verifier import verify_window
+from tests.named import error_name
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CONSTANTS = {
@@ -43,7 +44,7 @@ def made(path: Path, *arguments: object) -> tuple[Policy, dict[str, Any]]:
 
 def refused(result: Result, error: str, field: str) -> None:
     assert result.exit_code == 2, result.output
-    assert f"rag-audit: {error}: " in result.stderr
+    assert error_name(result) == error
     assert f"  at: {field}\n" in result.stderr
     assert "Traceback" not in result.stderr
 

@@ -124,5 +124,5 @@ def test_a_command_refuses_a_fifo_by_name(
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["pipe" if word == "@" else word for word in command])
     assert done.exit_code == 2, done.output
-    assert "EncodingError: the path is neither a file nor a folder" in done.stderr
+    assert "rag-audit: the path is neither a file nor a folder" in done.stderr
     assert "pipe" in done.stderr

@@ -32,6 +32,7 @@ from rag_audit.proofs.groth16.instance import Instance, circuit_digest
 from rag_audit.proofs.groth16.toolchain import npm_packages
 from tests.docs.blocks import named_block
 from tests.interop.npx import pinned_npx
+from tests.named import error_name
 
 pytestmark = pytest.mark.circuits
 
@@ -88,7 +89,7 @@ class Place:
 
     def fails(self, code: int, error: str, *arguments: object) -> str:
         done = self.run(*arguments)
-        assert done.exit_code == code and f"rag-audit: {error}: " in done.stderr, done.output
+        assert done.exit_code == code and error_name(done) == error, done.output
         return str(done.stderr)
 
     @property
@@ -318,7 +319,7 @@ def checked(place: Place, *zkeys: object) -> tuple[object, ...]:
 
 def trust_fails(place: Place, code: int, error: str, *zkeys: object) -> str:
     done = trust(place, *checked(place, *zkeys))
-    assert done.exit_code == code and f"rag-audit: {error}: " in done.stderr, done.output
+    assert done.exit_code == code and error_name(done) == error, done.output
     assert not place.path("trust.toml").exists()
     return str(done.stderr)
 

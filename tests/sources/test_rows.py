@@ -92,7 +92,7 @@ def test_a_row_without_a_tenant_is_refused_and_nothing_is_written(
     if source is parquet and isinstance(missing, float):
         rows = rows[1:]  # a column of a table has one type
     done = run(*source(rows, tmp_path), "--out", tmp_path / "out", "--tenant-column", "who")
-    assert done.exit_code == 2 and "DocumentsError: a row has no tenant" in done.stderr, done.output
+    assert done.exit_code == 2 and "rag-audit: a row has no tenant" in done.stderr, done.output
     place = {parquet: "rows.parquet, row", qdrant: "point"}.get(source, "rows.jsonl, line")
     assert f"at: {place} {len(rows)}" in done.stderr
     assert "Secret" not in done.output and list((tmp_path / "out").iterdir()) == []

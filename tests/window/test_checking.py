@@ -291,7 +291,7 @@ def command(finished: Finished, folder: Path, *options: str) -> tuple[int, str]:
 
 def test_an_address_that_is_none_is_refused(finished: Finished, tmp_path: Path) -> None:
     code, output = command(finished, tmp_path, "--executor", "nowhere")
-    assert code == ExitCode.MALFORMED and "ExecutorError" in output
+    assert code == ExitCode.MALFORMED and "rag-audit: " in output
 
 
 @pytest.mark.full

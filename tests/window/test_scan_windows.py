@@ -730,7 +730,7 @@ def test_the_command_names_an_altered_index_file(
     path.write_bytes(damage(path.read_bytes()))
     done = CliRunner().invoke(main, ["prove", str(asked)])
     assert done.exit_code == 2
-    assert "rag-audit: StoreError: " in done.stderr and "index/law." in done.stderr
+    assert "rag-audit: " in done.stderr and "index/law." in done.stderr
 
 
 def test_the_command_makes_a_half_written_certificate_again(asked: Path) -> None:

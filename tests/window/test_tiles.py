@@ -275,13 +275,19 @@ def first_tile(folder: Path) -> Path:
 
 
 LOST: dict[str, tuple[Callable[[Path], object], str]] = {
-    "missing": (lambda f: first_tile(f).unlink(), "MissingTile"),
-    "altered": (lambda f: first_tile(f).write_bytes(b"{}"), "AlteredTile"),
-    "reordered": (lambda f: receipts_changed(f, lambda v: v["tiles"].append(v["tiles"][0])), "ReorderedTile"),
-    "of another window": (lambda f: receipts_changed(f, lambda v: v.update(opening=OTHER)), "ForeignTile"),
+    "missing": (lambda f: first_tile(f).unlink(), "a tile is missing"),
+    "altered": (lambda f: first_tile(f).write_bytes(b"{}"), "a tile is not the one of its name"),
+    "reordered": (
+        lambda f: receipts_changed(f, lambda v: v["tiles"].append(v["tiles"][0])),
+        "a tile stands in another one's place",
+    ),
+    "of another window": (
+        lambda f: receipts_changed(f, lambda v: v.update(opening=OTHER)),
+        "a tile is of another window",
+    ),
     "of another number": (
         lambda f: receipts_changed(f, lambda v: v["tiles"][0].update(count=5)),
-        "SchemaError",
+        "a tile has another number of receipts",
     ),
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TypeAlias, TypedDict
 
 from rag_audit.encoding.canonical import Json, parse_hex
-from rag_audit.errors import EncodingError, SchemaError
+from rag_audit.errors import EncodingError, SchemaError, kind_of
 
 BASE_MODULUS = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 """p, the order of the coordinates' field."""
@@ -58,7 +58,7 @@ def parse_fields(value: Json, names: Sequence[str], *, field: str) -> dict[str, 
     :raises SchemaError: the value is not an object, or has other fields
     """
     if not isinstance(value, dict) or set(value) != set(names):
-        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
+        found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
         raise SchemaError(
             "the fields are not those of this format", field=field, expected=sorted(names), found=found
         )

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypeAlias, cast
 
-from rag_audit.errors import EncodingError
+from rag_audit.errors import EncodingError, kind_of
 from rag_audit.proofs.groth16.pairing import P, final_exponentiation, miller
 from rag_audit.proofs.groth16.py_ecc_import import import_py_ecc
 
@@ -149,7 +149,7 @@ def _object(text: str) -> dict[str, object]:
     except (json.JSONDecodeError, RecursionError) as exc:
         raise EncodingError("not valid JSON", field="vk", found=str(exc)) from exc
     if not isinstance(value, dict) or set(value) - {"vk_alphabeta_12"} != _KEYS:
-        found = sorted(value) if isinstance(value, dict) else type(value).__name__
+        found = sorted(value) if isinstance(value, dict) else kind_of(value)
         raise EncodingError("the fields are not those of a verification key", field="vk", found=found)
     return value
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_base64
-from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
+from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError, kind_of
 from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement, CoalitionSystem
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.interface import OpenedKey, Pins
@@ -122,9 +122,7 @@ class ScanCoalition:
         if key is not None:
             raise SchemaError("the scan argument has no keys", field="verification_keys", expected=None)
         if not isinstance(certificate, dict) or set(certificate) != set(_FIELDS):
-            found = (
-                sorted(map(str, certificate)) if isinstance(certificate, dict) else type(certificate).__name__
-            )
+            found = sorted(map(str, certificate)) if isinstance(certificate, dict) else kind_of(certificate)
             raise SchemaError(
                 "the value is not a coalition proof", field="certificate", expected=_FIELDS, found=found
             )

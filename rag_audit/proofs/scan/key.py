@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from rag_audit import _native
 from rag_audit.encoding.canonical import Json, digest_hex, parse_base64
-from rag_audit.errors import EncodingError, PolicyError, SchemaError
+from rag_audit.errors import EncodingError, PolicyError, SchemaError, kind_of
 from rag_audit.proofs.scan import memory
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.noise import check_gains
@@ -192,7 +192,7 @@ def parse_points(value: Json, *, field: str) -> bytes:
     :raises EncodingError: the points are not canonical base64
     """
     if not isinstance(value, dict) or set(value) != {"system", "points"}:
-        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
+        found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
         raise SchemaError(
             "the value is not an index commitment", field=field, expected=["points", "system"], found=found
         )

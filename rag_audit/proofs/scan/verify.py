@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_base64
-from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SchemaError
+from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, kind_of
 from rag_audit.formats.statements import Statement
 from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
 from rag_audit.proofs.scan.job import RECORD
@@ -33,7 +33,7 @@ def parse_parts(value: Json, names: Sequence[str], protocol: str, *, what: str, 
     """
     every = ("system", "protocol", *names)
     if not isinstance(value, dict) or set(value) != set(every):
-        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
+        found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
         raise SchemaError(f"the value is not {what}", field=field, expected=sorted(every), found=found)
     for name, expected in (("system", "scan"), ("protocol", protocol)):
         if value[name] != expected:

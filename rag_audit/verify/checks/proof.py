@@ -16,7 +16,7 @@ from rag_audit.index.embedders import manifest_digest, public_manifest
 from rag_audit.proofs.batch import Lazy, Refusals
 from rag_audit.proofs.checking import OwnProofs
 from rag_audit.proofs.interface import SYSTEMS, Key, ProofSystem, proof_system
-from rag_audit.verify.case import Case, Status
+from rag_audit.verify.case import Case, Status, refusal
 from rag_audit.verify.checks import samples
 from rag_audit.verify.checks.challenge import required_records
 
@@ -277,9 +277,7 @@ def _verify_kind(
             found, at, status = f"{len(proved)} valid", None, Status.PASS
             if bad:
                 first, reason = _refusal(bad)
-                found = f"{len(bad)} invalid: {reason.name}: {reason.message}" + (
-                    f" ({reason.found})" if reason.found else ""
-                )
+                found = f"{len(bad)} invalid: {refusal(reason)}"
                 at = f"record {proved[first].seq}"
                 if reason.field is not None and reason.field.startswith("proofs."):
                     at += f", {reason.field}"

@@ -7,7 +7,7 @@ from rag_audit.formats.constants import KEPT
 from rag_audit.formats.publics import KeptCommitment, kept_public, tenant_public
 from rag_audit.formats.records import KeptEntry
 from rag_audit.proofs.interface import SYSTEMS, proof_system
-from rag_audit.verify.case import Case, Status
+from rag_audit.verify.case import Case, Status, refusal
 
 
 def check(case: Case) -> dict[str, KeptCommitment | None]:
@@ -54,8 +54,7 @@ def _open(case: Case, entry: KeptEntry, check_id: str) -> KeptCommitment | None:
         )  # fmt: skip
     except RagAuditError as exc:
         status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
-        reason = f"{exc.name}: {exc.message}" + ("" if exc.found is None else f" ({exc.found})")
-        case.record(check_id, status, exc.expected or "a proof that holds", reason, exc.field or place)
+        case.record(check_id, status, exc.expected or "a proof that holds", refusal(exc), exc.field or place)
         return None
     case.setups.add(opened.setup or "transparent")
     case.report(check_id, True, entry.commitment, f"{entry.commitment} holds")
