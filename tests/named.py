@@ -7,7 +7,8 @@ from typing import Any
 import click
 from click.testing import Result
 
-from rag_audit.cli.common import Group
+from rag_audit.cli import verify
+from rag_audit.cli.common import Group, tell
 from rag_audit.errors import RagAuditError
 
 LAST: list[str] = []
@@ -25,6 +26,14 @@ def _noted(group: Group, ctx: click.Context) -> Any:
 
 
 Group._named = _noted  # type: ignore[method-assign]
+
+
+def _told(error: RagAuditError) -> None:
+    LAST[:] = [error.name]
+    tell(error)
+
+
+verify.tell = _told  # which writes reports of its errors, and tells them itself
 
 
 def error_name(done: Result) -> str | None:

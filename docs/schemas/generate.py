@@ -37,7 +37,7 @@ from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.formats.tiles import ReceiptTiles, Tile
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import TiledParts, WindowFile
-from rag_audit.verify.report.model import Report
+from rag_audit.verify.report.model import Report, ShortReport
 
 HERE = Path(__file__).resolve().parent
 
@@ -62,6 +62,7 @@ MODELS: dict[str, type[Model]] = {
     "receipts": ReceiptTiles,
     "refusal": Refusal,
     "report": Report,
+    "report-short": ShortReport,
     "request": SignedRequest,
     "roster-line": RosterEntry,
     "tenant": TenantEntry,

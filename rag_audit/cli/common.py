@@ -102,7 +102,7 @@ class Group(click.Group):
         except RagAuditError as exc:
             if "--json" in sys.argv:
                 click.echo(json_text(exc.as_json()))
-            click.echo(f"rag-audit: {exc.diagnostics()}", err=True)
+            tell(exc)
             ctx.exit(int(exc.exit_code))
         except click.Abort:
             # A prompt was not answered; click itself would exit with 1, which here means that a check failed.
@@ -118,22 +118,35 @@ class Group(click.Group):
         """Run the command, and turn the system's errors on input, output and memory into named errors."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            raise
-        except MemoryError as exc:
-            raise MemoryLimitError("not enough memory", field="command") from exc
-        except ModuleNotFoundError as exc:
-            name = exc.name or ""
-            if name.partition(".")[0] not in EXTRAS:
+        except Exception as exc:
+            error = named(exc)
+            if error is None or error is exc:
                 raise
-            raise missing(name) from exc
-        except UnicodeDecodeError as exc:
-            raise EncodingError("not UTF-8 text", field="input", found=f"byte {exc.start}") from exc
-        except OSError as exc:
-            place = exc.filename if isinstance(exc.filename, str) else "input or output"
-            raise StoreError(
-                "cannot be read or written", field=place, found=exc.strerror or str(exc)
-            ) from exc
+            raise error from exc
+
+
+def named(exc: Exception) -> RagAuditError | None:
+    """An exception as a named error: itself, or the system's on input, output and memory; None for a fault of this
+    program, and for a reader who left.
+    """
+    if isinstance(exc, RagAuditError):
+        return exc
+    if isinstance(exc, MemoryError):
+        return MemoryLimitError("not enough memory", field="command")
+    if isinstance(exc, ModuleNotFoundError):
+        name = exc.name or ""
+        return missing(name) if name.partition(".")[0] in EXTRAS else None
+    if isinstance(exc, UnicodeDecodeError):
+        return EncodingError("not UTF-8 text", field="input", found=f"byte {exc.start}")
+    if isinstance(exc, OSError) and not isinstance(exc, BrokenPipeError):
+        place = exc.filename if isinstance(exc.filename, str) else "input or output"
+        return StoreError("cannot be read or written", field=place, found=exc.strerror or str(exc))
+    return None
+
+
+def tell(error: RagAuditError) -> None:
+    """Print a named error on stderr."""
+    click.echo(f"rag-audit: {error.diagnostics()}", err=True)
 
 
 def internal_error(exc: BaseException, command: Sequence[str]) -> list[str]:

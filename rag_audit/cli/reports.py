@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,73 +16,148 @@ import click
 from rag_audit.cli.common import internal_error, lines, say, signing_key
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError
-from rag_audit.errors.printable import json_text
 
 if TYPE_CHECKING:
     from rag_audit.ledger.keys import SigningKey
+    from rag_audit.verify.inputs import Inputs
+    from rag_audit.verify.report.model import Report, ShortReport
     from rag_audit.verify.verifier import Verdict
 
 FORMATS = ("text", "json", "html", "sarif", "junit", "vsa")
 STDOUT = Path("-")
-OBJECT = "object"
-"""The face of `--json`, the verdict's own object."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The face for standard output, and the others with their files.
+    """The format for standard output, and the others with their files.
 
     :param key: what signs a verification summary
+    :param given: the paths of window and trust file, by role
     """
 
     printed: str
     files: Sequence[tuple[str, Path]]
     key: SigningKey | None
+    given: Mapping[str, Path]
+
+    def begin(self, command: Sequence[str]) -> None:
+        """Replace every file by a report of a run that has not ended, so that no earlier report outlives a run that is
+        stopped. A file that cannot be written is said when the run ends.
+        """
+        from rag_audit.verify.inputs import Inputs
+        from rag_audit.verify.report.short import filing_of, report_of_beginning
+
+        if self.files:
+            report = report_of_beginning(filing_of(Inputs(), command=command))
+            for name, path in self.files:
+                try:
+                    made = self._face(report, name)
+                except Exception:  # said when the run ends
+                    made = f"{report.line}\n"
+                with suppress(RagAuditError):
+                    replace_file(path, made.encode())
 
     def write(self, verdict: Verdict, *, checks: bool, command: Sequence[str]) -> None:
         """Print the verdict, and then write every file. What cannot be written is a warning: a script that reads the
         exit code must not take a full disk for a verdict, nor a verdict for a full disk.
         """
+        from rag_audit.verify.inputs import Inputs
         from rag_audit.verify.report.build import report_of
-        from rag_audit.verify.report.faces import face
+        from rag_audit.verify.report.short import filing_of, report_without_window
 
-        if self.printed == OBJECT:
-            click.echo(json_text(verdict.as_json()))
-            if not self.files:
-                return
+        def short(fault: Exception) -> ShortReport:
+            return report_without_window(verdict, fault, filing_of(Inputs(), self.given, command))
+
+        report: Report | ShortReport
         try:
             report = report_of(verdict, command=tuple(command))
         except Exception as exc:
-            if self.printed != OBJECT:
-                click.echo(verdict.line)
             _faulty("report", exc)
-            return
-        if self.printed != OBJECT:
+            report = short(exc)
+        self._put(report, short, checks=checks)
+
+    def refuse(self, error: RagAuditError, inputs: Inputs, command: Sequence[str]) -> None:
+        """Write the report of a run that ended in a named error. Text for people is the error itself, which stands on
+        standard error, so standard output has a report in the other formats alone.
+        """
+        from rag_audit.verify.report.short import filing_of, report_of_error
+
+        self._put(report_of_error(error, filing_of(inputs, self.given, command)), None, text=False)
+
+    def fail(self, error: Exception, inputs: Inputs, command: Sequence[str]) -> None:
+        """Write the report of a run that ended in a fault of this program before the checks had decided."""
+        from rag_audit.verify.report.short import filing_of, report_of_fault
+
+        report = report_of_fault(error, filing_of(inputs, self.given, command))
+        self._put(report, None, text=False, stdout="--json" not in sys.argv)
+
+    def _put(
+        self,
+        report: Report | ShortReport,
+        short: Callable[[Exception], ShortReport] | None,
+        *,
+        checks: bool = False,
+        text: bool = True,
+        stdout: bool = True,
+    ) -> None:
+        """Print a report, and write its files.
+
+        :param short: makes the report that takes the place of one that could not be rendered
+        :param text: whether text goes to standard output
+        """
+        if stdout and (text or self.printed != "text"):
             colour = coloured()
-            try:
-                text = face(report, self.printed, checks=checks, colour=colour, key=self.key)
-            except Exception as exc:
-                click.echo(verdict.line)
-                _faulty(f"{self.printed} report", exc)
-            else:
-                click.echo(text, nl=False, color=colour)
-        sys.stdout.flush()
+            made = self._made(report, self.printed, short, checks=checks, colour=colour)
+            click.echo(report.line + "\n" if made is None else made, nl=False, color=colour)
+            sys.stdout.flush()
         for name, path in self.files:
+            # A file that no reader of its format understands is better than an earlier run's report.
+            made = self._made(report, name, short, checks=checks) or f"{report.line}\n"
             try:
-                replace_file(path, face(report, name, checks=checks, key=self.key).encode())
+                replace_file(path, made.encode())
             except RagAuditError as exc:
                 say(f"WARNING: the {name} report was not written; the verdict stands: {exc}")
-            except Exception as exc:
-                _faulty(f"{name} report", exc)
+
+    def _made(
+        self,
+        report: Report | ShortReport,
+        name: str,
+        short: Callable[[Exception], ShortReport] | None,
+        **options: bool,
+    ) -> str | None:
+        """A report in one format; the short one where that fails, and None where that fails too."""
+        try:
+            return self._face(report, name, **options)
+        except Exception as exc:
+            _faulty(f"{name} report", exc)
+            if short is None:
+                return None
+            try:
+                return self._face(short(exc), name, **options)
+            except Exception:
+                return None
+
+    def _face(self, report: Report | ShortReport, name: str, **options: bool) -> str:
+        from rag_audit.verify.report.faces import face
+
+        places = {role: _place(path, role) for role, path in self.given.items()}
+        return face(report, name, key=self.key, places=places, **options)
 
 
 def _faulty(what: str, exc: Exception) -> None:
     """Say that a report could not be made, and where the fault is described. The verdict keeps its exit code."""
     said = internal_error(exc, ["verify"])
-    click.echo(
-        lines([f"rag-audit: WARNING: the {what} was not made; the verdict stands: {said[0]}", *said[1:]]),
-        err=True,
-    )
+    first = f"rag-audit: WARNING: the {what} was not made; the verdict stands: {said[0]}"
+    click.echo(lines([first, *said[1:]]), err=True)
+
+
+def _place(path: Path, role: str) -> str:
+    """A path for a code host: relative to the working folder where the file is below it, else the last name alone."""
+    path = path / "window.json" if role == "window" and path.is_dir() else path
+    try:
+        return os.fsencode(path.resolve().relative_to(Path.cwd())).decode(errors="backslashreplace")
+    except (OSError, ValueError):
+        return _name(path)
 
 
 def coloured() -> bool:
@@ -101,9 +176,11 @@ def planned(
     as_json: bool,
     sign_key: Path | None,
     inputs: Sequence[Path],
+    given: Mapping[str, Path],
 ) -> Plan:
     """The plan that the options ask for.
 
+    :param given: the paths of window and trust file, by role
     :param inputs: the files that the verdict is made from, none of which a report may replace
     :raises click.UsageError: the options contradict one another, or an output is an input, a folder, or named twice
     :raises SetupError: the key's file is missing, or others can read it
@@ -117,12 +194,13 @@ def planned(
     ]
     printed = [name for name, path in pairs if path == STDOUT]
     if as_json:
-        printed.append(OBJECT)
+        printed.append("json")
     if len(printed) > 1:
         raise click.UsageError("standard output takes one report: give the others an --output")
     files = [(name, path) for name, path in pairs if path != STDOUT]
     _distinct([path for _, path in files], inputs)
-    return Plan(printed[0] if printed else "text", files, None if sign_key is None else signing_key(sign_key))
+    key = None if sign_key is None else signing_key(sign_key)
+    return Plan(printed[0] if printed else "text", files, key, given)
 
 
 def _distinct(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:

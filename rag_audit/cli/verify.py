@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import PATH, emit, estimated, json_option, patiently, say, signing_key
+from rag_audit.cli.common import PATH, emit, estimated, json_option, named, patiently, say, signing_key, tell
 from rag_audit.cli.options import PROCESSES
 from rag_audit.cli.reports import FORMATS, command_line, planned
 from rag_audit.encoding.canonical import digest_hex
@@ -105,9 +105,10 @@ def verify(
 ) -> None:
     """Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason.
 
-    The verdict is printed before any file is written. A report that cannot be written is a warning on standard error,
-    and the exit code stays the verdict's.
+    The verdict is printed before its reports are written. A report that cannot be written is a warning on standard
+    error, and the exit code stays the verdict's. A run without a verdict writes reports that say so.
     """
+    from rag_audit.verify.inputs import Inputs
     from rag_audit.verify.verifier import verify_window
 
     given = [
@@ -118,29 +119,51 @@ def verify(
         *challenges,
         *(p for p in (attacks, sign_key) if p is not None),
     ]
-    plan = planned(formats, outputs, as_json=as_json, sign_key=sign_key, inputs=given)
-    with (
-        patiently("verifying") as quiet,
-        checking_of(
-            jobs, address, remember=not no_cache, progress=after(quiet, estimated("verifying proofs"))
-        ) as checking,
-    ):
-        verdict = verify_window(
-            window,
-            trust=trust,
-            receipts=receipts,
-            previous=previous,
-            engine=engine,
-            challenges=challenges,
-            max_epsilon=max_epsilon,
-            allow_unsafe_setup=allow_unsafe_setup,
-            model=model,
-            attacks=attacks,
-            checking=checking,
-        )
-    plan.write(
-        verdict, checks=checks, command=command_line(ctx, window, trust, receipts, previous, challenges)
+    plan = planned(
+        formats,
+        outputs,
+        as_json=as_json,
+        sign_key=sign_key,
+        inputs=given,
+        given={"window": window, "trust": trust},
     )
+    command = command_line(ctx, window, trust, receipts, previous, challenges)
+    inputs = Inputs()
+    plan.begin(command)
+    try:
+        with (
+            patiently("verifying") as quiet,
+            checking_of(
+                jobs,
+                address,
+                remember=not no_cache,
+                progress=after(quiet, estimated("verifying proofs")),
+            ) as checking,
+        ):
+            verdict = verify_window(
+                window,
+                trust=trust,
+                receipts=receipts,
+                previous=previous,
+                engine=engine,
+                challenges=challenges,
+                max_epsilon=max_epsilon,
+                allow_unsafe_setup=allow_unsafe_setup,
+                model=model,
+                attacks=attacks,
+                inputs=inputs,
+                checking=checking,
+            )
+    except BrokenPipeError:
+        raise
+    except Exception as exc:
+        if (error := named(exc)) is None:
+            plan.fail(exc, inputs, command)
+            raise
+        plan.refuse(error, inputs, command)
+        tell(error)
+        ctx.exit(int(error.exit_code))
+    plan.write(verdict, checks=checks, command=command)
     if as_json and verdict.measured is not None:
         for above in verdict.measured.above:
             say(

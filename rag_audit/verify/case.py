@@ -75,7 +75,7 @@ class CheckJson(TypedDict):
     """A check as a verdict's JSON has it."""
 
     id: str
-    status: str
+    outcome: str
     expected: str
     found: str
     at: NotRequired[str]
@@ -96,7 +96,7 @@ class Check:
         """The check as a JSON value, for programs."""
         value: CheckJson = {
             "id": self.id,
-            "status": self.status.value,
+            "outcome": self.status.value,
             "expected": self.expected,
             "found": self.found,
         }

@@ -36,37 +36,6 @@ class PointJson(TypedDict):
     eps_certified: str | None
 
 
-class RowJson(TypedDict):
-    """`Row` for programs."""
-
-    attack: str
-    queries: int
-    without_noise: list[str] | None
-    one_account: PointJson | None
-    coalition: PointJson | None
-
-
-class PartJson(TypedDict):
-    """`Part` for programs."""
-
-    tenants: list[str]
-    mechanism: str
-    rows: list[RowJson]
-
-
-class MeasuredJson(TypedDict):
-    """`Measured` for programs."""
-
-    label: str
-    answered_by: str
-    members: int
-    others: int
-    seed: int
-    parts: list[PartJson]
-    left_out: int
-    above_certified: list[str]
-
-
 @dataclass(frozen=True)
 class Point:
     """An attack under the policy's mechanism, by so many accounts.
@@ -116,16 +85,6 @@ class Row:
         """Both points, as far as they were measured."""
         return [p for p in (self.alone, self.coalition) if p is not None]
 
-    def as_json(self) -> RowJson:
-        """JSON form."""
-        return {
-            "attack": self.attack,
-            "queries": self.queries,
-            "without_noise": None if self.without is None else [f"{x:.4f}" for x in self.without],
-            "one_account": None if self.alone is None else self.alone.as_json(),
-            "coalition": None if self.coalition is None else self.coalition.as_json(),
-        }
-
 
 @dataclass(frozen=True)
 class Part:
@@ -159,23 +118,6 @@ class Measured:
             for p in row.points
             if p.above
         ]
-
-    def as_json(self) -> MeasuredJson:
-        """JSON form."""
-        run = self.run
-        return {
-            "label": LABEL,
-            "answered_by": run.generator,
-            "members": run.members,
-            "others": run.others,
-            "seed": run.seed,
-            "parts": [
-                {"tenants": [*p.tenants], "mechanism": p.mechanism, "rows": [r.as_json() for r in p.rows]}
-                for p in self.parts
-            ],
-            "left_out": self.left_out,
-            "above_certified": self.above,
-        }
 
 
 def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> Measured:

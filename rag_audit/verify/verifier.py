@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import NotRequired, TypedDict
 
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_bytes, sha256
 from rag_audit.errors import ExitCode, RagAuditError, SchemaError, SetupError
@@ -24,7 +23,6 @@ from rag_audit.proofs.checking import Checking
 from rag_audit.verify.case import (
     Case,
     Check,
-    CheckJson,
     NamedChallenge,
     ReceiptFile,
     Status,
@@ -46,7 +44,7 @@ from rag_audit.verify.inputs import (
     reading_attacks,
     reading_window,
 )
-from rag_audit.verify.measured import Measured, MeasuredJson, measured_of
+from rag_audit.verify.measured import Measured, measured_of
 from rag_audit.verify.needed import needed_checks
 from rag_audit.verify.report.parts import OutcomeName
 from rag_audit.verify.withheld import facts_without, uncertified, without_figures, without_findings
@@ -82,18 +80,6 @@ DOES_NOT_PROVE_BY_MECHANISM = {
     "none": "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves integrity",
 }
 """Printed besides, where a tenant has the mechanism."""
-
-
-class VerdictJson(TypedDict):
-    """A verdict for programs (docs/protocol.md, "Verdict")."""
-
-    verdict: str
-    exit_code: int
-    checks: list[CheckJson]
-    figures: Figures
-    notes: list[str]
-    does_not_prove: list[str]
-    attacks: NotRequired[MeasuredJson]
 
 
 @dataclass(frozen=True)
@@ -194,20 +180,6 @@ class Verdict:
             *DOES_NOT_PROVE,
         ]
 
-    def as_json(self) -> VerdictJson:
-        """The whole verdict as a JSON value, for programs."""
-        value: VerdictJson = {
-            "verdict": self.line,
-            "exit_code": int(self.exit_code),
-            "checks": [c.as_json() for c in self.checks],
-            "figures": self.figures.copy(),
-            "notes": list(self.notes),
-            "does_not_prove": self.does_not_prove,
-        }
-        if self.measured is not None:
-            value["attacks"] = self.measured.as_json()
-        return value
-
 
 def verify_window(
     window: Path | WindowFile,
@@ -221,6 +193,7 @@ def verify_window(
     challenges: Sequence[Path] = (),
     model: Path | None = None,
     attacks: Path | None = None,
+    inputs: Inputs | None = None,
     checking: Callable[[WindowFile], Checking] | None = None,
 ) -> Verdict:
     """Verify a window as a third party that trusts nothing but `trust`.
@@ -235,11 +208,12 @@ def verify_window(
     :param model: the folder of the embedder's files, if it has any, to re-execute A1 on disclosed queries
     :param checking: makes how the window's proofs are verified, if not in this process and all of them
     :param attacks: what `rag-audit attack run` measured, attacks.json, to be shown beside the verdict
+    :param inputs: receives the names and digests of the files as they are read, also of a run that ends in an error
     :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
     :raises RagAuditError: the window, the trust file, the attacks or a challenge of the verifier's own cannot be read
         (exit code 2)
     """
-    inputs = Inputs()
+    inputs = Inputs() if inputs is None else inputs
     trusted = trust if isinstance(trust, Trust) else read_trust(trust, inputs)
     trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
     own = [NamedChallenge(printable_name(path), read_challenge(path, trusted, inputs)) for path in challenges]

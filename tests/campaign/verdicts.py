@@ -132,9 +132,8 @@ class Campaign:
 
         :param whole: the verifier's own files are the honest ones, so that their figures count too
         """
-        value = json.loads(json.dumps(verdict.as_json()))
-        figures = {k: v for k, v in value["figures"].items() if whole or k not in OWN}
-        return {"figures": figures, "checks": [c["id"] for c in value["checks"]] if whole else None}
+        figures = {k: v for k, v in json.loads(json.dumps(verdict.figures)).items() if whole or k not in OWN}
+        return {"figures": figures, "checks": [c.id for c in verdict.checks] if whole else None}
 
     def case(self, name: str) -> str:
         """Run one case, and return how it ended.

@@ -63,7 +63,7 @@ def test_the_command_draws_once_and_its_note_can_be_named(key: Path, tmp_path: P
     (tmp_path / "note.txt").write_text(str(sign_note(other.text(), SigningKey.load(key))))
     done = CliRunner().invoke(main, [str(a) for a in verify])
     assert done.exit_code == 2
-    assert json.loads(done.stdout)["verdict"] == "UNDECIDED proof.challenge"
+    assert json.loads(done.stdout)["line"] == "UNDECIDED proof.challenge"
 
 
 def test_without_a_quorum_there_is_no_challenge(key: Path, tmp_path: Path) -> None:

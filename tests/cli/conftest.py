@@ -132,6 +132,12 @@ class Shell:
         again = self.run(*arguments, "--json", **options)
         assert again.returncode == code
         found: dict[str, Any] = json.loads(again.stdout)
+        if found.get("type") == "report":  # of verify
+            found = {
+                **found["malformed"],
+                "field": found["malformed"]["object"],
+                "found": found["malformed"]["actual"],
+            }
         assert found["error"] == error and found["message"]
         return found
 

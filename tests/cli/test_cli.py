@@ -31,9 +31,9 @@ def test_a_window_from_keys_to_verdict(service: Shell) -> None:
 
 def test_the_verdict_as_json(service: Shell) -> None:
     verdict = service.value(*arguments())
-    assert verdict["exit_code"] == 0 and verdict["verdict"].startswith("PASS ")
-    assert {c["status"] for c in verdict["checks"]} == {"pass"}
-    assert all({"id", "status", "expected", "found"} <= set(c) for c in verdict["checks"])
+    assert verdict["exit_code"] == 0 and verdict["line"].startswith("PASS ")
+    assert {c["outcome"] for c in verdict["checks"]} == {"pass"}
+    assert all({"id", "outcome", "expected", "found"} <= set(c) for c in verdict["checks"])
 
 
 def test_two_records_of_a_tenant_share_a_proof(service: Shell) -> None:
@@ -196,6 +196,8 @@ def test_an_error_has_its_name_and_place(
     out, err = capfd.readouterr()
     assert left.value.code == 2, (out, err)
     value: dict[str, Any] = json.loads(out)
+    if value.get("type") == "report":
+        value = {**value["malformed"], "field": value["malformed"]["object"]}
     assert value["message"] and (not error or value["error"] == error), value
     assert err.startswith(f"rag-audit: {value['message']}")
     if value["error"] not in ("NothingToEmbed",):
@@ -207,10 +209,10 @@ def test_a_receipt_that_is_not_there_is_named_in_the_verdict(service: Shell) -> 
     accepted = next(
         c
         for c in json.loads(done.stdout)["checks"]
-        if c["id"] == "receipt.accepted" and c["status"] != "pass"
+        if c["id"] == "receipt.accepted" and c["outcome"] != "pass"
     )
     assert done.returncode == 2
-    assert accepted["status"] == "undecided" and "none.json" in accepted["found"] + accepted.get("at", "")
+    assert accepted["outcome"] == "undecided" and "none.json" in accepted["found"] + accepted.get("at", "")
 
 
 def test_without_json_an_error_leaves_stdout_empty(service: Shell) -> None:

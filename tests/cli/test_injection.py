@@ -16,7 +16,7 @@ from rag_audit.cli.reports import FORMATS
 from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import RagAuditError
 from rag_audit.errors.printable import json_text, printable, printable_text
-from rag_audit.verify.report import render
+from rag_audit.verify.report import as_json, render
 from rag_audit.verify.report.build import report_of
 from rag_audit.verify.report.faces import face
 from rag_audit.verify.verifier import Verdict, verify_window
@@ -73,9 +73,9 @@ def test_every_part_of_a_verdict_is_escaped(passed: Verdict) -> None:
     figures = spoilt(dict(passed.figures))
     verdict = replace(passed, checks=checks, figures=figures, notes=[NASTY])
     assert visible(verdict.line) and "\n" not in verdict.line
-    assert visible(json_text(verdict.as_json()))
     # A report takes nothing for a figure that is none, so only checks and notes can hold such a text.
     verdict = replace(verdict, figures=passed.figures)
+    assert visible(json_text(as_json(verdict)))
     for name in FORMATS:
         text = face(report_of(verdict, command=(NASTY,)), name, checks=True)
         assert visible(text), name

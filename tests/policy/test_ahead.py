@@ -41,7 +41,7 @@ def checked(
     done = run("policy", "check", given / policy, "--trust", out / "trust.toml", "--json")
     rows = json.loads(done.stdout)["wanting"]
     assert all(row["expected"] and row["found"] for row in rows)
-    return done.exit_code, {row["id"]: row["status"] for row in rows}
+    return done.exit_code, {row["id"]: row["outcome"] for row in rows}
 
 
 def test_a_policy_of_defaults_has_what_is_asked_by_default(given: Path, tmp_path: Path) -> None:
@@ -102,6 +102,6 @@ def test_protocols_of_another_release_are_undecided(given: Path, tmp_path: Path)
     path = tmp_path / "trust.toml"
     path.write_text("\n".join(line for line in path.read_text().split("\n") if not line.startswith("scan =")))
     done = run("policy", "check", given / "policy.json", "--trust", path, "--json")
-    found = {row["id"]: row["status"] for row in json.loads(done.stdout)["wanting"]}
+    found = {row["id"]: row["outcome"] for row in json.loads(done.stdout)["wanting"]}
     expected = {"proof.key.law": "undecided", "coalition.key": "undecided", "trust.setup": "unproven"}
     assert (done.exit_code, found) == (2, expected)

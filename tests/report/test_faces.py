@@ -152,8 +152,9 @@ def test_sarif_has_the_standards_form(name: str, reports: dict[str, Report]) -> 
     rules = run["tool"]["driver"]["rules"]
     assert len({r["id"] for r in rules}) == len(rules)
     for rule in rules:
-        assert set(rule) <= {"id", "name", "shortDescription", "fullDescription", "help"}
-        assert all(rule[k]["text"] for k in rule if k not in ("id", "name"))
+        texts = {"shortDescription", "fullDescription", "help"}
+        assert set(rule) == {"id", "name", *texts, "defaultConfiguration", "properties"}
+        assert all(rule[name]["text"] for name in texts)
     (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"] is True
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", invocation["endTimeUtc"])

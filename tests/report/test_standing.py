@@ -14,9 +14,11 @@ import pytest
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import ExitCode
 from rag_audit.verify.case import Check, Status
+from rag_audit.verify.inputs import Inputs
 from rag_audit.verify.report.build import report_of
 from rag_audit.verify.report.explained import explanations
 from rag_audit.verify.report.faces import face
+from rag_audit.verify.report.short import filing_of, report_without_window
 from rag_audit.verify.standing import RULES, Kind
 from rag_audit.verify.verifier import Verdict, concluded
 from rag_audit.verify.withheld import QUOTING
@@ -40,10 +42,12 @@ def of_case(name: str) -> Verdict:
 
 
 def formats(verdict: Verdict) -> dict[str, str]:
-    """Every format of the report, and the verdict's own JSON."""
+    """Every format of the report, and the verdict's own line and figures."""
     report = report_of(verdict, now=NOW)
     made = {name: html.unescape(face(report, name, checks=True)) for name in FORMATS}
-    return {**made, "line": verdict.line, "object": json.dumps(verdict.as_json())}
+    short = report_without_window(verdict, ZeroDivisionError(), filing_of(Inputs()))
+    made |= {f"short {name}": html.unescape(face(short, name, checks=True)) for name in FORMATS}
+    return {**made, "line": verdict.line, "figures": json.dumps(verdict.figures)}
 
 
 def test_every_check_has_its_kind_and_its_reason() -> None:
@@ -61,8 +65,9 @@ def test_what_is_not_established_has_no_figure_and_is_not_called_sound(name: str
     for kind, text in made.items():
         assert not (found := PRIVACY.search(text)), (kind, found)
         assert not re.search(r"\bsound\b", text), kind
-        assert "UNPROVEN" in text, kind
-    assert made["line"].startswith("UNPROVEN ") and json.loads(made["object"])["verdict"] == made["line"]
+        assert kind == "figures" or "UNPROVEN" in text, kind
+    assert made["line"].startswith("UNPROVEN ") and json.loads(made["json"])["line"] == made["line"]
+    assert json.loads(made["short json"])["figures"] is None
     report = json.loads(made["json"])
     assert (report["outcome"], report["figures"]["standing"]) == ("UNPROVEN", "not-established")
     assert report["line"].startswith("UNPROVEN ") and report["figures"]["eps"] is None

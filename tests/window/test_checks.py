@@ -1140,4 +1140,4 @@ def test_repeated_later_and_unknown_cosignatures_change_nothing(finished: Finish
     )
     verdict, before = finished.verify(file), finished.verify()
     assert verdict.passed, verdict.line
-    assert verdict.as_json() == before.as_json()
+    assert (verdict.line, verdict.checks, verdict.figures) == (before.line, before.checks, before.figures)

@@ -696,8 +696,8 @@ def test_the_command_names_a_malformed_proof(fault: str, scanned: Finished, tmp_
     done = CliRunner().invoke(main, [*map(str, arguments), "--json"])
     assert done.exit_code == 2, done.output
     report = json.loads(done.stdout)
-    assert report["verdict"] == "UNDECIDED proof.valid.law"
-    (bad,) = (check for check in report["checks"] if check["status"] != "pass")
+    assert report["line"] == "UNDECIDED proof.valid.law"
+    (bad,) = (check for check in report["checks"] if check["outcome"] != "pass")
     assert MALFORMED[fault] in bad["found"] and str(forge.record(*SLOT)["seq"]) in bad["at"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rag_audit.encoding.canonical import Json
     from rag_audit.verify.verifier import Verdict
 
 
@@ -18,3 +19,10 @@ def render(verdict: Verdict, *, every_check: bool = True) -> str:
     from rag_audit.verify.report.text import render as as_text
 
     return as_text(report_of(verdict), checks=every_check)
+
+
+def as_json(verdict: Verdict) -> dict[str, Json]:
+    """A verdict's report as a JSON value, for programs (docs/schemas/report.json)."""
+    from rag_audit.verify.report.build import report_of
+
+    return report_of(verdict).dump()

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from rag_audit.verify.report.model import CheckLine, Report
+from rag_audit.verify.report.model import CheckLine, Report, ShortReport
 from rag_audit.verify.report.sarif import utc
 
 _ELEMENTS = {"fail": "failure", "unproven": "failure", "unmet": "failure", "undecided": "error"}
 
 
-def render(report: Report) -> str:
+def render(report: Report | ShortReport) -> str:
     """The report as JUnit XML."""
-    counts = {
-        name: sum(_ELEMENTS.get(c.outcome) == name for c in report.checks) for name in ("failure", "error")
-    }
+    lines = report.lines if isinstance(report, ShortReport) else report.checks
+    counts = {name: sum(_ELEMENTS.get(c.outcome) == name for c in lines) for name in ("failure", "error")}
     totals = {
-        "tests": str(len(report.checks)),
+        "tests": str(len(lines)),
         "failures": str(counts["failure"]),
         "errors": str(counts["error"]),
     }
@@ -29,7 +28,7 @@ def render(report: Report) -> str:
         root,
         "testsuite",
         {
-            "name": f"{report.window.origin}/{report.window.window}",
+            "name": "verify" if report.window is None else f"{report.window.origin}/{report.window.window}",
             **totals,
             "skipped": "0",
             "timestamp": utc(report.filing.verified_at).removesuffix("Z"),
@@ -38,7 +37,7 @@ def render(report: Report) -> str:
     properties = ET.SubElement(suite, "properties")
     for name, value in _properties(report):
         ET.SubElement(properties, "property", {"name": name, "value": value})
-    for check in report.checks:
+    for check in lines:
         _case(suite, check)
     out = ET.SubElement(suite, "system-out")
     out.text = "\n".join(
@@ -48,7 +47,7 @@ def render(report: Report) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _properties(report: Report) -> list[tuple[str, str]]:
+def _properties(report: Report | ShortReport) -> list[tuple[str, str]]:
     found = [
         ("verdict", report.line),
         ("outcome", report.outcome),

@@ -242,11 +242,28 @@ class Filing(Model):
     """the words of the command line, with the files' names alone"""
 
 
+class Malformed(Model):
+    """Why a run has no verdict: an input that could not be used."""
+
+    error: Text
+    """the error's stable name, for programs"""
+    message: Text
+    object: Text | None
+    """the file with the place in it, or the option"""
+    expected: Text
+    actual: Text
+    next_step: Text
+
+
 class Report(Model):
     """The report of one verification."""
 
     type: Literal["report"]
     v: One
+    malformed: None = None
+    """of a run without a verdict, what could not be used (`ShortReport`)"""
+    fault: None = None
+    """of a short report, what kept the whole one from being made (`ShortReport`)"""
     outcome: OutcomeName
     exit_code: Annotated[int, Field(ge=0, le=3)]
     line: Text
@@ -271,3 +288,69 @@ class Report(Model):
     next_steps: list[Text]
     attacks: Attacks | None
     filing: Filing
+
+
+class ShortReport(Model):
+    """The report of a run that has no whole report: the fields of `Report`, of which those about the window are empty.
+
+    Without a verdict the outcome is MALFORMED (an input could not be used, which `malformed` explains), INTERNAL (a
+    fault of this program) or UNFINISHED (the run was stopped). With a verdict the outcome is the verdict's, and `fault`
+    names the fault of this program that prevented the whole report.
+    """
+
+    type: Literal["report"]
+    v: One
+    malformed: Malformed | None
+    fault: Text | None
+    outcome: OutcomeName | Literal["MALFORMED", "INTERNAL", "UNFINISHED"]
+    exit_code: Annotated[int, Field(ge=0, le=255)]
+    line: Text
+    sentence: Text
+    decided_by: list[Text]
+    window: None = None
+    tenants: list[TenantReport] = Field(default_factory=list, max_length=0)
+    figures: None = None
+    checks: list[CheckLine]
+    requirements: list[Requirement] = Field(default_factory=list, max_length=0)
+    vouching: None = None
+    counts: None = None
+    timeline: None = None
+    chain: None = None
+    weaker: list[Weakness] = Field(default_factory=list, max_length=0)
+    retrieval: list[Retrieval] = Field(default_factory=list, max_length=0)
+    notes: list[Text]
+    does_not_prove: list[Text]
+    next_steps: list[Text]
+    attacks: None = None
+    filing: Filing
+
+    @property
+    def lines(self) -> list[CheckLine]:
+        """The checks and, where there is no verdict, a line that says so, for formats that consist of checks."""
+        if self.malformed is None and self.outcome not in ("INTERNAL", "UNFINISHED"):
+            return self.checks
+        name = "input.readable" if self.malformed is not None else "program.finished"
+        found = self.malformed
+        expected = "a verdict" if found is None else found.expected
+        explanation = Explanation(
+            means="every file and option that verify was given can be used" if found else "verify runs to its end",
+            failed=self.sentence,
+            honest_causes=["a file was cut, damaged or edited on its way", "a file is of another release"]
+            if found else ["the process was stopped", "rag-audit has a fault"],
+            ask=self.next_steps[0],
+            section="docs/report.md#runs-without-a-verdict",
+        )  # fmt: skip
+        return [
+            *self.checks,
+            CheckLine(
+                id=name,
+                base=name,
+                tenant=None,
+                outcome="undecided",
+                decides=True,
+                expected=expected,
+                found=self.line if found is None else f"{found.message}: {found.actual}",
+                at=None if found is None else found.object,
+                explanation=explanation,
+            ),
+        ]

@@ -3,15 +3,21 @@
 Each check that ran is a rule, and each that did not pass is a result. A false check is an error, and so is a check that
 leaves the window's figures unproven. An unmet limit is a warning. A check that could not be decided is of kind `open`,
 which the standard gives no level; so that no viewer is silent about it, it is a notification of level error too.
+An input that could not be used is an error.
+
+Code hosts ask more than the standard: every rule has a short and a full description, help and a level, and every result
+has a file by a relative path and a region in it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from rag_audit.encoding.canonical import Json
-from rag_audit.verify.report.model import CheckLine, Report
+from rag_audit.verify.report.explained import explanations
+from rag_audit.verify.report.model import CheckLine, Report, ShortReport
 from rag_audit.verify.words import instant
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -22,30 +28,38 @@ _KINDS = {
     "undecided": ("open", "none"),
 }
 WINDOW, TRUST = "window.json", "trust.toml"
+OWN = ("input.readable", "program.finished")
+"""What stands among the results of a run without a verdict."""
 
 
-def render(report: Report) -> str:
+def render(report: Report | ShortReport, places: Mapping[str, str] | None = None) -> str:
     """The report as a SARIF log."""
-    return json.dumps(value(report), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(value(report, places), indent=1, ensure_ascii=False) + "\n"
 
 
-def value(report: Report) -> Json:
-    """The SARIF log as a JSON value."""
-    failed = [c for c in report.checks if c.outcome != "pass"]
-    bases = list(dict.fromkeys(c.base for c in report.checks))
-    places = {base: number for number, base in enumerate(bases)}
+def value(report: Report | ShortReport, places: Mapping[str, str] | None = None) -> Json:
+    """The SARIF log as a JSON value.
+
+    :param places: the relative paths of window and trust file by role; their last names if None
+    """
+    lines = report.lines if isinstance(report, ShortReport) else report.checks
+    failed = [c for c in lines if c.outcome != "pass"]
+    bases = list(dict.fromkeys(c.base for c in lines))
+    numbers = {base: number for number, base in enumerate(bases)}
     files = {f.role: f for f in report.filing.inputs}
     artifacts: list[Json] = []
     for role, name in (("window", WINDOW), ("trust", TRUST)):
-        artifact: dict[str, Json] = {"location": {"uri": quote(files[role].name if role in files else name)}}
+        place = (places or {}).get(role) or (files[role].name if role in files else name)
+        artifact: dict[str, Json] = {"location": {"uri": quote(place)}}
         if role in files and (digest := files[role].sha256) is not None:
             artifact["hashes"] = {"sha-256": digest}
         artifacts.append(artifact)
+    window = "none" if report.window is None else f"{report.window.origin}/{report.window.window}"
     notifications: list[Json] = [
         {
             "level": "error",
             "message": {"text": f"{c.id} could not be decided: found {c.found}, expected {c.expected}"},
-            "associatedRule": {"id": c.base, "index": places[c.base]},
+            "associatedRule": {"id": c.base, "index": numbers[c.base]},
         }
         for c in failed
         if c.outcome == "undecided"
@@ -59,13 +73,13 @@ def value(report: Report) -> Json:
                     "driver": {
                         "name": "rag-audit",
                         "version": report.filing.version,
-                        "rules": [_rule(base, report) for base in bases],
+                        "rules": [_rule(base, lines) for base in bases],
                     }
                 },
-                "automationDetails": {"id": f"rag-audit/{report.window.origin}/{report.window.window}/"},
+                "automationDetails": {"id": f"rag-audit/{window}/"},
                 "invocations": [
                     {
-                        "executionSuccessful": True,
+                        "executionSuccessful": isinstance(report, Report) or report.fault is None,
                         "exitCode": report.exit_code,
                         "exitCodeDescription": report.outcome,
                         "endTimeUtc": utc(report.filing.verified_at),
@@ -73,15 +87,15 @@ def value(report: Report) -> Json:
                     }
                 ],
                 "artifacts": artifacts,
-                "results": [_result(check, places, artifacts, report) for check in failed],
+                "results": [_result(check, numbers, artifacts, report) for check in failed],
                 "columnKind": "unicodeCodePoints",
                 "properties": {
                     "verdict": report.line,
                     "outcome": report.outcome,
                     "sentence": report.sentence,
                     "decidedBy": [*report.decided_by],
-                    "checks": len(report.checks),
-                    "passed": len(report.checks) - len(failed),
+                    "checks": len(lines),
+                    "passed": len(lines) - len(failed),
                     "doesNotProve": [*report.does_not_prove],
                 },
             }
@@ -94,37 +108,54 @@ def utc(milliseconds: int) -> str:
     return instant(milliseconds - milliseconds % 1000).replace(" UTC", "Z").replace(" ", "T")
 
 
-def _rule(base: str, report: Report) -> Json:
-    explanation = next((c.explanation for c in report.checks if c.base == base and c.explanation), None)
-    rule: dict[str, Json] = {"id": base, "name": "".join(part.capitalize() for part in base.split("."))}
-    if explanation is not None:
-        rule["shortDescription"] = {"text": explanation.means}
-        rule["fullDescription"] = {"text": explanation.failed}
-        causes = "; ".join(explanation.honest_causes)
-        rule["help"] = {
-            "text": f"Honest causes: {causes}. Ask: {explanation.ask}. Read: {explanation.section}"
-        }
-    return rule
+def _rule(base: str, lines: Sequence[CheckLine]) -> Json:
+    """A rule as code hosts ask for it, also of a check that passed."""
+    own = next((c.explanation for c in lines if c.base == base and c.explanation), None)
+    e = own or explanations().get(base)
+    means = f"the check {base} of rag-audit verify" if e is None else e.means
+    failed = "rag-audit verify could not establish this." if e is None else e.failed
+    steps = (
+        f"Read: {base}" if e is None
+        else f"Honest causes: {'; '.join(e.honest_causes)}. Ask: {e.ask}. Read: {e.section}"
+    )  # fmt: skip
+    return {
+        "id": base,
+        "name": "".join(part.capitalize() for part in base.split(".")),
+        "shortDescription": {"text": means},
+        "fullDescription": {"text": failed},
+        "help": {"text": steps, "markdown": steps},
+        "defaultConfiguration": {"level": "warning" if base.startswith("trust.") else "error"},
+        "properties": {"tags": ["rag-audit", base.partition(".")[0]], "precision": "very-high"},
+    }
 
 
-def _result(check: CheckLine, places: dict[str, int], artifacts: list[Json], report: Report) -> Json:
-    kind, level = _KINDS[check.outcome]
-    index = int(check.base.startswith("trust."))
+def _result(
+    check: CheckLine, numbers: dict[str, int], artifacts: list[Json], report: Report | ShortReport
+) -> Json:
+    kind, level = ("fail", "error") if check.base in OWN else _KINDS[check.outcome]
+    about_trust = check.base.startswith("trust.") or (check.base in OWN and _names_trust(check))
+    index = int(about_trust)
     artifact = artifacts[index]
     assert isinstance(artifact, dict) and isinstance(artifact["location"], dict)
     where: dict[str, Json] = {
-        "physicalLocation": {"artifactLocation": {"uri": artifact["location"]["uri"], "index": index}}
+        "physicalLocation": {
+            "artifactLocation": {"uri": artifact["location"]["uri"], "index": index},
+            # The files have no lines of their own that a check is about; a result without a region is not shown.
+            "region": {"startLine": 1, "startColumn": 1},
+        }
     }
     if check.at is not None:
         where["logicalLocations"] = [{"fullyQualifiedName": check.at}]
     return {
         "ruleId": check.base,
-        "ruleIndex": places[check.base],
+        "ruleIndex": numbers[check.base],
         "kind": kind,
         "level": level,
         "message": {"text": f"{check.id}: found {check.found}, expected {check.expected}"},
         "locations": [where],
-        "partialFingerprints": {"check/v1": f"{report.window.opening}/{check.id}"},
+        "partialFingerprints": {
+            "check/v1": f"{'none' if report.window is None else report.window.opening}/{check.id}"
+        },
         "properties": {
             "id": check.id,
             "outcome": check.outcome,
@@ -132,3 +163,8 @@ def _result(check: CheckLine, places: dict[str, int], artifacts: list[Json], rep
             "tenant": check.tenant,
         },
     }
+
+
+def _names_trust(check: CheckLine) -> bool:
+    """Whether the trust file is what could not be used."""
+    return check.at is not None and "trust" in check.at

@@ -27,7 +27,7 @@ from rag_audit.verify.report.meaning import (
     vouched_words,
     weaker_words,
 )
-from rag_audit.verify.report.model import CheckLine, Report
+from rag_audit.verify.report.model import CheckLine, Report, ShortReport
 from rag_audit.verify.words import counted, instant
 
 _LABEL = 11
@@ -67,6 +67,27 @@ def render(report: Report, *, checks: bool = False, colour: bool = False) -> str
     if report.attacks is not None:
         lines += ["", *attack_lines(report.attacks)]
     lines += ["", paint.bold("this does not prove"), *bullets(report.does_not_prove)]
+    return "\n".join(lines) + "\n"
+
+
+def render_short(report: ShortReport, *, colour: bool = False) -> str:
+    """The short report of a run that has no whole one, as text."""
+    paint = _Paint(colour)
+    word, _, rest = report.line.partition(" ")
+    lines = [f"{paint.outcome(word)} {rest}", "", *wrapped(report.sentence)]
+    lines.append(f"  Made {instant(report.filing.verified_at)} by rag-audit {report.filing.version}.")
+    if (found := report.malformed) is not None:
+        pairs = [("at", found.object), ("expected", found.expected), ("actual", found.actual)]
+        lines += ["", paint.bold("what could not be used")]
+        lines += [f"  {label:9} {shortened(text, 200)}" for label, text in pairs if text is not None]
+    lines += ["", *_row("now", report.next_steps, paint)]
+    lines += ["", *_filing(report, paint)]
+    if report.notes:
+        lines += ["", paint.bold("notes"), *bullets(report.notes)]
+    if report.checks:
+        lines += ["", paint.bold("checks"), *check_lines(report.checks)]
+    if report.does_not_prove:
+        lines += ["", paint.bold("this does not prove"), *bullets(report.does_not_prove)]
     return "\n".join(lines) + "\n"
 
 
@@ -139,7 +160,7 @@ def _answers(report: Report, paint: _Paint) -> list[str]:
     return lines
 
 
-def _filing(report: Report, paint: _Paint) -> list[str]:
+def _filing(report: Report | ShortReport, paint: _Paint) -> list[str]:
     """By what the report can be filed and checked again."""
     filing = report.filing
     lines = [paint.bold("filed under")]

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from rag_audit.encoding.canonical import Json
 from rag_audit.ledger.keys import SigningKey
-from rag_audit.verify.report.model import Report
+from rag_audit.verify.report.model import Report, ShortReport
 from rag_audit.verify.report.sarif import utc
 
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -27,7 +27,7 @@ EXTENSION = "urn:rag-audit:verification:1"
 VERIFIER = "urn:rag-audit:verifier"
 
 
-def render(report: Report, key: SigningKey | None = None) -> str:
+def render(report: Report | ShortReport, key: SigningKey | None = None) -> str:
     """The statement, or the envelope that holds it where there is a key."""
     made = statement(report)
     if key is None:
@@ -52,15 +52,17 @@ def encoded(payload_type: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %s %d %s" % (len(name), name, len(payload), payload)
 
 
-def statement(report: Report) -> Json:
+def statement(report: Report | ShortReport) -> Json:
     """The in-toto statement as a JSON value."""
     inputs = report.filing.inputs
-    # A statement needs a subject with a digest; the opening's is the window's name in every signature.
+    # A statement needs a subject with a digest; the opening's is the window's name in every signature. A run that could
+    # not read its window has none: such a statement matches no subject, so no policy can take it for a pass.
+    opening = None if report.window is None else report.window.opening
     subject: list[Json] = [
         {"name": f.name, "digest": {"sha256": f.sha256}}
         for f in inputs
         if f.role in ("window", "sibling") and f.sha256 is not None
-    ] or [{"name": "opening", "digest": {"sha256": report.window.opening}}]
+    ] or ([] if opening is None else [{"name": "opening", "digest": {"sha256": opening}}])
     trust = next((f for f in inputs if f.role == "trust"), None)
     policy: dict[str, Json] = {"uri": "trust.toml" if trust is None else quote(trust.name)}
     if trust is not None and trust.sha256 is not None:
@@ -79,7 +81,7 @@ def statement(report: Report) -> Json:
         "predicate": {
             "verifier": {"id": VERIFIER, "version": {"rag-audit": report.filing.version}},
             "timeVerified": utc(report.filing.verified_at),
-            "resourceUri": f"urn:rag-audit:window:{report.window.opening}",
+            "resourceUri": f"urn:rag-audit:window:{opening or 'unknown'}",
             "policy": policy,
             "inputAttestations": attestations,
             "verificationResult": "PASSED" if report.exit_code == 0 else "FAILED",
@@ -89,20 +91,31 @@ def statement(report: Report) -> Json:
     }
 
 
-def _extension(report: Report) -> Json:
-    figures = report.figures.dump()
-    stands = report.figures.standing != "not-established"
-    return {
-        "origin": report.window.origin,
-        "window": report.window.window,
+def _extension(report: Report | ShortReport) -> Json:
+    value: dict[str, Json] = {
+        "origin": None,
+        "window": None,
         "outcome": report.outcome,
         "exitCode": report.exit_code,
         "verdict": report.line,
         "decidedBy": [*report.decided_by],
-        "figures": figures if stands else None,
+        "figures": None,
+        "counts": None,
+        "requirements": [],
+        "allowed": [],
+        "weaker": [],
+        "doesNotProve": [*report.does_not_prove],
+    }
+    if isinstance(report, ShortReport):
+        return {**value, "malformed": None if report.malformed is None else report.malformed.dump()}
+    stands = report.figures.standing != "not-established"
+    return {
+        **value,
+        "origin": report.window.origin,
+        "window": report.window.window,
+        "figures": report.figures.dump() if stands else None,
         "counts": report.counts.dump(),
         "requirements": [{"name": r.name, "limit": r.limit, "found": r.found} for r in report.requirements],
         "allowed": [*report.figures.allowed],
         "weaker": [w.words for w in report.weaker],
-        "doesNotProve": [*report.does_not_prove],
     }

@@ -1,0 +1,203 @@
+"""A run without a verdict writes every report that it was asked for, so that no earlier report outlives it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit.cli import main
+from rag_audit.cli.reports import FORMATS
+from rag_audit.verify.report.model import Report, ShortReport
+from tests.report.schemas import complaints_of_junit, complaints_of_sarif
+from tests.report.test_messages import CLASSES, UNREADABLE
+from tests.simulate.cases import FOLDER
+
+STALE = "an earlier report: PASS"
+
+
+def verify(window: Path, trust: Path, *words: object) -> Result:
+    return CliRunner().invoke(main, ["verify", str(window), "--trust", str(trust), *map(str, words)])
+
+
+def outputs(folder: Path) -> list[object]:
+    """Options for every format, each with a file that an earlier run left."""
+    words: list[object] = []
+    for name in FORMATS:
+        (folder / f"r.{name}").write_text(STALE)
+        words += ["--format", name, "--output", folder / f"r.{name}"]
+    return words
+
+
+def written(folder: Path) -> dict[str, str]:
+    return {name: (folder / f"r.{name}").read_text() for name in FORMATS}
+
+
+def says_no_pass(faces: dict[str, str], outcome: str, exit_code: int) -> dict[str, Any]:
+    """Check that each format says that there is no verdict, and return the JSON."""
+    assert all(STALE not in text and text.endswith("\n") for text in faces.values())
+    value: dict[str, Any] = json.loads(faces["json"])
+    assert (value["outcome"], value["exit_code"]) == (outcome, exit_code)
+    assert ShortReport.parse(value, field="report") and set(value) == set(Report.model_fields)
+    assert faces["text"].startswith(f"{outcome} ") and f"<h1>{outcome} " in faces["html"]
+    suites = ET.fromstring(faces["junit"])
+    assert int(suites.get("errors") or 0) == 1 and len(list(suites.iter("error"))) == 1
+    (run,) = json.loads(faces["sarif"])["runs"]
+    (result,) = run["results"]
+    assert (result["kind"], result["level"]) == ("fail", "error")
+    assert run["invocations"][0]["exitCode"] == exit_code
+    assert json.loads(faces["vsa"])["predicate"]["verificationResult"] == "FAILED"
+    return value
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_an_unreadable_window_replaces_every_report(name: str, tmp_path: Path) -> None:
+    case = json.loads((FOLDER / name / "case.json").read_text())
+    words = outputs(tmp_path)
+    for option, value in (("--challenge", case["challenges"]), ("--receipts", case["receipts"])):
+        words += itertools.chain.from_iterable((option, FOLDER / name / path) for path in value)
+    done = verify(FOLDER / name / case["window"], FOLDER / name / case["trust"], *words)
+    assert done.exit_code == 2 and done.stdout == "" and done.stderr.startswith("rag-audit: ")
+    assert not CLASSES.search(done.stderr)
+    faces = written(tmp_path)
+    value = says_no_pass(faces, "MALFORMED", 2)
+    malformed = value["malformed"]
+    assert malformed["error"] == case["expect"]["error"]
+    assert all(malformed[key] for key in ("object", "expected", "actual", "next_step", "message"))
+    assert malformed["expected"] != malformed["actual"]
+    assert all(line.isprintable() for text in faces.values() for line in text.split("\n"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_short_reports_have_the_public_schemas_form(name: str, tmp_path: Path) -> None:
+    case = json.loads((FOLDER / name / "case.json").read_text())
+    verify(FOLDER / name / case["window"], FOLDER / name / case["trust"], *outputs(tmp_path),
+           *(w for path in case["challenges"] for w in ("--challenge", FOLDER / name / path)))  # fmt: skip
+    faces = written(tmp_path)
+    assert complaints_of_sarif(faces["sarif"]) == complaints_of_junit(faces["junit"]) == []
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--format", "json"]], ids=["json", "format"])
+def test_standard_output_has_the_same_object(options: list[str], tmp_path: Path) -> None:
+    done = verify(FOLDER / "few/window.json", tmp_path / "t.toml", *options)
+    assert done.exit_code == 2
+    value = json.loads(done.stdout)
+    assert value["outcome"] == "MALFORMED" and value["malformed"]["object"] == "t.toml"
+    assert done.stderr == "rag-audit: trust file not found: t.toml (create one with `rag-audit trust new`)\n"
+    passed = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *options)
+    assert json.loads(passed.stdout).keys() == value.keys()
+
+
+def test_a_fault_before_the_verdict_replaces_every_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("rag_audit.verify.checks.bound.check", fault)
+    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
+    assert done.exit_code == 70 and done.stdout == "" and "InternalError" in done.stderr
+    value = says_no_pass(written(tmp_path), "INTERNAL", 70)
+    assert value["malformed"] is None and value["fault"] == "ZeroDivisionError"
+
+
+def test_a_full_memory_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("rag_audit.verify.checks.bound.check", full)
+    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
+    assert done.exit_code == 2 and done.stderr.startswith("rag-audit: not enough memory")
+    assert says_no_pass(written(tmp_path), "MALFORMED", 2)["malformed"]["error"] == "MemoryLimitError"
+
+
+def test_a_run_that_is_stopped_leaves_no_earlier_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rag_audit.verify.checks.bound.check", stopped)
+    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
+    assert done.exit_code == 130
+    says_no_pass(written(tmp_path), "UNFINISHED", 2)
+
+
+def test_a_format_that_cannot_be_rendered_is_replaced_by_its_short_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("rag_audit.verify.report.build._figures", fault)
+    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
+    assert (
+        done.exit_code == 3
+        and done.stdout
+        == written(tmp_path)["text"].partition("\n")[0] + done.stdout[len(done.stdout.partition("\n")[0]) :]
+    )
+    value = json.loads(written(tmp_path)["json"])
+    assert (value["outcome"], value["exit_code"], value["fault"]) == ("UNMET", 3, "ZeroDivisionError")
+    assert value["decided_by"] == ["receipt.independent"] and len(value["checks"]) > 40
+    assert all("UNMET" in text and STALE not in text for text in written(tmp_path).values())
+
+
+def rules_of_a_code_host(log: Any) -> list[str]:
+    """What a code host asks of a SARIF log beyond the standard's schema."""
+    (run,) = log["runs"]
+    wrong = []
+    for rule in run["tool"]["driver"]["rules"]:
+        for name in ("shortDescription", "fullDescription", "help"):
+            if not rule.get(name, {}).get("text"):
+                wrong.append(f"{rule['id']} has no {name}")
+        if rule["defaultConfiguration"]["level"] not in ("note", "warning", "error"):
+            wrong.append(f"{rule['id']} has no level")
+    for result in run["results"]:
+        if not result["locations"]:
+            wrong.append(f"{result['ruleId']} has no place")
+        for place in result["locations"]:
+            at = place["physicalLocation"]
+            if re.match(r"[A-Za-z]+:|/|\\.\\./", at["artifactLocation"]["uri"]):
+                wrong.append(f"{result['ruleId']} has no relative path")
+            if at.get("region", {}).get("startLine", 0) < 1:
+                wrong.append(f"{result['ruleId']} has no region")
+    return wrong
+
+
+WINDOWS = (
+    "few",
+    "trust-without-the-provider",
+    "window-cut",
+    "rest-on-another-root",
+    "quorum-of-half",
+    "listing",
+)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_sarif_has_what_a_code_host_asks(name: str, tmp_path: Path) -> None:
+    folder = FOLDER / name if (FOLDER / name).exists() else FOLDER / "few"
+    case = json.loads((folder / "case.json").read_text())
+    verify(folder / case["window"], folder / case["trust"], "--format", "sarif", "--output", tmp_path / "r")
+    log = json.loads((tmp_path / "r").read_text())
+    assert log["runs"][0]["results"] and rules_of_a_code_host(log) == []
+
+
+def test_a_place_below_the_working_folder_is_relative_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence/window.json").write_bytes((FOLDER / "few/window.json").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    verify(tmp_path / "evidence", FOLDER / "honest/trust.toml", "--format", "sarif", "--output", "r")
+    (run,) = json.loads((tmp_path / "r").read_text())["runs"]
+    assert [a["location"]["uri"] for a in run["artifacts"]] == ["evidence/window.json", "trust.toml"]
