@@ -115,7 +115,7 @@ def test_an_id_belongs_to_one_committed_passage(program: Make) -> None:
     committed = {p.text: p.fields["id"] for p in DESCRIBED["law"]}
     sources = [Source(told.url, told.account, told.provider) for _ in range(2)]
     seen: dict[str, set[str]] = {}
-    for number in range(6):
+    for number in range(8):
         for passage in sources[number % 2].ask(QUESTIONS["law"][number % 3]):
             seen.setdefault(passage.text, set()).add(passage.id)
     assert seen and all(ids == {committed[text]} for text, ids in seen.items())
