@@ -31,6 +31,10 @@ class Endpoint(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
+    def refuses(self, body: dict[str, Any]) -> bool:
+        """Whether a request is answered with status 400 because of what it asks."""
+        return False
+
     def answer(self, body: dict[str, Any], fault: str) -> tuple[str, bytes]:
         """The content type and the content of an answer."""
         raise NotImplementedError
@@ -61,6 +65,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.keys.append(self.headers["Authorization"])
         self.server.paths.append(self.path)
         fault = self.server.faults.pop(0) if self.server.faults else "well"
+        if self.server.refuses(body):
+            fault = "400"
         if fault in ("429", "500", "400", "429 soon"):
             self.send_response(int(fault[:3]))
             if fault.startswith("429"):

@@ -12,6 +12,7 @@ from rag_audit.attacks.interface import AttackError
 from rag_audit.attacks.text import words
 from rag_audit.empirical.sets import NAMES, collection
 from rag_audit.errors import SchemaError
+from rag_audit.index.inventory import Inventory
 
 LEAST_WORDS = 12
 """Documents with fewer words are left out: no attack has anything to ask about them."""
@@ -131,8 +132,8 @@ def only(split: Split, members: int | None) -> Split:
                    rest=(*split.rest, *split.members[members:]))  # fmt: skip
 
 
-def load_data(name: str) -> list[str]:
-    """The documents of a public collection by its name, or of a file or folder.
+def load_data(name: str, inventory: Inventory | None = None, *, skip_unreadable: bool = False) -> list[str]:
+    """The documents of a public collection by its name, or of a file or folder (`load_texts`).
 
     :raises AttackError: there is no such file, and no collection of that name
     """
@@ -141,12 +142,14 @@ def load_data(name: str) -> list[str]:
     if not Path(name).exists():
         raise AttackError("there are no such documents", field="--data",
                           expected=f"demo, {', '.join(NAMES)}, or a file or folder", found=name)  # fmt: skip
-    return load_texts(Path(name))
+    return load_texts(Path(name), inventory, skip_unreadable=skip_unreadable)
 
 
-def load_texts(path: Path) -> list[str]:
+def load_texts(path: Path, inventory: Inventory | None = None, *, skip_unreadable: bool = False) -> list[str]:
     """Documents from JSON Lines, ``{"text": ..}``, or from a folder of texts.
 
+    :param inventory: notes what of a folder is read and what is omitted
+    :param skip_unreadable: whether a folder's file that cannot be read is omitted; without it the error is raised
     :raises SchemaError: a line has another shape; an empty text is none of them, and is left out later
     """
     from rag_audit.privacy.explore.samples import load_passages
@@ -154,8 +157,9 @@ def load_texts(path: Path) -> list[str]:
     if path.is_dir():
         from rag_audit.index.texts import load_directory
 
-        return [document.text for tenant in load_directory(path).values() for document in tenant]
-    found = [passage.text for passage in load_passages(path)]
-    if not found:
+        found = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable)
+        return [document.text for tenant in found.values() for document in tenant]
+    texts = [passage.text for passage in load_passages(path)]
+    if not texts:
         raise SchemaError("the file has no documents", field=str(path), expected='lines of {"text": ..}')
-    return found
+    return texts

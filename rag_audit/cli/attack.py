@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.options import PROCESSES, Real, seed_option, whole_number
+from rag_audit.cli.options import PROCESSES, Real, seed_option, skip_option, whole_number
 from rag_audit.cli.services import Options, service_of
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SetupError
@@ -64,6 +64,7 @@ def list_(as_json: bool) -> None:
     show_default=True,
     help="the service's documents: demo, a collection of RAG_AUDIT_DATA, JSON Lines, or a folder",
 )
+@skip_option
 @click.option(
     "--others", "others_file", type=PATH, help="documents outside the service  [default: a part of --data]"
 )

@@ -10,9 +10,11 @@ from typing import Any
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option
-from rag_audit.cli.options import Real, seed_option, whole_number
+from rag_audit.cli.options import Real, seed_option, skip_option, whole_number
 from rag_audit.cli.services import Options, documents_of, service_of
 from rag_audit.encoding.durable import replace_file
+from rag_audit.encoding.jsonlines import parse_row, string, text_lines
+from rag_audit.errors import SchemaError
 
 
 @click.group(cls=Group)
@@ -25,14 +27,19 @@ def canary() -> None:
 @click.option(
     "--docs", "data", required=True, help="the documents whose manner they have, as `attack run --data`"
 )
+@skip_option
 @click.option("--count", callback=whole_number, help="[default: 128]")
 @click.option("--perplexity", type=Real(2, 1e12), default=2000.0, show_default=True, help="of their ends")
 @json_option
-def new(file: Path, data: str, count: int | None, perplexity: float, as_json: bool) -> None:
+def new(
+    file: Path, data: str, skip_unreadable: bool, count: int | None, perplexity: float, as_json: bool
+) -> None:
     """Make canaries and toss their coins. FILE is a secret until they have been tested."""
     from rag_audit.attacks import canaries
 
-    made = canaries.make(documents_of(data), count or 128, perplexity=perplexity)
+    made = canaries.make(
+        documents_of(data, skip_unreadable=skip_unreadable), count or 128, perplexity=perplexity
+    )
     canaries.save(made, file)
     inserted = sum(c.inserted for c in made)
     emit({"canaries": len(made), "inserted": inserted, "file": str(file)}, as_json)
@@ -46,16 +53,24 @@ def new(file: Path, data: str, count: int | None, perplexity: float, as_json: bo
 )
 @json_option
 def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
-    """Write documents with the canaries whose coins say in, to be committed in place of the documents."""
-    from rag_audit.attacks import canaries
-    from rag_audit.attacks.split import load_texts
+    """Write documents with the canaries whose coins say in, to be committed in place of the documents.
 
-    texts = load_texts(docs)
+    The documents' lines stay as they are, with every field beside the text.
+    """
+    from rag_audit.attacks import canaries
+
+    if docs.is_dir():
+        raise SchemaError("canaries are put into one tenant's documents", field=str(docs),
+                          expected="a JSON Lines file", found="a folder")  # fmt: skip
+    own = []
+    for place, _, line in text_lines(docs):
+        string(parse_row(line, source=place), "text", place)
+        own.append(line.strip())
     put = [c.text for c in canaries.load(file) if c.inserted]
-    lines = [json.dumps({"text": text}, ensure_ascii=False) for text in [*texts, *put]]
+    lines = [*own, *(json.dumps({"text": text}, ensure_ascii=False).encode() for text in put)]
     Random().shuffle(lines)
-    replace_file(out, "".join(f"{line}\n" for line in lines).encode())
-    emit({"documents": len(texts), "canaries": len(put), "out": str(out)}, as_json)
+    replace_file(out, b"".join(line + b"\n" for line in lines))
+    emit({"documents": len(own), "canaries": len(put), "out": str(out)}, as_json)
 
 
 @canary.command("test")
@@ -64,6 +79,7 @@ def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
 @click.option(
     "--docs", "data", default="demo", show_default=True, help="the engine's documents, without canaries"
 )
+@skip_option
 @click.option(
     "--mechanism", default="none", show_default=True, help="of the engine, as `attack run --mechanism`"
 )
@@ -95,7 +111,9 @@ def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **opti
 
     o = Options(**options)
     marked = canaries.load(file)
-    texts = documents_of(o.data) if o.target == "engine" else [c.text for c in marked]
+    texts = [c.text for c in marked]
+    if o.target == "engine":
+        texts = documents_of(o.data, skip_unreadable=o.skip_unreadable)
     embedder = get_embedder(query_tokens=512)
     tools = campaign.tools_of(texts[: len(texts) // 5], campaign.Unit(embedder), o.seed)
     chat = None if o.generator_url is None else ChatGenerator(o.endpoint(o.generator_url))

@@ -16,6 +16,11 @@ from rag_audit.cli.common import PATH
     help="your own texts: one folder a tenant (the standard library's docstrings without)",
 )
 @click.option(
+    "--skip-unreadable",
+    is_flag=True,
+    help="of --docs: omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
+)
+@click.option(
     "--dir",
     "directory",
     type=PATH,
@@ -25,8 +30,8 @@ from rag_audit.cli.common import PATH
 )
 @click.option("--keep", is_flag=True, help="refuse to overwrite an earlier demo in --dir")
 @click.pass_context
-def demo(ctx: click.Context, docs: Path | None, directory: Path, keep: bool) -> None:
+def demo(ctx: click.Context, docs: Path | None, skip_unreadable: bool, directory: Path, keep: bool) -> None:
     """One window from commit to verdict on real text, every party in a process and folder of its own."""
     from rag_audit.demo.run import run_demo
 
-    ctx.exit(run_demo(directory, docs=docs, keep=keep))
+    ctx.exit(run_demo(directory, docs=docs, keep=keep, skip_unreadable=skip_unreadable))

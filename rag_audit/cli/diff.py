@@ -11,6 +11,7 @@ from rag_audit.cli.common import PATH, emit, json_option
 from rag_audit.cli.documents import Reading, reading_options
 from rag_audit.commit.changes import changes
 from rag_audit.formats.passage import Passage
+from rag_audit.index.inventory import Inventory
 
 SHOWN = 60
 """The characters of a text that are shown."""
@@ -27,7 +28,8 @@ def diff(directory: Path, docs: Path, reading: Reading, listed: bool, as_json: b
 
     A window's index is fixed: documents come and go with the next window.
     """
-    read = reading.load(docs)
+    inventory = Inventory()
+    read = reading.load(docs, inventory)
     found = changes(directory, {tenant: [d.passage for d in own] for tenant, own in read.items()})
     rows = {
         tenant: {"added": len(c.added), "removed": len(c.removed), "unchanged": c.unchanged}
@@ -43,7 +45,7 @@ def diff(directory: Path, docs: Path, reading: Reading, listed: bool, as_json: b
         text.append(f"{tenant}: {len(c.added)} added, {len(c.removed)} removed, {c.unchanged} unchanged")
         if listed:
             text += [*_begins("+", c.added), *_begins("-", c.removed)]
-    emit({"tenants": rows}, as_json, text)
+    emit({"tenants": rows, "inventory": inventory.as_json()}, as_json, text)
 
 
 def _begins(sign: str, documents: Sequence[Passage]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import Any, TypeVar
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option, progress, say
-from rag_audit.errors import RagAuditError
 from rag_audit.index.chunks import LEAST_CHUNK, MAX_CHUNK, MOST_CHUNK, Cutting
+from rag_audit.index.inventory import Inventory
 from rag_audit.index.sources.columns import Columns, documents
 from rag_audit.index.sources.copying import copied
 from rag_audit.index.sources.model import Asked
 from rag_audit.index.sources.reading import rows
-from rag_audit.index.texts import Document, left_out, load_directory
+from rag_audit.index.texts import Document, load_directory
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
@@ -47,7 +46,7 @@ _OPTIONS = (
     click.option(
         "--skip-unreadable",
         is_flag=True,
-        help="leave files out that cannot be read, and say which, instead of stopping",
+        help="omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
     ),
 )
 
@@ -60,19 +59,17 @@ class Reading:
     cutting: Cutting
     skip_unreadable: bool
 
-    def load(self, folder: Path) -> dict[str, list[Document]]:
-        """The documents of each tenant (`load_directory`); which files are left out is said."""
-
-        def skipped(error: RagAuditError) -> None:
-            say(f"left out: {error}")
-
-        skip = skipped if self.skip_unreadable else None
-        found = load_directory(folder, text_alone=self.text_alone, cutting=self.cutting, unreadable=skip)
-        if others := left_out(folder):
-            kinds = ", ".join(
-                f"{count} {suffix or 'without an ending'}" for suffix, count in sorted(others.items())
-            )
-            say(f"files of other kinds are left out: {kinds}")
+    def load(self, folder: Path, inventory: Inventory) -> dict[str, list[Document]]:
+        """The documents of each tenant (`load_directory`). What was read and what was omitted is noted and printed."""
+        found = load_directory(
+            folder,
+            text_alone=self.text_alone,
+            cutting=self.cutting,
+            skip_unreadable=self.skip_unreadable,
+            inventory=inventory,
+        )
+        for line in inventory.lines():
+            say(line)
         return found
 
 
@@ -113,6 +110,11 @@ def reading_options(command: Command) -> Command:
 @click.option(
     "--texts", type=PATH, help="of a faiss index: the file with its texts, in the order of its vectors"
 )
+@click.option(
+    "--skip-unreadable",
+    is_flag=True,
+    help="omit rows without text or tenant, or with values that cannot be kept, and name them, instead of stopping",
+)
 @json_option
 def documents_(
     source: str,
@@ -124,6 +126,7 @@ def documents_(
     drop: tuple[str, ...],
     query: str | None,
     texts: Path | None,
+    skip_unreadable: bool,
     as_json: bool,
 ) -> None:
     """Copy documents from SOURCE into a folder that `open --docs` reads.
@@ -135,10 +138,16 @@ def documents_(
     if (tenant is None) == (tenant_column is None):
         raise click.UsageError("give one of --tenant and --tenant-column")
     columns = Columns(text_column, tenant_column, keep or None, drop)
-    show, counts = progress("documents"), Counter[str]()
-    found = documents(rows(Asked(source, query, texts, columns.unused)), columns)
+    show, inventory = progress("documents"), Inventory()
+    found = documents(
+        rows(Asked(source, query, texts, columns.unused)), columns, inventory, skip=skip_unreadable
+    )
     for name in copied(found, out, tenant):
-        counts[name] += 1
-        if (done := counts.total()) % 1000 == 0:
+        inventory.documents[name] += 1
+        if (done := inventory.documents.total()) % 1000 == 0:
             show(done, done)
-    emit({"documents": dict(counts), "out": str(out)}, as_json)
+    for line in inventory.lines():
+        say(line)
+    counts = dict(inventory.documents)
+    value = {"documents": counts, "out": str(out)}
+    emit({**value, "inventory": inventory.as_json()} if as_json else value, as_json)

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import PATH, emit, json_option, progress
-from rag_audit.cli.options import gain_list, model_option, read_policy, score_range, whole_number
+from rag_audit.cli.common import PATH, emit, json_option, progress, say
+from rag_audit.cli.options import (
+    gain_list,
+    model_option,
+    read_policy,
+    score_range,
+    skip_option,
+    whole_number,
+)
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
+from rag_audit.index.inventory import Inventory
 from rag_audit.privacy.choose import DEFAULT_EPS_ACC
 
 
@@ -20,6 +28,7 @@ from rag_audit.privacy.choose import DEFAULT_EPS_ACC
     required=True,
     help='documents: JSON Lines {"id": .., "text": ..}, or a folder as for `open --docs`',
 )
+@skip_option
 @click.option("--questions", type=PATH, required=True, help='JSON Lines {"question": .., "passage": <id>}')
 @click.option("--policy", "policy_file", type=PATH, help="a policy: its constants are the defaults")
 @click.option("--tenant", help="whose documents, if there are several tenants")
@@ -83,6 +92,7 @@ from rag_audit.privacy.choose import DEFAULT_EPS_ACC
 @json_option
 def explore(
     index: Path,
+    skip_unreadable: bool,
     questions: Path,
     policy_file: Path | None,
     tenant: str | None,
@@ -134,8 +144,12 @@ def explore(
     model_used = get_embedder(embedder, folder=model, **tokens)
     noise = None if base is None else base.noise
     own = None if noise is None else simulate.Noise(tuple(noise.gains), noise.score_window())
+    inventory = Inventory()
+    passages = samples.load_passages(index, tenant, inventory, skip_unreadable=skip_unreadable)
+    for line in inventory.lines() if inventory.documents or inventory.omitted else ():
+        say(line)
     sample = samples.make_sample(
-        samples.load_passages(index, tenant),
+        passages,
         samples.load_questions(questions),
         model_used,
         capacity=capacity,

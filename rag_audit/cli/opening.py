@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from rag_audit.errors import PolicyError
 from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.manifest import check_manifest
+from rag_audit.formats.passage import Passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.formats.records import (
@@ -34,8 +36,9 @@ from rag_audit.formats.records import (
     WitnessBeacon,
 )
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.cuts import describe_cuts, describe_repeated_ids
+from rag_audit.index.cuts import describe_repeated_ids, note_cuts, with_embeddable
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, get_embedder
+from rag_audit.index.inventory import Inventory, grouped
 from rag_audit.index.vectors import CachedEmbedder
 from rag_audit.ledger.place import choose
 from rag_audit.parties.provider.preparing import open_prepared, prepare
@@ -113,7 +116,7 @@ def open_(ctx: click.Context, /, directory: Path, as_json: bool, **options: Any)
     before everything is committed. With --prepare that part is done ahead, while the window before this one serves; to
     open what is prepared takes no longer than to sign it.
     """
-    given = Given(**options)
+    given, inventory = Given(**options), Inventory()
     if unfinished(directory):
         ready = Layout(directory).prepared.exists() and given.docs is None and not given.prepare_only
         if not ready:
@@ -121,10 +124,11 @@ def open_(ctx: click.Context, /, directory: Path, as_json: bool, **options: Any)
         begun = (
             _open_prepared(ctx, directory, given, as_json)
             if ready
-            else _begin(ctx, directory, given, as_json)
+            else _begin(ctx, directory, given, inventory, as_json)
         )
+        read = {"inventory": inventory.as_json()} if as_json and not ready else {}
         if begun is None:
-            emit({"status": "prepared", "public": str(Layout(directory).public.folder)}, as_json)
+            emit({"status": "prepared", "public": str(Layout(directory).public.folder), **read}, as_json)
             return
         if isinstance(
             begun, Opening
@@ -133,6 +137,7 @@ def open_(ctx: click.Context, /, directory: Path, as_json: bool, **options: Any)
             return
         window = begun
     else:
+        read = {}
         if given.key is not None and not Layout(directory).settings.exists():  # opened by a program
             with Window.resume(directory, key=signing_key(given.key), model=given.model):
                 store_settings(directory, given.key, given.model)
@@ -142,7 +147,7 @@ def open_(ctx: click.Context, /, directory: Path, as_json: bool, **options: Any)
         if given.drand_signature is not None:
             window.admit_drand([given.drand_signature])
         result = _result(directory, window.status, window.opening_digest, window.opening)
-    emit(result, as_json)
+    emit({**result, **read}, as_json)
 
 
 @dataclass(frozen=True)
@@ -211,7 +216,9 @@ class Given:
         )
 
 
-def _begin(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> Window | None:
+def _begin(
+    ctx: click.Context, directory: Path, given: Given, inventory: Inventory, as_json: bool
+) -> Window | None:
     """Open a window over the given documents; or prepare one, and return None."""
     policy, nonces, beacon = given.policy(), given.nonces(), given.beacon()
     assert (
@@ -219,9 +226,8 @@ def _begin(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> 
     )
     signer, accounts = signing_key(given.key), load_roster(given.roster)
     before = None if given.previous is None else previous_window(given.previous, policy.window)
-    read = given.reading.load(given.docs)
+    read = given.reading.load(given.docs, inventory)
     documents = {tenant: [d.passage for d in own] for tenant, own in read.items()}
-    texts = {tenant: [d.text for d in own] for tenant, own in documents.items()}
     limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}
     embedder = get_embedder(given.name, folder=given.model, **limits)
     witnessed = [] if nonces is None else [m.vkey for m in members_of(nonces)]
@@ -235,32 +241,36 @@ def _begin(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> 
     given.choose_store(directory)
     with ExitStack() as stack:
         if given.vectors is None:
-            cuts = describe_cuts(embedder, texts)
+            used, new = embedder, documents
         else:
-            cached = stack.enter_context(CachedEmbedder(embedder, given.vectors, say=say))
-            new = {tenant: cached.unknown(own) for tenant, own in texts.items()}
-            cuts = describe_cuts(embedder, new, "new documents")
-            embedder = cached
-        for remark in (*describe_repeated_ids(documents), *cuts):
-            say(remark)
-        if given.prepare_only:
-            prepare(folder, policy=policy, roster=accounts, documents=documents, embedder=embedder,
-                    origin=given.origin, beacon=beacon, witnesses=witnessed, progress=stages())  # fmt: skip
-            return None
-        assert beacon is not None
-        return Window.open(
-            folder,
-            key=signer,
-            origin=given.origin or signer.name,
-            policy=policy,
-            roster=accounts,
-            documents=documents,
-            beacon=beacon,
-            witnesses=witnessed,
-            previous=before,
-            embedder=embedder,
-            opens_in=given.opens_in,
-            progress=stages(),
+            used = cached = stack.enter_context(CachedEmbedder(embedder, given.vectors, say=say))
+            new = cached.unknown_of(documents)
+        for line in (*describe_repeated_ids(documents), *grouped("cut", note_cuts(embedder, new, inventory))):
+            say(line)
+
+        def commit(documents: Mapping[str, Sequence[Passage]]) -> Window | None:
+            if given.prepare_only:
+                prepare(folder, policy=policy, roster=accounts, documents=documents, embedder=used,
+                        origin=given.origin, beacon=beacon, witnesses=witnessed, progress=stages())  # fmt: skip
+                return None
+            assert beacon is not None
+            return Window.open(
+                folder,
+                key=signer,
+                origin=given.origin or signer.name,
+                policy=policy,
+                roster=accounts,
+                documents=documents,
+                beacon=beacon,
+                witnesses=witnessed,
+                previous=before,
+                embedder=used,
+                opens_in=given.opens_in,
+                progress=stages(),
+            )
+
+        return with_embeddable(
+            commit, documents, used, inventory, skip=given.reading.skip_unreadable, say=say
         )
 
 

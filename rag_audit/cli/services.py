@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rag_audit.cli.common import progress, say, verifier_key
 from rag_audit.errors import SetupError
+from rag_audit.index.inventory import Inventory
 
 if TYPE_CHECKING:
     from rag_audit.attacks.cells import Bench, Defence
@@ -48,6 +49,7 @@ class Options:
     folders: tuple[Path, ...] = ()
     public: Path | None = None
     provider: str | None = None
+    skip_unreadable: bool = False
 
     @property
     def k(self) -> int:
@@ -81,12 +83,12 @@ class Options:
 
         :raises AttackError: they are too few, or members and others overlap
         """
-        from rag_audit.attacks.split import given_split, load_texts, make_split, only
+        from rag_audit.attacks.split import given_split, make_split, only
 
-        texts = documents_of(self.data)
+        texts = documents_of(self.data, skip_unreadable=self.skip_unreadable)
         if self.others_file is not None:
-            own = [] if self.own_file is None else load_texts(self.own_file)
-            split = only(given_split(texts, load_texts(self.others_file), own, seed=self.seed), self.members)
+            own = [] if self.own_file is None else self._texts(self.own_file)
+            split = only(given_split(texts, self._texts(self.others_file), own, seed=self.seed), self.members)
         elif elsewhere:
             raise SetupError("documents that the service does not hold are needed", field="--others",
                              hint="--data are the service's own documents, or those that may be")  # fmt: skip
@@ -96,6 +98,14 @@ class Options:
         if any(split.left_out):
             say(f"left out: {split.left_out[0]} texts without enough words, {split.left_out[1]} copies")
         return split
+
+    def _texts(self, path: Path) -> list[str]:
+        from rag_audit.attacks.split import load_texts
+
+        inventory = Inventory()
+        found = load_texts(path, inventory, skip_unreadable=self.skip_unreadable)
+        _say_read(inventory)
+        return found
 
     def bench(self, split: Split) -> Bench:
         """What engines over the split share."""
@@ -153,9 +163,10 @@ def _window(o: Options, bench: Bench, documents: dict[int, str]) -> WindowServic
     )
 
 
-def documents_of(data: str) -> list[str]:
-    """The documents that an option names.
+def documents_of(data: str, *, skip_unreadable: bool = False) -> list[str]:
+    """The documents that an option names. What of a folder was read and omitted is printed.
 
+    :param skip_unreadable: whether a folder's file that cannot be read is omitted; without it the error is raised
     :raises AttackError: there are none of that name
     """
     if data == "demo":
@@ -164,4 +175,13 @@ def documents_of(data: str) -> list[str]:
         return [document.text for document in collect()]
     from rag_audit.attacks.split import load_data
 
-    return load_data(data)
+    inventory = Inventory()
+    found = load_data(data, inventory, skip_unreadable=skip_unreadable)
+    _say_read(inventory)
+    return found
+
+
+def _say_read(inventory: Inventory) -> None:
+    """Print what became of a folder's documents; a single file's lines are read or refused."""
+    for line in inventory.lines() if inventory.documents else ():
+        say(line)

@@ -11,7 +11,7 @@ import heapq
 import hmac
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -199,7 +199,7 @@ def check_inputs(
             "documents and policy name different tenants", expected=sorted(named), found=sorted(documents)
         )
     for part in policy.tenants:
-        check_capacity(len(documents[part.tenant]), part.capacity)
+        check_capacity(len(documents[part.tenant]), part.capacity, field=f"documents.{part.tenant}")
         check_answers(part.tenant, documents[part.tenant], policy.longest(part))
     limits = (embedder.limits.query, embedder.limits.document)
     if limits != (policy.tokens.query, policy.tokens.document):
@@ -210,7 +210,7 @@ def check_inputs(
     return manifest
 
 
-def check_answers(tenant: str, documents: Iterable[Passage], longest: int) -> None:
+def check_answers(tenant: str, documents: Sequence[Passage], longest: int) -> None:
     """Check that accounts can read every answer, that of the longest documents included.
 
     :param longest: the most documents of an answer
@@ -218,15 +218,20 @@ def check_answers(tenant: str, documents: Iterable[Passage], longest: int) -> No
     """
     sizes = heapq.nlargest(
         longest,
-        (len(json.dumps(d.text, ensure_ascii=False).encode()) + len(d.metadata or b"") for d in documents),
+        (
+            (len(json.dumps(d.text, ensure_ascii=False).encode()) + len(d.metadata or b""), number)
+            for number, d in enumerate(documents)
+        ),
     )
     room = MAX_ANSWER_BYTES - MAX_PROOF_BYTES - _DOCUMENT_BYTES * longest
-    if (found := sum(sizes)) > room:
+    if (found := sum(size for size, _ in sizes)) > room:
+        size, number = sizes[0]
+        name = documents[number].name_in(tenant, number)
         raise PolicyError(
             "the longest answer of the tenant would be too large",
             field=f"documents.{tenant}",
             expected=f"at most {room} bytes of JSON in the {longest} longest documents together",
-            found=found,
+            found=f"{found} bytes; the longest is {name} with {size}",
             hint="cut long texts into passages, or list fewer documents",
         )
 

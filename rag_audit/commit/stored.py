@@ -33,6 +33,7 @@ from rag_audit.formats.records import Opening, RosterEntry, TenantEntry
 from rag_audit.formats.tenants import TenantPolicy
 from rag_audit.index.documents import DocumentStore
 from rag_audit.index.embedders import Embedder
+from rag_audit.index.embedders.base import document_number
 from rag_audit.index.engine import TenantIndex, check_vectors, draw_positions
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.place import begun, open_ledger
@@ -141,7 +142,7 @@ def commit_tenants(
     tenants = {}
     for tenant_policy in policy.tenants:
         own = documents[tenant_policy.tenant]
-        index = _make_index(directory, tenant_policy, [d.text for d in own], embedder, progress)
+        index = _make_index(directory, tenant_policy, own, embedder, progress)
         placed = dict(zip(index.positions, own, strict=True))
         tenants[tenant_policy.tenant] = _committed(
             directory, tenant_policy, index, placed, window_secrets, progress
@@ -194,11 +195,12 @@ def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecret
 def _make_index(
     directory: Path,
     tenant_policy: TenantPolicy,
-    texts: Sequence[str],
+    documents: Sequence[Passage],
     embedder: Embedder,
     progress: OpenProgress | None,
 ) -> TenantIndex:
     """A tenant's index, read from its file or made and stored there."""
+    texts = [document.text for document in documents]
     layout = Layout(directory)
     rows, positions = layout.rows(tenant_policy.tenant), layout.positions(tenant_policy.tenant)
     if not rows.exists():
@@ -216,7 +218,12 @@ def _make_index(
             for first in range(0, len(texts), EMBED_RUN):
                 if progress is not None:
                     progress(f"documents of {tenant_policy.tenant}", first, len(texts))
-                vectors = embedder.embed_documents(texts[first : first + EMBED_RUN], first=first)
+                try:
+                    vectors = embedder.embed_documents(texts[first : first + EMBED_RUN], first=first)
+                except RagAuditError as exc:
+                    if (number := document_number(exc)) is not None:
+                        exc.field = documents[number].name_in(tenant_policy.tenant, number)
+                    raise
                 check_vectors(vectors, dimensions=2, field="document vectors")
                 for position, vector in zip(drawn_positions[first : first + EMBED_RUN], vectors, strict=True):
                     out.seek(start + position * embedder.dimension)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rag_audit.demo.corpus import Question
 from rag_audit.estimate import estimate
 from rag_audit.index.embedders import Embedder, NothingToEmbed
+from rag_audit.index.inventory import Inventory
 from rag_audit.index.readers import DocumentsError
 from rag_audit.index.texts import Document, load_directory
 
@@ -34,12 +35,16 @@ MAX_SENTENCES = 200
 """The most characters of a text that are searched for questions."""
 
 
-def own_texts(path: Path) -> tuple[dict[str, list[Document]], dict[str, int]]:
+def own_texts(
+    path: Path, inventory: Inventory | None = None, *, skip_unreadable: bool = False
+) -> tuple[dict[str, list[Document]], dict[str, int]]:
     """Read a folder's texts by tenant, with the number of each tenant's texts that are left out.
 
+    :param inventory: notes what is read and what is omitted
+    :param skip_unreadable: whether a file that cannot be read is omitted; without it the error is raised
     :raises DocumentsError: there are no texts, or a tenant has none
     """
-    tenants, left_out = load_directory(path), {}
+    tenants, left_out = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable), {}
     for name, texts in tenants.items():
         if not texts:
             raise DocumentsError(

@@ -11,6 +11,7 @@ from rag_audit.demo.own import MAX_TEXTS, own_questions, own_texts
 from rag_audit.demo.stage import Demo, say
 from rag_audit.encoding.canonical import jcs
 from rag_audit.index.embedders import Embedder
+from rag_audit.index.inventory import Inventory
 from rag_audit.index.texts import Document
 
 WHOLE = "stdlib"
@@ -22,11 +23,12 @@ SMALL_CAPACITY = 64
 
 
 def prepare_texts(
-    demo: Demo, docs: Path | None, embedder: Embedder
+    demo: Demo, docs: Path | None, embedder: Embedder, *, skip_unreadable: bool = False
 ) -> tuple[dict[str, list[Document]], list[Question]]:
     """Write the texts by tenant where `open --docs` finds them, and return them with the questions about them.
 
     :param docs: a person's own texts; None for the standard library's docstrings
+    :param skip_unreadable: whether a file of theirs that cannot be read is omitted; without it the error is raised
     """
     if docs is None:
         everything, questions = collect(), load_questions()
@@ -40,7 +42,10 @@ def prepare_texts(
             f" {len(texts)} of them, by Groth16"
         )
     else:
-        tenants, left_out = own_texts(docs)
+        inventory = Inventory()
+        tenants, left_out = own_texts(docs, inventory, skip_unreadable=skip_unreadable)
+        for line in inventory.lines():
+            say(line)
         questions = own_questions(tenants, embedder)
         named = ", ".join(f"{name} ({len(texts)})" for name, texts in tenants.items())
         say(f"your own texts: {named}; questions are sentences of them")

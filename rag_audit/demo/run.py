@@ -47,7 +47,7 @@ COSIGNED_IN = 5
 LEAST_LEAD_S = 5
 
 
-def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
+def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable: bool = False) -> int:
     """Run the demo, and return the verifier's exit code, or 1 if the tampered window did not fail."""
     if directory.exists():
         if keep or not (directory / ".rag-audit-demo").exists():
@@ -60,7 +60,7 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
     demo = Demo(directory)
     embedder = get_embedder(query_tokens=QUERY_TOKENS)
     with demo.phase("corpus"):
-        tenants, questions = prepare_texts(demo, docs, embedder)
+        tenants, questions = prepare_texts(demo, docs, embedder, skip_unreadable=skip_unreadable)
     with demo.phase("keys, circuits and proving keys (cached after the first run)"):
         # A person's own folders may have any size, so only the demo's own small tenant is proved by Groth16.
         systems: dict[str, SystemName] = {

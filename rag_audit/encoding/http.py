@@ -201,10 +201,12 @@ class Caller:
             wait = float(after) if after.isascii() and after.replace(".", "", 1).isdigit() else None
             raise Again("rate-limited (429)" if status == 429 else f"status {status}", wait)
         said = self._unkeyed(response.read(_SAID_BYTES).decode(errors="replace"))
-        raise EndpointError(
+        refusal = EndpointError(
             f"the {self.what} refuses the question", field=without_userinfo(self.url), expected="status 200",
             found=f"status {status}: {said[:120]}",
         )  # fmt: skip
+        refusal.status = status
+        raise refusal
 
 
 def read_object(response: http.client.HTTPResponse, most: int = MAX_REPLY_BYTES) -> dict[str, Any]:

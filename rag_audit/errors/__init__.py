@@ -239,7 +239,12 @@ class NotSent(SetupError):
 
 
 class EndpointError(RagAuditError):
-    """An endpoint that somebody else runs is down, slow, rate-limited, or answers what it should not."""
+    """An endpoint that somebody else runs is down, slow, rate-limited, or answers what it should not.
+
+    :ivar status: the HTTP status of a refusal; None where the endpoint refused nothing
+    """
+
+    status: int | None = None
 
 
 class CeremonyError(RagAuditError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Self
 
 from rag_audit.encoding.canonical import Json, count_values, jcs, parse_json
@@ -26,10 +27,12 @@ class Passage:
     and leaves only with it, so that an account sees that both are what was committed to before the window opened.
 
     :param metadata: canonical JSON of an object with at least one field (`of` makes it); None for a text alone
+    :param place: where its provider read it, for errors; two documents that differ in nothing else are equal
     """
 
     text: str
     metadata: bytes | None = None
+    place: str | None = dataclass_field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, text: str, metadata: Mapping[str, Json] | None = None, *, field: str = "document") -> Self:
@@ -70,6 +73,17 @@ class Passage:
         if not isinstance(value, dict) or not value or jcs(value) != metadata.encode():
             raise SchemaError("the metadata is not a canonical JSON object with fields", field=field)
         return cls(text, metadata.encode())
+
+    def name_in(self, tenant: str, number: int) -> str:
+        """The document's name for errors: its place, or else its number in the tenant and its id.
+
+        :param number: from 0
+        """
+        if self.place is not None:
+            return self.place
+        name = self.fields.get("id")
+        known = isinstance(name, str | int) and not isinstance(name, bool)
+        return f"documents.{tenant}[{number}]" + (f" (id {name})" if known else "")
 
     @property
     def fields(self) -> dict[str, Json]:

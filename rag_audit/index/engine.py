@@ -160,9 +160,10 @@ def draw_positions(documents: int, capacity: int, rng: Random | None = None) -> 
     return (rng or SystemRandom()).sample(range(capacity), documents)
 
 
-def check_capacity(documents: int, capacity: int) -> None:
+def check_capacity(documents: int, capacity: int, *, field: str = "documents") -> None:
     """Refuse more documents than positions.
 
+    :param field: whose documents they are, for errors
     :raises CapacityError: there are more; both numbers are named
     """
     if capacity < 1:
@@ -172,7 +173,7 @@ def check_capacity(documents: int, capacity: int) -> None:
     if documents > capacity:
         raise CapacityError(
             "there are more documents than the tenant's capacity",
-            field="documents",
+            field=field,
             expected=f"at most {capacity}",
             found=documents,
             hint="the capacity is fixed for a window: open the next one with a larger contract constant",

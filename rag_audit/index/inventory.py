@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rag_audit.errors import RagAuditError
-
 SHOWN = 10
 """The most names that a line for people shows."""
 
@@ -41,9 +39,9 @@ class Inventory:
     """What became of the documents of one reading.
 
     :param documents: the number of documents that were read, by tenant
-    :param sources: the number of files that they came from, by tenant
+    :param sources: the number of files that they came from, by tenant; empty where the source is a table or database
     :param cut: documents whose text or metadata is used in part
-    :param omitted: files, parts of files, lines and rows that yield no document
+    :param omitted: files, parts of files, lines, rows and columns that are in no document
     :param repeated: documents that have the text of an earlier document of their tenant; they are read as well
     """
 
@@ -53,20 +51,23 @@ class Inventory:
     omitted: list[Entry] = field(default_factory=list)
     repeated: list[Entry] = field(default_factory=list)
 
-    def omit(self, name: str, reason: str, found: str | None = None) -> None:
-        """Note a file or a part of it that yields no document."""
-        self.omitted.append(Entry(name, reason, found))
+    def omit(self, name: str, reason: str, found: object = None) -> None:
+        """Note a file or a part of it that is in no document."""
+        self.omitted.append(Entry(name, reason, None if found is None else str(found)))
 
-    def omit_error(self, error: RagAuditError) -> None:
-        """Note what an error names as omitted."""
-        found = None if error.found is None else str(error.found)
-        self.omit(error.field or "a document", error.message, found)
+    def shorten(self, name: str, reason: str) -> None:
+        """Note a document that is used in part."""
+        self.cut.append(Entry(name, reason))
+
+    def repeat(self, name: str, reason: str) -> None:
+        """Note a document that says what another one says."""
+        self.repeated.append(Entry(name, reason))
 
     def as_json(self) -> dict[str, object]:
         """The whole inventory for programs."""
         return {
             "read": {
-                tenant: {"documents": count, "files": self.sources[tenant]}
+                tenant: {"documents": count} | ({"files": self.sources[tenant]} if self.sources else {})
                 for tenant, count in sorted(self.documents.items())
             },
             "cut": [entry.as_json() for entry in self.cut],
@@ -76,26 +77,30 @@ class Inventory:
 
     def lines(self) -> Iterator[str]:
         """The inventory for people: a line for what was read, and a line for each reason of the rest with its count and
-        up to `SHOWN` names."""
+        up to `SHOWN` names.
+        """
         total, files = self.documents.total(), self.sources.total()
         counts = [f"{tenant} {count}" for tenant, count in sorted(self.documents.items())]
-        yield f"read {_number(total, 'document')} of {_number(files, 'file')}: {_some(counts)}"
-        for what, entries in (("cut", self.cut), ("omitted", self.omitted), ("repeated", self.repeated)):
-            yield from _grouped(what, entries)
+        of = f" of {_number(files, 'file')}" if files else ""
+        yield f"read {_number(total, 'document')}{of}: {_some(counts, len(counts))}"
+        yield from grouped("omitted", self.omitted)
+        yield from grouped("cut", self.cut)
+        yield from grouped("repeated", self.repeated)
 
 
-def _grouped(what: str, entries: Sequence[Entry]) -> Iterator[str]:
+def grouped(what: str, entries: Sequence[Entry]) -> Iterator[str]:
+    """A line for each reason of the entries, with their count and up to `SHOWN` names."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         groups.setdefault(entry.reason, []).append(entry)
     for reason, group in groups.items():
-        yield f"{what} {len(group)} ({reason}): {_some([entry.shown for entry in group[: SHOWN + 1]], len(group))}"
+        names = [entry.shown for entry in group[:SHOWN]]
+        yield f"{what} {len(group)}: {reason}: {_some(names, len(group))}"
 
 
-def _some(names: Sequence[str], total: int | None = None) -> str:
-    total = len(names) if total is None else total
-    more = f" and {total - SHOWN} more (--json names all)" if total > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
+def _some(names: Sequence[str], total: int) -> str:
+    more = f"; and {total - SHOWN} more" if total > SHOWN else ""
+    return f"{'; '.join(names[:SHOWN])}{more}"
 
 
 def _number(count: int, what: str) -> str:

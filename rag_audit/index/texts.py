@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,16 +13,27 @@ from pydantic import TypeAdapter, ValidationError
 from rag_audit.encoding.canonical import Json
 from rag_audit.encoding.characters import refuse_nul
 from rag_audit.encoding.jsonlines import parse_row, text_lines
-from rag_audit.errors import EncodingError, RagAuditError, SchemaError
+from rag_audit.errors import RagAuditError, SchemaError, SetupError
 from rag_audit.formats.models import Identifier
 from rag_audit.formats.passage import Passage
 from rag_audit.index.chunks import Cutting, chunks
+from rag_audit.index.inventory import Inventory
 from rag_audit.index.metadata import plain
-from rag_audit.index.readers import MAX_NAME, SUFFIXES, DocumentsError, FileReader, NoTextError, Section
+from rag_audit.index.readers import (
+    MAX_NAME,
+    SUFFIXES,
+    UNSUPPORTED,
+    DocumentsError,
+    FileReader,
+    NoTextError,
+    Omission,
+)
 
 DEFAULT_CUTTING = Cutting()
-Unreadable = Callable[[RagAuditError], None]
 DEFAULT_TENANT = "default"
+LINES = ".jsonl"
+_PARTS = ("page", "slide", "sheet")
+"""What a reader calls a section of a file, for errors."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,7 @@ class Document:
     :param group: the tenant it belongs to
     :param title: its name for people; for a docstring that of the object, `str.rsplit`
     :param metadata: what goes into an answer beside the text, as `Passage` has it
+    :param place: where it was read, for errors: the file with the line, the page or the chunk
     """
 
     id: str
@@ -40,11 +52,12 @@ class Document:
     title: str
     text: str
     metadata: bytes | None = None
+    place: str | None = None
 
     @property
     def passage(self) -> Passage:
         """The document as it is committed to."""
-        return Passage(self.text, self.metadata)
+        return Passage(self.text, self.metadata, self.place or self.title)
 
 
 def load_directory(
@@ -52,7 +65,8 @@ def load_directory(
     *,
     text_alone: bool = True,
     cutting: Cutting = DEFAULT_CUTTING,
-    unreadable: Unreadable | None = None,
+    skip_unreadable: bool = False,
+    inventory: Inventory | None = None,
 ) -> dict[str, list[Document]]:
     """Read the documents of each tenant: ``<tenant>.jsonl`` files at the top of `path` with one ``{"text": ..}`` a
     line, which are not cut, and whose other fields (and those of `metadata`, an object) are the metadata; or, if there
@@ -60,59 +74,259 @@ def load_directory(
     chunk is a part of its file's text, line for line; its metadata are an `id`, the file as `source`, and what the file
     tells: a page, a title, the headings above it.
 
-    Each folder at the top is a tenant; files at the top belong to the tenant `default`. Hidden files and
-    folders are passed over, links to folders are not followed.
+    Each folder at the top is a tenant; files at the top belong to the tenant `default`. The inventory names everything
+    else in the folder: hidden files and folders, links to folders, files of other kinds, and files beside
+    ``<tenant>.jsonl`` files.
 
     :param text_alone: whether documents go without metadata
-    :param unreadable: called with the error of a file or line that cannot be read, which is then left out; without it
-        the error is raised
+    :param skip_unreadable: whether a file, folder or line that cannot be read, or that holds no text, is omitted;
+        without it the error is raised
+    :param inventory: notes what was read and what was omitted
     :raises DocumentsError: the folder is missing, unreadable or without text, or a folder's name is not a tenant's id
+    :raises NoTextError: a file or a line holds no text
     :raises EncodingError: a file is not UTF-8, or a line is not JSON
     :raises SchemaError: a line has no text, or a field both beside `metadata` and inside it
     :raises SizeError: a document's metadata is larger than `MAX_METADATA_BYTES`
     """
-    tenants: dict[str, list[Document]] = {}
-    if lists := sorted(path.glob("*.jsonl")):
-        return {tenant_id(file.stem, file): list(_lines(file, text_alone, unreadable)) for file in lists}
-    before = None
-    with FileReader() as reader:
-        for file in _text_files(path):
-            inside = file.relative_to(path)
-            tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
-            tenant_id(tenant, path / tenant)
-            if tenant != before:
-                reader.close()  # a file that takes over the reader's process changes no other tenant's texts
-                before = tenant
-            try:
-                sections = reader.read(file).sections
-            except (DocumentsError, EncodingError) as exc:
-                _leave_out(exc, unreadable)
-                continue
-            tenants.setdefault(tenant, []).extend(
-                _cut(sections, inside.as_posix(), tenant, text_alone, cutting)
+    return _Loading(path, text_alone, cutting, skip_unreadable, inventory or Inventory()).load()
+
+
+@dataclass
+class _Loading:
+    """One call of `load_directory`, with its parameters."""
+
+    path: Path
+    text_alone: bool
+    cutting: Cutting
+    skip_unreadable: bool
+    inventory: Inventory
+
+    def load(self) -> dict[str, list[Document]]:
+        files = list(self._files())
+        lists = [file for file in files if file.suffix.lower() == LINES and file.parent == self.path]
+        tenants: dict[str, list[Document]] = {}
+        if lists:
+            read = set(lists)
+            self._note_beside(file for file in files if file not in read)
+            self._read_lists(lists, tenants)
+        else:
+            self._read_files(files, tenants)
+            tenants = {tenant: documents for tenant, documents in tenants.items() if documents}
+        if not tenants:
+            raise DocumentsError(
+                "the folder holds no text",
+                field=str(self.path),
+                expected=f"<tenant>{LINES}, or files ending in {', '.join(sorted(SUFFIXES))}",
+                found=f"{len(self.inventory.omitted)} files or folders that are not read",
             )
-    tenants = {tenant: documents for tenant, documents in tenants.items() if documents}
-    if not tenants:
-        raise DocumentsError(
-            "the folder holds no text",
-            field=str(path),
-            expected=f"files ending in {', '.join(sorted(SUFFIXES))}",
+        for tenant, documents in tenants.items():
+            self._note_read(tenant, documents)
+        return tenants
+
+    # -- one JSON Lines file for each tenant --------------------------------------------------------------------
+
+    def _read_lists(self, lists: Iterable[Path], tenants: dict[str, list[Document]]) -> None:
+        for file in lists:
+            tenant = tenant_id(file.stem, file)
+            if tenant in tenants:
+                raise DocumentsError(
+                    "two files are of one tenant", field=str(file), expected="one file a tenant"
+                )
+            try:
+                found = list(self._lines(file))
+                if not found:
+                    self._refuse(NoTextError("the file holds no documents", field=file.name,
+                                             expected='a line {"text": ".."}',
+                                             hint="remove the file, or leave it out: --skip-unreadable"))  # fmt: skip
+            except RagAuditError as exc:
+                self._refuse(exc)
+                continue
+            tenants[tenant] = found
+            self.inventory.sources[tenant] += 1
+
+    def _lines(self, file: Path) -> Iterator[Document]:
+        for place, number, line in text_lines(file):
+            try:
+                document = _line(file.stem, f"{file.name}#{number}", place, line, self.text_alone)
+            except RagAuditError as exc:
+                self._refuse(exc)
+                continue
+            yield document
+
+    def _note_beside(self, others: Iterable[Path]) -> None:
+        for file in others:
+            if _is_document(file):
+                self.inventory.omit(
+                    self._inside(file), f"the folder has <tenant>{LINES} files, which alone are read"
+                )
+            else:
+                self._omit_kind(file)
+
+    # -- a folder of files for each tenant ----------------------------------------------------------------------
+
+    def _read_files(self, files: Iterable[Path], tenants: dict[str, list[Document]]) -> None:
+        before = None
+        with FileReader() as reader:
+            for file in files:
+                inside = file.relative_to(self.path)
+                if not _is_document(file):
+                    self._omit_kind(file)
+                    continue
+                tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
+                tenant_id(tenant, self.path / tenant)
+                if tenant != before:
+                    reader.close()  # a file that takes over the reader's process changes no other tenant's texts
+                    before = tenant
+                try:
+                    documents = list(self._file(reader, file, tenant))
+                except SetupError:
+                    raise  # a package is missing, which has nothing to do with this file
+                except RagAuditError as exc:
+                    self._refuse(exc, self._inside(file))
+                    continue
+                tenants.setdefault(tenant, []).extend(documents)
+                self.inventory.sources[tenant] += 1
+
+    def _file(self, reader: FileReader, file: Path, tenant: str) -> Iterator[Document]:
+        """The documents of a file."""
+        source = file.relative_to(self.path).as_posix()
+        if not _is_unicode(source):
+            raise DocumentsError("the file's name is not UTF-8", field=str(file), expected="a name in UTF-8",
+                                 hint="rename the file, or leave it out: --skip-unreadable")  # fmt: skip
+        if _is_list(file):
+            raise DocumentsError("a JSON Lines file is read at the top of the folder only", field=str(file),
+                                 expected=f"<tenant>{LINES} at the top of the folder",
+                                 hint="move or unpack the file, or leave it out: --skip-unreadable")  # fmt: skip
+        read = reader.read(file)
+        found = (
+            (section, chunk) for section in read.sections for chunk in chunks(section.text, self.cutting)
         )
-    return tenants
+        for number, (section, chunk) in enumerate(found, 1):
+            title = f"{source}#{number}"
+            parts = [f"{name} {section.fields[name]}" for name in _PARTS if name in section.fields]
+            place = ", ".join([source, *parts, f"chunk {number}"])
+            fields: dict[str, Json] = {**section.fields, "id": title, "source": source}
+            if chunk.headings:
+                fields["headings"] = [heading[:MAX_NAME] for heading in chunk.headings]
+            metadata = None
+            if not self.text_alone:
+                metadata = Passage.of(chunk.text, fields, field=place).metadata
+                if any(len(heading) > MAX_NAME for heading in chunk.headings):
+                    self.inventory.shorten(
+                        place, f"a heading has more than {MAX_NAME} characters; metadata keep those"
+                    )
+            yield Document(title, tenant, title, chunk.text, metadata, place)
+        self._note_parts(source, read.omitted)
+
+    def _note_parts(self, source: str, omitted: Iterable[Omission]) -> None:
+        """Note the parts of a file that hold no text, with neighbouring pages in one entry."""
+        for reason, parts in groupby(omitted, key=lambda part: part.reason):
+            pages: list[int] = []
+            for part in parts:
+                if part.page is None:
+                    self.inventory.omit(f"{source}, {part.place}", reason)
+                else:
+                    pages.append(part.page)
+            if pages:
+                word = "page" if len(pages) == 1 else "pages"
+                self.inventory.omit(f"{source}, {word} {_ranges(pages)}", reason)
+
+    # -- what is not read ---------------------------------------------------------------------------------------
+
+    def _refuse(self, exc: RagAuditError, name: str | None = None) -> None:
+        """Raise an error, or note what it is about as omitted."""
+        if not self.skip_unreadable:
+            raise exc
+        self.inventory.omit(name or exc.field or str(self.path), exc.message, exc.found)
+
+    def _omit_kind(self, file: Path) -> None:
+        kind = f"files ending in {file.suffix.lower()}" if file.suffix else "files without an ending"
+        self.inventory.omit(self._inside(file), f"{kind} are not read")
+
+    def _inside(self, path: Path) -> str:
+        return path.relative_to(self.path).as_posix()
+
+    def _note_read(self, tenant: str, documents: Iterable[Document]) -> None:
+        seen: dict[str, Document] = {}
+        for document in documents:
+            self.inventory.documents[tenant] += 1
+            if seen.setdefault(document.text, document) is not document:
+                self.inventory.repeat(
+                    document.place or document.title, "the text of an earlier document of the tenant"
+                )
+        self.inventory.documents.setdefault(tenant, 0)
+
+    def _files(self) -> Iterator[Path]:
+        """All files below the folder, those of a folder before those of the folders in it, in the order of their names.
+
+        Folders are kept on a list rather than on the stack, so that their depth has no limit but the system's.
+        """
+        if not self.path.is_dir():
+            raise DocumentsError("there is no such folder", field=str(self.path))
+        left = [self.path]
+        while left:
+            folder = left.pop()
+            below = []
+            for entry in self._entries(folder):
+                path = folder / entry.name
+                if entry.name.startswith("."):
+                    self.inventory.omit(self._inside(path), "the name begins with a dot, which hides it")
+                elif not _is_folder(entry):
+                    yield path
+                elif not entry.is_symlink():
+                    below.append(path)
+                else:
+                    self.inventory.omit(self._inside(path), "links to folders are not followed")
+            left += reversed(below)
+
+    def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(entries, key=lambda entry: entry.name)
+        except OSError as exc:
+            error = DocumentsError("the folder cannot be read", field=str(folder), found=exc.strerror)
+            if folder == self.path:
+                raise error from exc
+            self._refuse(error, self._inside(folder))
+            return []
 
 
-def _cut(
-    sections: Iterable[Section], source: str, tenant: str, text_alone: bool, cutting: Cutting
-) -> Iterator[Document]:
-    """The documents of a file."""
-    found = ((section, chunk) for section in sections for chunk in chunks(section.text, cutting))
-    for number, (section, chunk) in enumerate(found, 1):
-        title = f"{source}#{number}"
-        fields: dict[str, Json] = {**section.fields, "id": title, "source": source}
-        if chunk.headings:
-            fields["headings"] = [heading[:MAX_NAME] for heading in chunk.headings]
-        metadata = None if text_alone else Passage.of(chunk.text, fields, field=title).metadata
-        yield Document(title, tenant, title, chunk.text, metadata)
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself; reading it as a file names it
+        return False
+
+
+def _is_document(file: Path) -> bool:
+    """Whether a file looks like a document, by the ending of its name."""
+    return file.suffix.lower() in SUFFIXES or file.suffix.lower() in UNSUPPORTED or _is_list(file)
+
+
+def _is_list(file: Path) -> bool:
+    return file.name.lower().endswith((LINES, f"{LINES}.gz"))
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers with neighbours joined: "2-4, 7"."""
+    parts: list[str] = []
+    first = last = numbers[0]
+    for number in [*numbers[1:], None]:
+        if number == last + 1:
+            last = number
+            continue
+        parts.append(str(first) if first == last else f"{first}-{last}")
+        if number is not None:
+            first = last = number
+    return ", ".join(parts)
 
 
 def has_text(text: str) -> bool:
@@ -137,16 +351,6 @@ def tenant_id(name: str, place: Path | str) -> str:
     return name
 
 
-def _lines(file: Path, text_alone: bool, unreadable: Unreadable | None) -> Iterator[Document]:
-    for place, number, line in text_lines(file):
-        try:
-            document = _line(file.stem, f"{file.name}#{number}", place, line, text_alone)
-        except RagAuditError as exc:
-            _leave_out(exc, unreadable)
-            continue
-        yield document
-
-
 def _line(tenant: str, name: str, place: str, line: bytes, text_alone: bool) -> Document:
     value = parse_row(line, source=place)
     text = value.pop("text", None)
@@ -158,13 +362,7 @@ def _line(tenant: str, name: str, place: str, line: bytes, text_alone: bool) -> 
                           hint="remove the line, or leave it out: --skip-unreadable")  # fmt: skip
     refuse_nul(text, source=place)
     fields = {} if text_alone else _metadata(value, place)
-    return Document(name, tenant, name, text, Passage.of(text, fields, field=place).metadata)
-
-
-def _leave_out(exc: RagAuditError, unreadable: Unreadable | None) -> None:
-    if unreadable is None:
-        raise exc
-    unreadable(exc)
+    return Document(name, tenant, name, text, Passage.of(text, fields, field=place).metadata, place)
 
 
 def _metadata(others: dict[str, object], place: str) -> dict[str, Json]:
@@ -176,27 +374,3 @@ def _metadata(others: dict[str, object], place: str) -> dict[str, Json]:
         raise SchemaError("a document has a field twice", field=place,
                           expected="each beside `metadata` or inside it", found=", ".join(twice))  # fmt: skip
     return {name: plain(value, f"{place}.{name}") for name, value in {**others, **inner}.items()}
-
-
-def left_out(path: Path) -> Counter[str]:
-    """How many files below a folder have an ending that nothing here reads, by ending."""
-    return Counter(file.suffix.lower() for file in _files(path) if file.suffix.lower() not in SUFFIXES)
-
-
-def _text_files(path: Path) -> Iterator[Path]:
-    return (file for file in _files(path) if file.suffix.lower() in SUFFIXES)
-
-
-def _files(path: Path) -> Iterator[Path]:
-    def refuse(error: OSError) -> None:
-        raise DocumentsError(
-            "the folder cannot be read", field=error.filename, found=error.strerror
-        ) from error
-
-    if not path.is_dir():
-        raise DocumentsError("there is no such folder", field=str(path))
-    for folder, names, members in os.walk(path, onerror=refuse):
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        for member in sorted(members):
-            if not member.startswith("."):
-                yield Path(folder, member)

@@ -25,7 +25,8 @@ from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.encoding.durable import PRIVATE_MODE
 from rag_audit.errors import EndpointError, RagAuditError, SetupError
 from rag_audit.formats.manifest import EmbedderManifest
-from rag_audit.index.embedders.base import Embedder, TokenLimits, Vectors
+from rag_audit.formats.passage import Passage
+from rag_audit.index.embedders.base import Embedder, TokenLimits, Vectors, document_number
 
 if TYPE_CHECKING:
     from rag_audit.formats.publics import StaticTable
@@ -84,8 +85,10 @@ class CachedEmbedder:
             for part in _runs(missing):
                 try:
                     made = self._embedder.embed_documents([missing[key] for key in part])
-                except EndpointError:
-                    raise  # what came before it is kept
+                except EndpointError as exc:  # what came before it is kept
+                    if (number := document_number(exc)) is not None:
+                        exc.field = f"documents[{first + keys.index(part[number])}]"
+                    raise
                 except RagAuditError:
                     # Once more with all of them, so that the error names the document by its own number.
                     return self._embedder.embed_documents(texts, first=first)
@@ -105,6 +108,11 @@ class CachedEmbedder:
             except sqlite3.Error as exc:
                 self._give_up(exc)
             return [text for key, text in zip(keys, texts, strict=True) if key not in known]
+
+    def unknown_of(self, documents: Mapping[str, Sequence[Passage]]) -> dict[str, list[Passage]]:
+        """The documents of each tenant whose vectors the cache does not hold."""
+        new = {tenant: set(self.unknown([d.text for d in own])) for tenant, own in documents.items()}
+        return {tenant: [d for d in own if d.text in new[tenant]] for tenant, own in documents.items()}
 
     def close(self) -> None:
         """Close the file; what is embedded later is not kept."""

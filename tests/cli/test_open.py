@@ -7,12 +7,17 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from rag_audit.cli import main
+from rag_audit.formats.layout import Layout
+from rag_audit.index.documents import DocumentStore
+from rag_audit.index.embedders import NothingToEmbed, Vectors
+from rag_audit.index.embedders.wordllama import WordLlama
 from rag_audit.parties.provider.window import now_ms
 from rag_audit.proofs.scan import store as index_store
 from rag_audit.proofs.scan.store import RUN
@@ -72,7 +77,10 @@ def test_an_interrupted_opening_goes_on(
         changed == {"s0", "s1"} and kept.keys() == secrets.keys()
     )  # the seed is drawn when the window opens
     again = CliRunner().invoke(main, [*command[:2], "--json"])
-    assert json.loads(again.stdout) == json.loads(done.stdout)
+    first = json.loads(done.stdout)
+    read = {tenant: {"documents": len(texts), "files": len(texts)} for tenant, texts in TEXTS.items()}
+    assert first.pop("inventory")["read"] == read
+    assert json.loads(again.stdout) == first
 
 
 def test_an_opening_cut_off_before_it_was_published_is_published(command: list[str], tmp_path: Path) -> None:
@@ -82,7 +90,9 @@ def test_an_opening_cut_off_before_it_was_published_is_published(command: list[s
     for path in (folder / "public").glob("*.*"):
         path.unlink()
     again = CliRunner().invoke(main, [*command, "--json"])
-    assert json.loads(again.stdout) == json.loads(done.stdout)
+    first = json.loads(done.stdout)
+    del first["inventory"]  # the documents are not read again
+    assert json.loads(again.stdout) == first
     assert (folder / "public" / "opening.json").exists() and not (folder / "unfinished.json").exists()
 
 
@@ -125,4 +135,60 @@ def test_documents_beyond_the_limit_are_counted_on_standard_error(command: list[
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
     said = [line for line in done.stderr.splitlines() if "tokens" in line]
-    assert len(said) == 1 and "1 of 6 documents of law are longer than 512 tokens" in said[0]
+    assert len(said) == 1 and "cut 1: longer than 512 tokens, found by the first 512 only" in said[0]
+    assert said[0].endswith("law.jsonl, line 6")
+
+
+def test_files_that_are_not_read_are_named_and_the_one_that_is_read_is_not(
+    command: list[str], tmp_path: Path
+) -> None:
+    docs = own_docs(command, tmp_path)
+    (docs / "notes.md").write_text("Notes.")
+    done = CliRunner().invoke(main, [*command, "--json"])
+    assert done.exit_code == 0, done.output
+    assert "omitted 1: the folder has <tenant>.jsonl files, which alone are read: notes.md" in done.stderr
+    assert ".jsonl are not read" not in done.stderr
+    assert [entry["name"] for entry in json.loads(done.stdout)["inventory"]["omitted"]] == ["notes.md"]
+
+
+def own_docs(command: list[str], tmp_path: Path) -> Path:
+    """A folder with a JSON Lines file of five texts for each tenant, which the command reads."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for tenant, texts in TEXTS.items():
+        (docs / f"{tenant}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    command[command.index("--docs") + 1] = str(docs)
+    return docs
+
+
+@pytest.mark.parametrize("more", [[], ["--vectors", "vectors"]], ids=["plain", "cached"])
+def test_a_document_that_cannot_be_embedded_is_named_and_omitted_if_asked(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    """The embedder gives no vector for two texts of law.jsonl, which only shows once they are embedded."""
+    docs = own_docs(command, tmp_path)
+    with (docs / "law.jsonl").open("a") as file:
+        file.write('{"text": "no vector one"}\n{"text": "Roof."}\n{"text": "no vector two", "id": "a-8"}\n')
+    embed = WordLlama.embed_documents
+
+    def failing(self: WordLlama, texts: Sequence[str], *, first: int = 0) -> Vectors:
+        for number, text in enumerate(texts, first):
+            if text.startswith("no vector"):
+                raise NothingToEmbed("there is nothing to embed", field=f"documents[{number}]")
+        return embed(self, texts, first=first)
+
+    monkeypatch.setattr(WordLlama, "embed_documents", failing)
+    first_bad = len(TEXTS["law"]) + 1
+    command += [str(tmp_path / word) if word == "vectors" else word for word in more]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2 and "NothingToEmbed" in done.stderr
+    assert f"at: law.jsonl, line {first_bad}" in done.stderr
+    done = CliRunner().invoke(main, [*command, "--skip-unreadable", "--json"])
+    assert done.exit_code == 0, done.output
+    named = f"law.jsonl, line {first_bad}; law.jsonl, line {first_bad + 2}"
+    assert f"omitted 2: there is nothing to embed: {named}" in done.stderr
+    value = json.loads(done.stdout)
+    assert value["status"] == "committed" and value["inventory"]["read"]["law"]["documents"] == first_bad
+    with DocumentStore(Layout(tmp_path / "window").documents) as store:
+        held = [passage.text for passage in store.passages("law").values()]
+    assert len(held) == first_bad and not any(text.startswith("no vector") for text in held)

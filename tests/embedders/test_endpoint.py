@@ -13,6 +13,7 @@ import pytest
 
 from rag_audit.errors import EncodingError, EndpointError, RagAuditError, SetupError
 from rag_audit.index.embedders import NothingToEmbed, get_embedder, published_constants, re_executable
+from rag_audit.index.embedders.base import DocumentRefused
 from rag_audit.index.embedders.declared import ManifestEmbedder
 from rag_audit.index.embedders.endpoint import EndpointEmbedder
 from rag_audit.index.embedders.quantise import quantise_unit
@@ -32,6 +33,12 @@ class EmbeddingServer(Endpoint):
 
     def vector(self, text: str) -> list[float]:
         return [byte / 16 - 8 for byte in hashlib.sha256(text.encode()).digest()[:DIMENSION]]
+
+    refused: str | None = None
+    """A text that the endpoint refuses with status 400, alone and among others."""
+
+    def refuses(self, body: dict[str, Any]) -> bool:
+        return self.refused in body["input"]
 
     def answer(self, body: dict[str, Any], fault: str) -> tuple[str, bytes]:
         data: list[dict[str, Any]] = [
@@ -129,15 +136,54 @@ def test_what_may_pass_is_asked_again(tmp_path: Path, fault: str, waited: Sequen
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [("wide", "another dimension"), ("nan", "not a finite number"), ("huge", "not a finite number"),
-     ("400", "refuses")],
-)  # fmt: skip
+    [("wide", "another dimension"), ("nan", "not a finite number"), ("huge", "not a finite number")],
+)
 def test_what_will_not_pass_is_named_and_not_repeated(tmp_path: Path, fault: str, message: str) -> None:
     with serving(EmbeddingServer([fault])) as server:
         made = embedder(settings(tmp_path, server.url))
         with pytest.raises(EndpointError, match=message):
             made.embed_documents(TEXTS[:2])
     assert len(server.seen) == 1
+
+
+def test_an_endpoint_that_refuses_everything_is_named_and_no_document_is(tmp_path: Path) -> None:
+    with serving(EmbeddingServer(["400"] * 9)) as server, pytest.raises(EndpointError) as caught:
+        embedder(settings(tmp_path, server.url)).embed_documents(TEXTS[:4])
+    assert caught.value.name == "EndpointError" and caught.value.field == server.url
+    # The batch, its half, that half's half, and a plain word, which is refused as well.
+    assert [len(asked["input"]) for asked in server.seen] == [4, 2, 1, 1]
+
+
+@pytest.mark.parametrize("number", [0, 5, 9])
+def test_a_text_that_the_endpoint_refuses_is_named(tmp_path: Path, number: int) -> None:
+    with serving(EmbeddingServer()) as server:
+        server.refused = TEXTS[number]
+        made = embedder(settings(tmp_path, server.url))
+        with pytest.raises(DocumentRefused, match="refuses a text") as caught:
+            made.embed_documents(TEXTS, first=100)
+        assert caught.value.field == f"documents[{100 + number}]" and "status 400" in str(caught.value.found)
+        cached = CachedEmbedder(made, tmp_path / "kept" / "vectors", say=print)
+        with cached, pytest.raises(DocumentRefused) as caught:
+            cached.embed_documents([TEXTS[(number + 1) % 10], *TEXTS], first=100)
+        assert caught.value.field == f"documents[{101 + number}]"
+        with pytest.raises(DocumentRefused) as caught:
+            made.embed_query(TEXTS[number])
+        assert caught.value.field == "query"
+
+
+def test_a_request_that_is_too_large_is_sent_in_parts(tmp_path: Path) -> None:
+    """An endpoint that limits the texts of a request refuses the batch and none of its texts."""
+    with serving(EmbeddingServer(["400", "400"])) as server:
+        vectors = embedder(settings(tmp_path, server.url)).embed_documents(TEXTS[:4])
+        assert vectors.shape == (4, DIMENSION)
+    assert [len(asked["input"]) for asked in server.seen] == [4, 2, 1, 1, 2]
+
+
+@pytest.mark.parametrize("fault", ["nan", "huge"])
+def test_a_vector_that_is_not_finite_names_its_document(tmp_path: Path, fault: str) -> None:
+    with serving(EmbeddingServer(["well", fault])) as server, pytest.raises(DocumentRefused) as caught:
+        embedder(settings(tmp_path, server.url)).embed_documents(TEXTS, first=10)
+    assert caught.value.field == "documents[17]"
 
 
 def test_a_vector_without_a_direction_names_its_document(tmp_path: Path) -> None:
@@ -181,7 +227,7 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(
         made.embed_query("a")
         with pytest.raises(EndpointError) as refused:
             made.embed_query("a")  # this endpoint repeats the header in its refusal
-    assert server.keys == [f"Bearer {KEY}", f"Bearer {KEY}"]
+    assert server.keys == [f"Bearer {KEY}"] * 3  # the last request asks whether anything is answered
     assert "(the key)" in str(refused.value.found)
     shown = [refused.value.diagnostics(), str(refused.value), repr(vars(made)), json.dumps(made.manifest()),
              *capfd.readouterr()]  # fmt: skip

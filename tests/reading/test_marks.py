@@ -56,7 +56,7 @@ def test_nul_that_json_writes_as_an_escape_is_refused_with_its_line(tmp_path: Pa
     with pytest.raises(EncodingError, match="NUL") as caught:
         load_directory(tmp_path)
     assert "line 2" in str(caught.value.field)
-    assert [d.text for d in load_directory(tmp_path, unreadable=lambda _: None)["law"]] == ["a"]
+    assert [d.text for d in load_directory(tmp_path, skip_unreadable=True)["law"]] == ["a"]
 
 
 def test_a_message_with_nul_is_refused(tmp_path: Path) -> None:

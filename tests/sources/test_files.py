@@ -9,8 +9,9 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from rag_audit.errors import RagAuditError, SetupError
+from rag_audit.errors import SetupError
 from rag_audit.index.chunks import Chunk, Cutting, chunks
+from rag_audit.index.inventory import Inventory
 from rag_audit.index.readers import SUFFIXES, UNSUPPORTED, DocumentsError, FileReader, NoTextError, read_file
 from rag_audit.index.texts import load_directory
 from tests.sources.pdfs import pdf
@@ -148,9 +149,10 @@ def test_what_cannot_be_read_is_named_and_left_out_only_if_asked(
     with pytest.raises(DocumentsError, match=message) as caught:
         load_directory(tmp_path)
     assert caught.value.field == str(tmp_path / "bad.pdf")
-    said: list[RagAuditError] = []
-    assert [d.text for d in load_directory(tmp_path, unreadable=said.append)["default"]] == ["Bail is money."]
-    assert [e.field for e in said] == [str(tmp_path / "bad.pdf")]
+    inventory = Inventory()
+    found = load_directory(tmp_path, skip_unreadable=True, inventory=inventory)["default"]
+    assert [d.text for d in found] == ["Bail is money."]
+    assert [entry.name for entry in inventory.omitted] == ["bad.pdf"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.formats.passage import Passage
 from rag_audit.index.chunks import MAX_CHUNK
+from rag_audit.index.inventory import Inventory
 from rag_audit.index.readers import DocumentsError, NoTextError
 from rag_audit.index.texts import load_directory
 
@@ -210,9 +211,10 @@ def test_a_line_whose_text_is_empty_is_named_and_left_out_only_if_asked(tmp_path
     with pytest.raises(DocumentsError, match="the line holds no text") as caught:
         load_directory(tmp_path)
     assert caught.value.field == "hr.jsonl, line 4"
-    said: list[RagAuditError] = []
-    assert [d.text for d in load_directory(tmp_path, unreadable=said.append)["hr"]] == ["Leave.", "Pay."]
-    assert [error.field for error in said] == ["hr.jsonl, line 4"]
+    inventory = Inventory()
+    found = load_directory(tmp_path, skip_unreadable=True, inventory=inventory)["hr"]
+    assert [d.text for d in found] == ["Leave.", "Pay."]
+    assert [entry.name for entry in inventory.omitted] == ["hr.jsonl, line 4"]
 
 
 def test_a_file_s_chunks_name_it(tmp_path: Path) -> None:

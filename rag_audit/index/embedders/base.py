@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit.encoding.canonical import digest_hex
-from rag_audit.errors import EncodingError, RagAuditError
+from rag_audit.errors import EncodingError, EndpointError, RagAuditError
 from rag_audit.formats.manifest import EmbedderManifest
 
 if TYPE_CHECKING:
@@ -23,6 +24,16 @@ Vectors = npt.NDArray[np.int8]
 
 class NothingToEmbed(RagAuditError):
     """A text has no direction, since it has no tokens or its tokens' rows cancel."""
+
+
+class DocumentRefused(EndpointError):
+    """An endpoint refuses one text, or gives it no finite vector, while it answers others."""
+
+
+def document_number(error: RagAuditError) -> int | None:
+    """The number of the document that an embedder's error names, or None if it names none."""
+    match = re.fullmatch(r"documents\[([0-9]+)\]", error.field or "")
+    return None if match is None else int(match[1])
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,15 @@ import numpy.typing as npt
 
 from rag_audit.errors import EncodingError, SetupError
 from rag_audit.formats.manifest import EmbedderManifest
-from rag_audit.index.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
+from rag_audit.index.embedders.base import (
+    DocumentRefused,
+    NothingToEmbed,
+    PromptTemplate,
+    TokenLimits,
+    Vectors,
+    check_text,
+    document_number,
+)
 from rag_audit.index.embedders.quantise import TURN, published_scale, quantise_unit
 from rag_audit.relation.native import text_query_commitment
 from rag_audit.relation.scores import MAX_DIMENSION
@@ -63,7 +71,10 @@ class DeclaredEmbedder:
         self._artefacts, self._model = artefacts, model
 
     def _vectors(self, texts: Sequence[str]) -> Floats:
-        """The model's vectors of texts, prompts included, shape (n, raw_dimension)."""
+        """The model's vectors of texts, prompts included, shape (n, raw_dimension).
+
+        :raises DocumentRefused: an endpoint refuses a text, which the error's field names: ``documents[2]``
+        """
         raise NotImplementedError
 
     def manifest(self) -> EmbedderManifest:
@@ -91,7 +102,12 @@ class DeclaredEmbedder:
         if not tokens:
             raise NothingToEmbed("there is nothing to embed", field="query", expected="at least one token")
         text = self.template.query + _unpacked(tokens)
-        return self._quantised(self._vectors([text])[0], field="query")
+        try:
+            vector = self._vectors([text])[0]
+        except DocumentRefused as exc:
+            exc.field = "query"
+            raise
+        return self._quantised(vector, field="query")
 
     def embed_query(self, text: str) -> Vectors:
         return self.embed_tokens(self.tokenize(text))
@@ -102,7 +118,11 @@ class DeclaredEmbedder:
         out = np.zeros((len(texts), self.dimension), np.int8)
         if texts:
             most = CHARACTERS * self.limits.document
-            vectors = self._vectors([self.template.document + text[:most] for text in texts])
+            try:
+                vectors = self._vectors([self.template.document + text[:most] for text in texts])
+            except DocumentRefused as exc:
+                exc.field = f"documents[{first + (document_number(exc) or 0)}]"
+                raise
             for number, vector in enumerate(vectors):
                 out[number] = self._quantised(vector, field=f"documents[{first + number}]")
         return out

@@ -22,11 +22,13 @@ import numpy as np
 from rag_audit.encoding.canonical import digest_hex
 from rag_audit.encoding.http import Again, Caller, read_object
 from rag_audit.errors import EndpointError, SetupError
-from rag_audit.index.embedders.base import PromptTemplate
+from rag_audit.index.embedders.base import DocumentRefused, PromptTemplate, document_number
 from rag_audit.index.embedders.declared import DeclaredEmbedder, Floats
 from rag_audit.index.embedders.settings import FILE, FILES, EmbedderSettings, load_settings
 
 NAME = "openai"
+_OF_A_TEXT = (400, 413, 422)
+"""Statuses by which endpoints refuse a text that is too long, or that they do not take for another reason."""
 _NUMBER_BYTES = 32
 """The most bytes of one component in an answer."""
 
@@ -81,10 +83,45 @@ class EndpointEmbedder(DeclaredEmbedder):
         )
         made: list[Floats] = []
         for first in range(0, len(texts), settings.batch):
-            batch = list(texts[first : first + settings.batch])
-            asked = {"model": settings.model, "input": batch, "encoding_format": "float"}
-            made.append(caller.post("embeddings", asked, partial(self._read, count=len(batch))))
+            made.append(self._embedded(caller, texts[first : first + settings.batch], first))
         return np.concatenate(made)
+
+    def _embedded(self, caller: Caller, batch: Sequence[str], first: int) -> Floats:
+        """The vectors of one request. A request that the endpoint refuses is sent again in halves, so that the error
+        names the text that it refuses.
+
+        :param first: the number of the first text, for errors
+        """
+        try:
+            return self._ask(caller, batch)
+        except DocumentRefused as exc:
+            exc.field = f"documents[{first + (document_number(exc) or 0)}]"
+            raise
+        except EndpointError as exc:
+            if exc.status not in _OF_A_TEXT:
+                raise
+            if len(batch) == 1:
+                if not self._answers(caller):
+                    raise
+                raise DocumentRefused("the embedding endpoint refuses a text", field=f"documents[{first}]",
+                                      expected="status 200, as for other texts", found=exc.found,
+                                      hint="shorten the text, or leave it out: --skip-unreadable") from exc  # fmt: skip
+        half = len(batch) // 2
+        return np.concatenate(
+            [self._embedded(caller, batch[:half], first), self._embedded(caller, batch[half:], first + half)]
+        )
+
+    def _ask(self, caller: Caller, batch: Sequence[str]) -> Floats:
+        asked = {"model": self._settings.model, "input": list(batch), "encoding_format": "float"}
+        return caller.post("embeddings", asked, partial(self._read, count=len(batch)))
+
+    def _answers(self, caller: Caller) -> bool:
+        """Whether the endpoint embeds a plain word, so that a refusal is about a text and not about the settings."""
+        try:
+            self._ask(caller, ["word"])
+        except EndpointError:
+            return False
+        return True
 
     def _read(self, response: http.client.HTTPResponse, *, count: int) -> Floats:
         """The vectors of one answer, in the order of the texts."""
@@ -98,10 +135,10 @@ class EndpointEmbedder(DeclaredEmbedder):
             if type(index) is not int or not 0 <= index < count or index in seen:
                 raise Again("nonsense: an embedding without a text, or a second one of it")
             seen.add(index)
-            out[index] = self._components(item.get("embedding"))
+            out[index] = self._components(item.get("embedding"), index)
         return out
 
-    def _components(self, vector: Any) -> Floats:
+    def _components(self, vector: Any, number: int) -> Floats:
         if not isinstance(vector, list) or any(type(x) not in (int, float) for x in vector):
             raise Again("nonsense: an embedding is no list of numbers")
         if len(vector) != self.raw_dimension:
@@ -114,8 +151,9 @@ class EndpointEmbedder(DeclaredEmbedder):
         except OverflowError:
             made = np.array([np.inf])
         if not np.isfinite(made).all():
-            raise EndpointError("the endpoint answers with what is not a finite number", field=self._url,
-                                expected="finite components")  # fmt: skip
+            raise DocumentRefused("the endpoint answers with what is not a finite number", field=f"documents[{number}]",
+                                  expected="finite components",
+                                  hint="shorten the text, or leave it out: --skip-unreadable")  # fmt: skip
         return made
 
 

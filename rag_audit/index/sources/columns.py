@@ -67,22 +67,30 @@ def documents(
 ) -> Iterator[Line]:
     """The document of each row.
 
-    :param inventory: notes the rows that are skipped
+    :param inventory: notes the rows that are skipped, and the columns that are left out
     :param skip: whether a row that raises an error is omitted
     :raises DocumentsError: a row has no text or no tenant, or a named column is missing
     :raises SchemaError: a value cannot be written as JSON
     :raises SizeError: a row's metadata is too large
     """
+    unkept: set[str] = set()
     for row in found:
+        if columns.kept is not None:
+            unkept |= row.values.keys() - {columns.text, columns.tenant, *columns.kept, *columns.dropped}
         try:
             line = _document(row, columns)
         except RagAuditError as exc:
             if not skip:
                 raise
             if inventory is not None:
-                inventory.omit_error(exc)
+                inventory.omit(exc.field or row.place, exc.message, exc.found)
             continue
         yield line
+    if inventory is not None:
+        for name in columns.dropped:
+            inventory.omit(name, "columns that --drop names")
+        for name in sorted(map(str, unkept)):
+            inventory.omit(name, "columns that --keep does not name")
 
 
 def _document(row: Row, columns: Columns) -> Line:

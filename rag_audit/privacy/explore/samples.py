@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -12,7 +12,9 @@ import numpy as np
 from rag_audit.encoding.jsonlines import records, string
 from rag_audit.errors import RagAuditError, SchemaError
 from rag_audit.index.embedders import Embedder, NothingToEmbed
+from rag_audit.index.embedders.base import document_number
 from rag_audit.index.engine import Int8Array, TenantIndex, build_index
+from rag_audit.index.inventory import Inventory
 
 
 class SampleError(RagAuditError):
@@ -21,10 +23,11 @@ class SampleError(RagAuditError):
 
 @dataclass(frozen=True)
 class Passage:
-    """One document, and the names by which a question may refer to it."""
+    """One document, the names by which a question may refer to it, and its place in its file."""
 
     names: tuple[str, ...]
     text: str
+    place: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,12 @@ def make_sample(
                     expected="the id of a document",
                     found=name,
                 )
-    rows = embedder.embed_documents([passage.text for passage in passages])
+    try:
+        rows = embedder.embed_documents([passage.text for passage in passages])
+    except NothingToEmbed as exc:
+        if (at := document_number(exc)) is not None:
+            exc.field = f"--index, {passages[at].place or passages[at].names[0]}"
+        raise
     index = build_index(rows, capacity or max(8, 1 << (len(rows) - 1).bit_length()), Random(seed))
     relevant = [
         frozenset(index.positions[i] for name in question.passages for i in named[name])
@@ -105,13 +113,21 @@ def _embed(question: Question, embedder: Embedder) -> Int8Array:
         raise NothingToEmbed(exc.message, field=question.place, expected=exc.expected) from exc
 
 
-def load_passages(path: Path, tenant: str | None = None) -> list[Passage]:
+def load_passages(
+    path: Path,
+    tenant: str | None = None,
+    inventory: Inventory | None = None,
+    *,
+    skip_unreadable: bool = False,
+) -> list[Passage]:
     """Read the documents of one tenant.
 
     From a file: JSON Lines, plain or gzip, ``{"text": "..", "id": ".."}``, the id being the line's number unless
     given. From a folder, as `rag-audit open --docs` takes it: ``<tenant>.jsonl`` files, or folders of text files
     that are cut into pieces ``name.md#1``, ..; a question may name a piece or the file.
 
+    :param inventory: notes what of a folder is read and what is omitted
+    :param skip_unreadable: whether a folder's file that cannot be read is omitted; without it the error is raised
     :raises EncodingError: a file is unreadable or not JSON Lines
     :raises SchemaError: a line has no text, or an id occurs twice
     :raises SampleError: the folder has several tenants and none is named, or there is no such tenant
@@ -120,12 +136,17 @@ def load_passages(path: Path, tenant: str | None = None) -> list[Passage]:
         return _passages(path)
     lists = {p.name.partition(".jsonl")[0]: p for p in sorted(path.glob("*.jsonl*"))}
     if lists:
-        return _passages(lists[_choose(lists, tenant, path)])
+        chosen = lists[_choose(lists, tenant, path)]
+        if inventory is not None:
+            for other in sorted(path.iterdir()):
+                if other != chosen:
+                    inventory.omit(other.name, f"only {chosen.name} is read")
+        return _passages(chosen)
     from rag_audit.index.texts import load_directory
 
-    pieces = load_directory(path)
+    pieces = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable)
     return [
-        Passage((piece.id, piece.id.rpartition("#")[0]), piece.text)
+        Passage((piece.id, piece.id.rpartition("#")[0]), piece.text, piece.place)
         for piece in pieces[_choose(pieces, tenant, path)]
     ]
 
@@ -151,7 +172,7 @@ def _passages(path: Path) -> list[Passage]:
         if name in seen:
             raise SchemaError("an id occurs twice", field=place, found=name)
         seen.add(name)
-        passages.append(Passage((name,), string(value, "text", place)))
+        passages.append(Passage((name,), string(value, "text", place), place))
     return passages
 
 

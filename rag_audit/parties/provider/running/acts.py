@@ -4,7 +4,7 @@ done, or done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -13,13 +13,14 @@ from rag_audit.beacon.drand import QUICKNET
 from rag_audit.commit.stored import forget
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_text
 from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import PolicyError, RagAuditError, SetupError
+from rag_audit.errors import PolicyError, SetupError
 from rag_audit.formats.chain import ClosedWindow, abandoned_after, is_complete
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.passage import Passage
 from rag_audit.formats.records import BeaconSource, Closing, DrandBeacon, Opening, PreviousWindow
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.cuts import describe_cuts, describe_repeated_ids
+from rag_audit.index.cuts import describe_repeated_ids, note_cuts, with_embeddable
+from rag_audit.index.inventory import Inventory, grouped
 from rag_audit.index.texts import load_directory
 from rag_audit.index.vectors import CachedEmbedder
 from rag_audit.ledger.keys import SigningKey
@@ -63,31 +64,38 @@ class Acts:
         """Read the documents and commit to them (`preparing.prepare`)."""
         told, policy = self.config.told, self.config.policy(place.window, self._clock())
         given, embedder = told.documents, self.config.embedder(policy)
-        documents = self._documents()
-        texts = {tenant: [d.text for d in own] for tenant, own in documents.items()}
+        inventory = Inventory()
+
+        def tell(line: str) -> None:
+            self._say(f"{place.window}: {line}")
+
+        def commit(documents: Mapping[str, Sequence[Passage]]) -> None:
+            prepare(place.folder, policy=policy, roster=load_roster(self.config.path(told.roster)), documents=documents,
+                    embedder=embedder, origin=self.origin, witnesses=self.config.witnesses, progress=check)  # fmt: skip
+
+        documents = self._documents(inventory)
+        for line in inventory.lines():
+            tell(line)
         self._settings(place)
         with ExitStack() as stack:
+            new: Mapping[str, Sequence[Passage]] = documents
             if given.vectors is not None:
                 path = self.config.path(given.vectors)
                 embedder = cached = stack.enter_context(CachedEmbedder(embedder, path, say=self._say))
-                texts = {tenant: cached.unknown(own) for tenant, own in texts.items()}
-            cuts = describe_cuts(embedder, texts, "new documents")
-            for line in (*describe_repeated_ids(documents), *cuts):
-                self._say(f"{place.window}: {line}")
-            prepare(place.folder, policy=policy, roster=load_roster(self.config.path(told.roster)), documents=documents,
-                    embedder=embedder, origin=self.origin, witnesses=self.config.witnesses, progress=check)  # fmt: skip
+                new = cached.unknown_of(documents)
+            for line in (
+                *describe_repeated_ids(documents),
+                *grouped("cut", note_cuts(embedder, new, inventory)),
+            ):
+                tell(line)
+            with_embeddable(commit, documents, embedder, inventory, skip=given.skip_unreadable, say=tell)
             if given.vectors is not None:
-                self._say(f"{place.window}: {cached.reused} vectors reused, {cached.embedded} texts embedded")
+                tell(f"{cached.reused} vectors reused, {cached.embedded} texts embedded")
 
-    def _documents(self) -> dict[str, list[Passage]]:
+    def _documents(self, inventory: Inventory) -> dict[str, list[Passage]]:
         given = self.config.told.documents
-
-        def passed_over(exc: RagAuditError) -> None:
-            self._say(f"a document is left out: {exc}")
-
-        read = load_directory(self.config.path(given.folder), text_alone=given.text_alone,
-                              cutting=given.cutting,
-                              unreadable=passed_over if given.skip_unreadable else None)  # fmt: skip
+        read = load_directory(self.config.path(given.folder), text_alone=given.text_alone, cutting=given.cutting,
+                              skip_unreadable=given.skip_unreadable, inventory=inventory)  # fmt: skip
         return {tenant: [d.passage for d in own] for tenant, own in read.items()}
 
     def _settings(self, place: Place) -> None:

@@ -1,0 +1,257 @@
+"""What a reading of a folder leaves out is named, and nothing is left out in silence."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rag_audit.cli import main
+from rag_audit.errors import RagAuditError
+from rag_audit.index import texts
+from rag_audit.index.chunks import Cutting
+from rag_audit.index.inventory import SHOWN, Inventory
+from rag_audit.index.readers import MAX_NAME, DocumentsError, Omission, ReadFile, Section
+from rag_audit.index.texts import load_directory
+
+
+def put(folder: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+def read(folder: Path, **options: bool) -> Inventory:
+    inventory = Inventory()
+    load_directory(folder, inventory=inventory, **options)
+    return inventory
+
+
+def omitted(inventory: Inventory) -> dict[str, str]:
+    return {entry.name: entry.reason for entry in inventory.omitted}
+
+
+def test_everything_that_is_not_read_is_named(tmp_path: Path) -> None:
+    put(tmp_path / "elsewhere", {"bail.txt": "Bail."})
+    folder = put(
+        tmp_path / "docs",
+        {"law/rent.txt": "Rent.", "law/deep/roof.md": "Roof.", "law/.draft.md": "Draft.", ".git/HEAD": "x",
+         "law/plan.png": b"\x89PNG", "law/LICENCE": "text", "hr/leave.txt": "Leave."},
+    )  # fmt: skip
+    (folder / "law" / "more").symlink_to(tmp_path / "elsewhere")
+    (folder / "law" / "linked.txt").symlink_to(tmp_path / "elsewhere" / "bail.txt")
+    inventory = read(folder)
+    assert inventory.as_json()["read"] == {
+        "hr": {"documents": 1, "files": 1},
+        "law": {"documents": 3, "files": 3},
+    }
+    hidden = "the name begins with a dot, which hides it"
+    assert omitted(inventory) == {
+        ".git": hidden,
+        "law/.draft.md": hidden,
+        "law/more": "links to folders are not followed",
+        "law/plan.png": "files ending in .png are not read",
+        "law/LICENCE": "files without an ending are not read",
+    }
+
+
+def test_files_beside_json_lines_are_named_and_the_file_that_is_read_is_not(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        {"law.jsonl": '{"text": "Rent."}\n', "hr/handbook.txt": "Leave.", "notes.md": "Notes.", "a.png": b"", "hr/x.jsonl": "{}"},
+    )  # fmt: skip
+    inventory = read(tmp_path)
+    beside = "the folder has <tenant>.jsonl files, which alone are read"
+    assert omitted(inventory) == {
+        "notes.md": beside,
+        "hr/handbook.txt": beside,
+        "hr/x.jsonl": beside,
+        "a.png": "files ending in .png are not read",
+    }
+    assert "law.jsonl" not in "".join(inventory.lines())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("law/empty.txt", ""),
+        ("law/dots.md", "\n...\n\n---\n"),
+        (
+            "law/app.html",
+            "<html><head><title>App</title></head><body><script src=a.js></script></body></html>",
+        ),
+        ("law/latin.txt", b"caf\xe9"),
+        ("law/minutes.odt", b"PK"),
+        ("law/rows.jsonl", '{"text": "Rent."}\n'),
+        ("law/rows.jsonl.gz", b""),
+    ],
+)
+def test_a_file_that_looks_like_a_document_and_yields_no_text_stops_or_is_named(
+    tmp_path: Path, name: str, content: str | bytes
+) -> None:
+    put(tmp_path, {"law/rent.txt": "Rent.", name: content})
+    with pytest.raises(RagAuditError) as caught:
+        read(tmp_path)
+    assert caught.value.field == str(tmp_path / name)
+    inventory = read(tmp_path, skip_unreadable=True)
+    assert list(omitted(inventory)) == [name] and inventory.documents == {"law": 1}
+
+
+def loop(folder: Path) -> str:
+    (folder / "law" / "loop.txt").symlink_to("loop.txt")
+    return "law/loop.txt"
+
+
+def gone(folder: Path) -> str:
+    (folder / "law" / "gone.txt").symlink_to(folder / "nowhere.txt")
+    return "law/gone.txt"
+
+
+def pipe(folder: Path) -> str:
+    os.mkfifo(folder / "law" / "pipe.txt")
+    return "law/pipe.txt"
+
+
+def unnamed(folder: Path) -> str:
+    (folder / "law" / os.fsdecode(b"Miet\xfc.txt")).write_text("Rent.")
+    return "law/Miet\udcfc.txt"
+
+
+@pytest.mark.parametrize("make", [loop, gone, pipe, unnamed])
+def test_what_cannot_be_opened_stops_or_is_named(tmp_path: Path, make: Callable[[Path], str]) -> None:
+    name = make(put(tmp_path, {"law/rent.txt": "Rent."}))
+    with pytest.raises(DocumentsError) as caught:
+        load_directory(tmp_path, text_alone=False)
+    assert caught.value.field == str(tmp_path / name)
+    assert list(omitted(read(tmp_path, skip_unreadable=True, text_alone=False))) == [name]
+
+
+def test_a_name_that_is_not_unicode_is_shown_escaped(tmp_path: Path) -> None:
+    unnamed(put(tmp_path / "docs", {"law/rent.txt": "Rent."}))
+    arguments = ["diff", str(tmp_path), "--docs", str(tmp_path / "docs")]
+    done = CliRunner().invoke(main, arguments)
+    assert (
+        done.exit_code == 2
+        and "the file's name is not UTF-8" in done.stderr
+        and "Miet\\udcfc.txt" in done.stderr
+    )
+    done = CliRunner().invoke(main, [*arguments, "--skip-unreadable"])
+    assert "omitted 1: the file's name is not UTF-8: law/Miet\\udcfc.txt" in done.stderr, done.stderr
+
+
+def test_a_folder_that_cannot_be_read_stops_or_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, {"law/rent.txt": "Rent.", "law/closed/roof.txt": "Roof."})
+    scandir = os.scandir
+
+    def refusing(path: Path) -> object:  # whoever runs the tests may be allowed to read every folder
+        if path.name == "closed":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(DocumentsError, match="the folder cannot be read") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path / "law" / "closed")
+    assert omitted(read(tmp_path, skip_unreadable=True)) == {"law/closed": "the folder cannot be read"}
+
+
+def test_folders_far_below_the_top_are_read(tmp_path: Path) -> None:
+    """The folders are deeper than the stack may grow."""
+    folder = tmp_path.joinpath("law", *["d"] * 300)
+    folder.mkdir(parents=True)
+    (folder / "rent.txt").write_text("Rent.")
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 200)
+    try:
+        [found] = load_directory(tmp_path)["law"]
+    finally:
+        sys.setrecursionlimit(limit)
+    assert found.text == "Rent." and found.place is not None and found.place.endswith("/d/rent.txt, chunk 1")
+
+
+def test_pages_without_text_are_named_by_their_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanned = [Omission("has no text", page=n) for n in (2, 3, 4, 7)]
+    found = ReadFile(
+        (Section("Rent.", {"page": 1}),), (*scanned, Omission("is not read", part="the attachment a.zip"))
+    )
+    monkeypatch.setattr(texts.FileReader, "read", lambda self, file: found)
+    put(tmp_path, {"law/scan.pdf": b""})
+    assert omitted(read(tmp_path)) == {
+        "law/scan.pdf, pages 2-4, 7": "has no text",
+        "law/scan.pdf, the attachment a.zip": "is not read",
+    }
+
+
+def test_empty_and_broken_lines_are_named(tmp_path: Path) -> None:
+    put(
+        tmp_path, {"law.jsonl": '{"text": "Rent."}\n{"text": ""}\n{"text": 7}\n{"text": \n', "hr.jsonl": "\n"}
+    )
+    with pytest.raises(DocumentsError, match="the file holds no documents") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == "hr.jsonl"
+    inventory = read(tmp_path, skip_unreadable=True)
+    assert list(omitted(inventory)) == [
+        "hr.jsonl", "law.jsonl, line 2", "law.jsonl, line 3", "law.jsonl, line 4, column 10",
+    ]  # fmt: skip
+    assert inventory.documents == {"law": 1, "hr": 0}
+
+
+def test_repeated_texts_and_shortened_headings_are_named(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        {"law/a.md": f"# {'A' * (MAX_NAME + 1)}\n\nRent.", "law/b.txt": "Roof.", "law/c.txt": "Roof."},
+    )
+    inventory = Inventory()
+    load_directory(tmp_path, text_alone=False, cutting=Cutting(headings=True), inventory=inventory)
+    assert [entry.name for entry in inventory.repeated] == ["law/c.txt, chunk 1"]
+    assert inventory.cut and all(entry.name.startswith("law/a.md, chunk") for entry in inventory.cut)
+    assert inventory.documents.total() == sum(1 for own in load_directory(tmp_path).values() for _ in own)
+
+
+def test_a_line_for_people_has_ten_names_and_json_has_all(tmp_path: Path) -> None:
+    put(tmp_path / "docs", {"law/rent.txt": "Rent.", **{f"law/{n:02}.png": b"" for n in range(13)}})
+    inventory = read(tmp_path / "docs")
+    [line] = [line for line in inventory.lines() if line.startswith("omitted")]
+    assert line.startswith("omitted 13: files ending in .png are not read: law/00.png; ")
+    assert line.endswith("law/09.png; and 3 more") and line.count(".png;") == SHOWN
+    assert len(json.loads(json.dumps(inventory.as_json()))["omitted"]) == 13
+
+
+def test_copied_rows_are_counted_and_omitted_ones_named(tmp_path: Path) -> None:
+    rows = '{"id": 1, "text": "Rent.", "who": "law", "v": 1}\n{"id": 2, "text": "", "who": "law"}\n{"id": 3, "text": "Roof.", "who": null}\n{"id": 4\n'
+    put(tmp_path, {"rows.jsonl": rows})
+    arguments = [
+        "documents",
+        str(tmp_path / "rows.jsonl"),
+        "--tenant-column",
+        "who",
+        "--keep",
+        "id",
+        "--drop",
+        "w",
+    ]
+    done = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path / "none")])
+    assert done.exit_code == 2 and list((tmp_path / "none").iterdir()) == []
+    done = CliRunner().invoke(
+        main, [*arguments, "--skip-unreadable", "--out", str(tmp_path / "out"), "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    value = json.loads(done.stdout)
+    assert value["documents"] == {"law": 1} and value["inventory"]["read"] == {"law": {"documents": 1}}
+    assert [entry["name"] for entry in value["inventory"]["omitted"]] == [
+        "rows.jsonl, line 2 (id 2).text", "rows.jsonl, line 3 (id 3).who", "rows.jsonl, line 4, column 9", "w", "v",
+    ]  # fmt: skip
+    assert "omitted 1: a row has no tenant: rows.jsonl, line 3 (id 3).who (NULL)" in done.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["law.jsonl"]
