@@ -6,7 +6,7 @@ nothing computed from a slot leaves the process before that (two queries in one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import NotRequired, TypedDict, cast
 
@@ -210,10 +210,45 @@ def vector_of(query: OpenedQuery) -> Int8Array:
         raise RequestRefused("empty-query", exc.message, field="request.query") from exc
 
 
+def withheld_positions(
+    query: OpenedQuery,
+    positions: Sequence[int],
+    *,
+    tenant: CommittedTenant,
+    policy: Policy,
+    kept: Int8Array | None,
+) -> frozenset[int]:
+    """The selected positions that a sampled tenant's answer returns without a text: each position that is empty, that
+    the window does not keep, or, without noise and randomised response, that scores 0.
+
+    A list of exact scores is padded with positions of score 0 where fewer than K score more, and noise and chance list
+    positions that are not kept. With their texts, each of them would tell its reader what the sample hides. An empty
+    position is withheld too, so that an answer does not tell it from a document that is not kept.
+
+    :param kept: a sampled tenant's kept positions (`kept_positions`); None where every position is kept, and the
+        answer returns every text
+    """
+    if kept is None:
+        return frozenset()
+    rules = policy.rules_by_name(tenant.entry.tenant)
+    shown = [p for p in positions if kept[p] and p in tenant.documents_at]
+    if not rules.gains and rules.listing is None:
+        window, vector = rules.window, vector_of(query).astype(int)
+        shown = [p for p in shown if window.quantise(int(tenant.index.rows[p].astype(int) @ vector)) > 0]
+    return frozenset(positions).difference(shown)
+
+
 def document_openings(
-    tenant: CommittedTenant, positions: Sequence[int], window_secrets: WindowSecrets
+    tenant: CommittedTenant,
+    positions: Sequence[int],
+    window_secrets: WindowSecrets,
+    withheld: Container[int],
 ) -> list[DocumentOpening]:
-    """The openings of the selected positions' digests under C_docs."""
+    """The openings of the selected positions' digests under C_docs.
+
+    :param withheld: the positions whose digest stays closed, because its salt would let its reader test a guess of
+        the text (`withheld_positions`)
+    """
     openings = []
     for position in positions:
         salt = window_secrets.document_salt(tenant.entry.tenant, position)
@@ -221,7 +256,11 @@ def document_openings(
         path = tenant.documents.inclusion_path(position, tenant.index.capacity)
         # What is made here has its form, which need not be checked of hundreds of digits for each answer.
         openings.append(
-            DocumentOpening.model_construct(hash=digest.hex(), salt=salt.hex(), path=[h.hex() for h in path])
+            DocumentOpening.model_construct(
+                hash=digest.hex(),
+                salt=None if position in withheld else salt.hex(),
+                path=[h.hex() for h in path],
+            )
         )
     return openings
 
@@ -377,6 +416,9 @@ def retained_context(opening_digest: str, account: str, i: int) -> bytes:
     return sha256(b"rag-audit/retained/v1" + jcs({"opening": opening_digest, "account": account, "i": i}))
 
 
-def documents_of(tenant: CommittedTenant, positions: Sequence[int]) -> list[AnsweredDocument]:
-    """The selected documents in rank order; empty positions are left out."""
-    return [answered(p, tenant.documents_at[p]) for p in positions if p in tenant.documents_at]
+def documents_of(
+    tenant: CommittedTenant, positions: Sequence[int], withheld: Container[int]
+) -> list[AnsweredDocument]:
+    """The selected documents in rank order; empty positions and withheld ones (`withheld_positions`) are left out."""
+    found = ((p, tenant.documents_at.get(p)) for p in positions if p not in withheld)
+    return [answered(p, passage) for p, passage in found if passage is not None]

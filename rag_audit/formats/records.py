@@ -286,7 +286,8 @@ class DocumentOpening(Model):
 
     hash: Hex32
     """`document_digest` of the position's salt and bytes"""
-    salt: Hex32
+    salt: Hex32 | None
+    """null where a sampled tenant returns the position without a text, and its digest stays closed"""
     path: list[Hex32]
 
 

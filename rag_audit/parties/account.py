@@ -191,7 +191,8 @@ class Account:
             raise RequestRefused(refusal.reason, refusal.detail, field="provider", hint=hint)
         answer = Answer.parse(reply, field="reply")
         receipt = check_receipt(answer.receipt, window, provider, request=request)
-        check_documents(answer, receipt)
+        rules = window.parsed_policy().rules_by_name(request.tenant)
+        check_documents(answer, receipt, sampled=rules.sampled)
         check_openings(self._opened(request, embedder or embedder_of(window)), receipt)
         if isinstance(
             receipt.record, ListingRecord

@@ -145,7 +145,7 @@ class Answerer(Forge):
         noise = self._drawn(e, policy)
         (positions,) = answering.select_positions([(query, noise)], tenant=tenant, policy=policy)
         assert not isinstance(positions, Exception)
-        documents = answering.document_openings(tenant, positions, self.finished.commitment.secrets)
+        documents = answering.document_openings(tenant, positions, self.finished.commitment.secrets, ())
         if slot in self.vectors:
             e["cq"] = to_hex(vector_commitment(query.salts.vector, self.vectors[slot]))
         e["htopk"] = to_hex(topk_commitment(query.salts.top_k, positions))

@@ -183,7 +183,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
             key = lie.key(key)
         vector = window.context.embedder.embed_query(retained.query)
         positions = select(index, vector, noise, ScoreWindow(key.lo, key.hi, key.lattice), 2)
-        documents = attest.document_openings(tenant, positions, secrets)
+        documents = attest.document_openings(tenant, positions, secrets, ())
         salts = RequestSalts.derive(bytes.fromhex(retained.salt))
         body = forge.receipt(*SLOT).body
         body["positions"], body["documents"] = positions, [d.dump() for d in documents]

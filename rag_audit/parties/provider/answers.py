@@ -229,7 +229,8 @@ class Answers:
         """Make the record, but for its place and time."""
         context, request, positions = self._context, turn.request, turn.positions
         tenant = context.commitment.tenants[request.tenant]
-        turn.documents = answering.document_openings(tenant, positions, context.secrets)
+        turn.withheld = self._withheld(request.tenant, turn.asked, positions)
+        turn.documents = answering.document_openings(tenant, positions, context.secrets, turn.withheld)
         listing = context.policy.rules_by_name(request.tenant).listing is not None
         turn.record = answering.query_record(
             request, turn.asked, positions, turn.documents, window=context.opening.window,
@@ -276,7 +277,7 @@ class Answers:
 
     def _finish(self, turn: Turn) -> None:
         assert turn.retained is not None
-        turn.outcome = self._answer(turn.drafted, turn.retained, turn.documents)
+        turn.outcome = self._answer(turn.drafted, turn.retained, turn.documents, turn.withheld)
 
     # -- what the steps need ---------------------------------------------------------------------------------
 
@@ -340,8 +341,18 @@ class Answers:
                                  expected=record.hq, found=request.hq)  # fmt: skip
         retained = self._context.retained(record)
         tenant = self._context.commitment.tenants[record.tenant]
-        documents = answering.document_openings(tenant, retained.positions, self._context.secrets)
-        return self._answer(record, retained, documents)
+        asked = retained.opened(self._context.embedder)
+        withheld = self._withheld(record.tenant, asked, retained.positions)
+        documents = answering.document_openings(tenant, retained.positions, self._context.secrets, withheld)
+        return self._answer(record, retained, documents, withheld)
+
+    def _withheld(self, tenant: str, asked: OpenedQuery, positions: Sequence[int]) -> frozenset[int]:
+        """The positions that an answer returns without a text."""
+        context = self._context
+        return answering.withheld_positions(
+            asked, positions, tenant=context.commitment.tenants[tenant], policy=context.policy,
+            kept=self._keeper.bits(tenant),
+        )  # fmt: skip
 
     def _signed_head(self) -> tuple[int, Note]:
         """The ledger's size and signed checkpoint, which is the same for all that are answered at one size."""
@@ -351,7 +362,11 @@ class Answers:
         return head
 
     def _answer(
-        self, record: QueryRecord, retained: Retained, documents: Sequence[DocumentOpening]
+        self,
+        record: QueryRecord,
+        retained: Retained,
+        documents: Sequence[DocumentOpening],
+        withheld: frozenset[int],
     ) -> Answer:
         context = self._context
         tenant = context.commitment.tenants[record.tenant]
@@ -366,6 +381,6 @@ class Answers:
             key=context.key,
             head=self._signed_head(),
         )
-        found = answering.documents_of(tenant, retained.positions)
+        found = answering.documents_of(tenant, retained.positions, withheld)
         described = any(isinstance(document, DescribedDocument) for document in found)
         return Answer(type="answer", v=2 if described else 1, documents=found, receipt=receipt)

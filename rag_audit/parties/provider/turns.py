@@ -22,6 +22,8 @@ class Turn:
     drawn: bool = False
     """whether what is drawn for its slot was taken from the pool"""
     positions: tuple[int, ...] = field(default=(), repr=False)
+    withheld: frozenset[int] = field(default=frozenset(), repr=False)
+    """the positions that the answer returns without a text"""
     htopk: str | None = None
     documents: Sequence[DocumentOpening] = field(default=(), repr=False)
     retained: Retained | None = field(default=None, repr=False)

@@ -1,0 +1,261 @@
+"""What a sampled tenant's answers return without a text: every position that the window does not keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from rag_audit.attest import answering
+from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
+from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.encoding.canonical import jcs
+from rag_audit.errors import InvalidProof
+from rag_audit.formats.passage import Passage
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.receipts import OpenedReceipt, open_receipt
+from rag_audit.formats.records import DocumentOpening
+from rag_audit.formats.requests import Answer, AnsweredDocument
+from rag_audit.formats.tenants import ListingRules
+from rag_audit.index.embedders import get_embedder
+from rag_audit.index.engine import Int8Array, TenantIndex, draw_coins, draw_noise, no_noise
+from rag_audit.index.query import OpenedQuery
+from rag_audit.parties.answer_checks import check_documents
+from rag_audit.parties.provider.window import Window
+from rag_audit.relation.coins import COIN_RANGE
+from tests.window.simulator import QUESTIONS, Service
+
+HALF, TENTH = COIN_RANGE // 2, COIN_RANGE // 10
+SAMPLED = Mechanism(noise=False, keep=HALF)
+NOISED = Mechanism(keep=HALF)
+LISTED = Mechanism(False, HALF, ListingRules(COIN_RANGE // 4, 6, 150))
+MECHANISMS = {"sampling": SAMPLED, "noise": NOISED, "listing": LISTED}
+
+
+# -- a whole window ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=MECHANISMS)
+def asked(
+    request: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Service, Window, list[Answer]]]:
+    """A window whose tenant law samples, and the answers to its accounts, which checked each of them."""
+    service = Service(tmp_path_factory.mktemp("withheld"))
+    window = service.open(
+        mechanisms={"law": MECHANISMS[request.param], "medicine": Mechanism(noise=False)},
+        system="scan",
+        top_k=6,
+    )
+    answers = [
+        service.ask(window, name, question) for name in ("law-1", "law-2") for question in QUESTIONS["law"]
+    ]
+    with window:
+        yield service, window, answers
+
+
+def opened(service: Service, window: Window, answer: Answer) -> OpenedReceipt:
+    return open_receipt(
+        answer.receipt, origin=window.opening.origin, opening_digest=window.opening_digest,
+        log_key=service.key.verifier, field="receipt",
+    )  # fmt: skip
+
+
+def test_no_text_of_a_position_that_is_not_kept_leaves_the_provider(
+    asked: tuple[Service, Window, list[Answer]],
+) -> None:
+    service, window, answers = asked
+    kept, tenant = window.keeper.bits("law"), window.commitment.tenants["law"]
+    rules = window.policy.rules_by_name("law")
+    assert kept is not None
+    dropped = 0
+    for answer in answers:
+        body = opened(service, window, answer).body
+        handed = {d.position for d in answer.documents}
+        assert handed <= {p for p in tenant.documents_at if kept[p]}
+        for position, document in zip(body.positions, body.documents, strict=True):
+            assert (document.salt is None) == (position not in handed)
+            dropped += position in tenant.documents_at and not kept[position]
+        if rules.listing is None and not rules.gains:
+            record = opened(service, window, answer).record
+            query = window.context.retained(record).opened(window.context.embedder)
+            assert all(rules.window.quantise(int(tenant.index.scores(query.vector)[p])) > 0 for p in handed)
+    assert dropped, "no answer selected a document that the window does not keep"
+
+
+def test_the_same_request_is_answered_with_the_same_texts(
+    asked: tuple[Service, Window, list[Answer]],
+) -> None:
+    service, window, answers = asked
+    account, publication = service.accounts["law-1"], Publication.load(window.directory / "public")
+    kept = account.receipts(publication)[0]
+    record = opened(service, window, answers[0]).record
+    request = {
+        "type": "request", "v": 1, "origin": window.opening.origin, "opening": window.opening_digest,
+        "tenant": "law", "account": "law-1", "i": 1, "hq": record.hq, "sig": record.sig,
+        "query": kept.query, "salt": kept.salt,
+    }  # fmt: skip
+    again = window.handle(request)
+    assert isinstance(again, Answer)
+    assert again.documents == answers[0].documents
+    first, second = (opened(service, window, a).body for a in (answers[0], again))
+    assert first.canonical() == second.canonical()
+
+
+def test_without_a_sample_every_digest_is_opened(asked: tuple[Service, Window, list[Answer]]) -> None:
+    service, window, _ = asked
+    answer = service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
+    body = opened(service, window, answer).body
+    assert all(document.salt is not None for document in body.documents)
+    filled = window.commitment.tenants["medicine"].documents_at
+    assert {d.position for d in answer.documents} == {p for p in body.positions if p in filled}
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_an_account_accepts_a_closed_digest_of_a_sampled_tenant_alone(
+    asked: tuple[Service, Window, list[Answer]], sampled: bool
+) -> None:
+    service, window, answers = asked
+    answer = next(a for a in answers if len(a.documents) < len(opened(service, window, a).body.positions))
+    receipt = opened(service, window, answer)
+    if sampled:
+        check_documents(answer, receipt, sampled=True)
+    else:
+        with pytest.raises(InvalidProof):
+            check_documents(answer, receipt, sampled=False)
+
+
+def test_a_text_beside_a_closed_digest_is_refused(asked: tuple[Service, Window, list[Answer]]) -> None:
+    service, window, answers = asked
+    answer = next(a for a in answers if len(a.documents) < len(opened(service, window, a).body.positions))
+    receipt = opened(service, window, answer)
+    body = receipt.body
+    texts = {d.position: d for d in answer.documents}
+    for position, document in zip(body.positions, body.documents, strict=True):
+        if document.salt is None:
+            texts[position] = AnsweredDocument(position=position, text="a text that nobody committed to")
+    forged = answer.model_copy(update={"documents": [texts[p] for p in body.positions]})
+    with pytest.raises(InvalidProof, match="not the committed document"):
+        check_documents(forged, receipt, sampled=True)
+
+
+# -- many windows through the engine --------------------------------------------------------------------------
+
+CAPACITY, TARGET = 64, "Bail is money paid to release an accused person until the trial."
+OTHERS = [
+    "A contract is an agreement between parties.", "A tort is a civil wrong.", "Aspirin reduces fever.",
+    "Insulin lowers glucose.", "Copyright protects authors.", "A vaccine trains the immune system.",
+]  # fmt: skip
+WORDS = ("bail", "fever", "contract")
+"""Questions of one word: few documents have a positive score, so that positions of score 0 fill the lists."""
+EMBEDDER = get_embedder()
+
+
+def policy_of(mechanism: Mechanism, top_k: int) -> Policy:
+    return draft_policy(
+        window="w", opens_at=1_000, closes_at=2_000, capacities={"law": CAPACITY}, n=3, k_max=1, eps_acc="14",
+        gains=(1, 4), lattice=64, top_k=top_k, mechanisms={"law": mechanism},
+    )  # fmt: skip
+
+
+ROWS = EMBEDDER.embed_documents([TARGET, *OTHERS])
+ASKED = [OpenedQuery(word, bytes([i]) * 32, EMBEDDER) for i, word in enumerate(WORDS)]
+
+
+def tenant_of(positions: Sequence[int], *, target: bool) -> CommittedTenant:
+    """The committed tenant, as far as an answer needs it, with or without the target at the first position."""
+    rows = np.zeros((CAPACITY, ROWS.shape[1]), np.int8)
+    rows[list(positions)] = ROWS
+    filled = {p: Passage(text) for p, text in zip(positions, [TARGET, *OTHERS], strict=True)}
+    if not target:
+        rows[positions[0]] = 0
+        del filled[positions[0]]
+    documents = SimpleNamespace(inclusion_path=lambda position, size: [])
+    made = SimpleNamespace(
+        entry=SimpleNamespace(tenant="law"), index=TenantIndex(rows, tuple(filled)), documents_at=filled,
+        documents=documents,
+    )  # fmt: skip
+    return cast(CommittedTenant, made)
+
+
+SECRETS = WindowSecrets(s0=1, s1=2, index_salts={"law": 3}, document_key=b"d" * 32, retention_key=b"r" * 32)
+
+
+def answers_of(
+    number: int, policy: Policy, tenant: CommittedTenant, kept: Int8Array
+) -> list[tuple[tuple[int, ...], list[AnsweredDocument], list[DocumentOpening]]]:
+    """What one account is answered in a window: positions, texts and openings of each of its questions."""
+    rules, held, found = policy.rules_by_name("law"), np.zeros(CAPACITY, np.int8), []
+    for i, query in enumerate(ASKED):
+        kappa = 1_000_000 * (i + 1) + number
+        if rules.listing is not None:
+            chance = draw_coins(kappa, CAPACITY, rules.listing.chance)
+            positions = answering.select_list(
+                query, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
+            )
+            held[list(positions)] = 1
+        else:
+            noise = draw_noise(kappa, CAPACITY, rules.gains) if rules.gains else no_noise(CAPACITY)
+            (selected,) = answering.select_positions(
+                [(query, noise)], tenant=tenant, policy=policy, kept=kept
+            )
+            assert not isinstance(selected, Exception)
+            positions = selected
+        withheld = answering.withheld_positions(query, positions, tenant=tenant, policy=policy, kept=kept)
+        texts = answering.documents_of(tenant, positions, withheld)
+        found.append((positions, texts, answering.document_openings(tenant, positions, SECRETS, withheld)))
+    return found
+
+
+def returned(answers: Sequence[tuple[object, Sequence[AnsweredDocument], object]]) -> bool:
+    return any(document.text == TARGET for _, texts, _ in answers for document in texts)
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_a_window_that_never_returns_a_document_is_like_one_without_it(kind: str) -> None:
+    """Under the same coins and noise: everything that the account reads, digests that stay closed aside."""
+    policy, random, unlisted, closed = policy_of(MECHANISMS[kind], 6), Random(5), 0, 0
+    for number in range(150):
+        positions = random.sample(range(CAPACITY), len(ROWS))
+        kept = draw_coins(number, CAPACITY, HALF)
+        with_it, without = (
+            answers_of(number, policy, tenant_of(positions, target=target), kept) for target in (True, False)
+        )
+        if not kept[positions[0]]:
+            assert not returned(with_it)
+        if returned(with_it):
+            continue
+        unlisted += 1
+        for (listed, texts, openings), (listed_0, texts_0, openings_0) in zip(with_it, without, strict=True):
+            assert (listed, texts) == (listed_0, texts_0)
+            assert [d.salt for d in openings] == [d.salt for d in openings_0]
+            closed += positions[0] in listed
+    assert unlisted > 50 and closed, "the windows do not show what they are drawn for"
+
+
+def test_the_factor_of_a_sampled_tenant_is_the_printed_one() -> None:
+    """The exclusion factor at N = 64 with questions of one word, from below by Clopper and Pearson's limit (97.5 %).
+
+    With the texts of positions of score 0 the same windows show a factor above 14, where 10 is printed.
+    """
+    mechanism = Mechanism(noise=False, keep=COIN_RANGE - TENTH)
+    policy, random, windows, missing, padded = policy_of(mechanism, 32), Random(6), 3_000, 0, 0
+    for number in range(windows):
+        positions = random.sample(range(CAPACITY), len(ROWS))
+        kept = draw_coins(number, CAPACITY, COIN_RANGE - TENTH)
+        answers = answers_of(number, policy, tenant_of(positions, target=True), kept)
+        missing += not returned(answers)
+        padded += not returned(answers) and not any(positions[0] in listed for listed, _, _ in answers)
+    assert windows / missing == pytest.approx(10, rel=0.15)
+    assert 1 / beta.ppf(0.975, missing + 1, windows - missing) <= 10
+    assert 1 / beta.ppf(0.975, padded + 1, windows - padded) > 14, "lists are not padded here"
+
+
+def test_canonical_receipts_hold_a_closed_digest() -> None:
+    opening = DocumentOpening(hash="a" * 64, salt=None, path=[])
+    assert b'"salt":null' in jcs(opening.dump())
