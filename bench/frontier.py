@@ -55,7 +55,8 @@ class Cell:
     """One mechanism against one size of coalition.
 
     :param certified: the bound on epsilon over all outcomes; inf where there is none
-    :param odds_unlisted: the certified factor for positions that are listed to nobody; None where it is not claimed
+    :param odds_unlisted: the certified factor for a document of one position that no account received; None where it is
+        not claimed
     :param attacks: by probe strategy, each with the epsilon that it refutes
     :param odds_shown: the factor that the attack shows for positions that are listed to nobody
     """
@@ -196,7 +197,7 @@ def _sampled(
         odds = max(found.odds for found in seen.values())
         cells += [
             Cell(f"sampling, keep {keep}", point.recall.recall, point.recall.error, k, math.inf,
-                 sampling.auc, sampling.roc(0.01), sampling.odds_unlisted, shown, odds)
+                 sampling.auc, sampling.roc(0.01), sampling.odds_unlisted(QUERIES * k), shown, odds)
             for k in SIZES
         ]  # fmt: skip
     return cells
@@ -226,7 +227,8 @@ def _listed(sample: Sample, target: Target, options: Namespace, say: Callable[[s
         ]
         cells += [
             Cell(f"listing, keep {keep}", point.recall.recall, point.recall.error, k, mechanism.epsilon(k),
-                 mechanism.auc_for(k), mechanism.tpr(k, "0.01"), mechanism.odds_unlisted, [found[k] for found in shown])
+                 mechanism.auc_for(k), mechanism.tpr(k, "0.01"), mechanism.odds_unlisted(QUERIES * k),
+                 [found[k] for found in shown])
             for k in SIZES
         ]  # fmt: skip
     return cells

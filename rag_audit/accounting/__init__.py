@@ -11,7 +11,14 @@ from rag_audit.accounting.bounds import (
     gaussian_epsilon,
 )
 from rag_audit.accounting.calibration import METHODS, Calibration, calibrate, required_sigma_over_delta
-from rag_audit.accounting.figures import LISTING, NO_BOUND, Protected, policy_figures, window_figures
+from rag_audit.accounting.figures import (
+    LISTING,
+    NO_BOUND,
+    POSITIONS_PER_DOCUMENT,
+    Protected,
+    policy_figures,
+    window_figures,
+)
 from rag_audit.accounting.odometer import Realised, ladder, realised
 from rag_audit.accounting.pmf import Mechanism
 from rag_audit.accounting.tradeoff import Membership, membership, roc_bound, tpr_bound
@@ -23,6 +30,7 @@ __all__ = [
     "LISTING",
     "METHODS",
     "NO_BOUND",
+    "POSITIONS_PER_DOCUMENT",
     "UNIT",
     "Bound",
     "BoundSet",

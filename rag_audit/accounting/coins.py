@@ -48,12 +48,24 @@ class Sampling:
         """1 - pi, exactly."""
         return Fraction(COIN_RANGE - self.keep, COIN_RANGE)
 
-    @property
-    def odds_unlisted(self) -> float:
-        """1/(1 - pi), rounded up: what any coalition's lists change, at most, in the odds that a document which was
-        listed to none of its accounts is there.
+    def odds_unlisted(self, queries: int, positions: int = 1) -> float:
+        """The most by which the absence of a document becomes more likely for accounts that never received it, rounded
+        up; infinite where there is no finite factor (docs/accounting.md, "What a missing document shows").
+
+        :param queries: the queries of all these accounts together; the factor of a sample alone does not depend on them
+        :param positions: the positions that the document fills
+        :raises PolicyError: queries or positions is not a positive integer
         """
-        return odds_over_windows([self])
+        return odds_over_windows([(self, queries)], positions)
+
+    def log_listed(self, queries: int, positions: int) -> float:
+        """The negative logarithm of the least probability that none of a document's positions is listed although the
+        window keeps none of them: 0 for a sample of exact scores, whose answers return no text of such a position.
+
+        :param queries: the queries of all accounts together
+        :param positions: the positions that the document fills
+        """
+        return 0.0
 
     def roc(self, fpr: float) -> float:
         """The largest true-positive rate of a test whether a position holds one document or another, rounded up.
@@ -147,6 +159,11 @@ class Listing(Sampling):
         area = sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(corners))
         return min(1.0, round_up(area * math.exp((accounts + 1) * COIN_BIAS)))
 
+    def log_listed(self, queries: int, positions: int) -> float:
+        """-queries positions ln(1 - q): chance lists each position at each query whether it is kept or not. The cap on
+        lists only lowers it."""
+        return queries * positions * (COIN_BIAS - math.log1p(-self.chance / COIN_RANGE))
+
     def chance_alone(self, queries: int) -> float:
         """1 - (1 - q)^queries: how likely a given position is listed by chance alone at one of several queries, rounded
         up. The cap on lists only lowers it.
@@ -169,6 +186,28 @@ class Listing(Sampling):
         return math.log(pi) + exponent + math.log1p(float(self.dropped) / pi * math.exp(-exponent))
 
 
+@dataclass(frozen=True)
+class NoisedSampling(Sampling):
+    """A sampled tenant whose kept scores, and the zeros of all other positions, get noise.
+
+    :param listed: K, the positions of an answer
+    :param capacity: N
+    """
+
+    listed: int
+    capacity: int
+
+    def log_listed(self, queries: int, positions: int) -> float:
+        """-queries ln(C(N - s, K) / C(N, K)) for s positions: where every score is 0, the noise lists any K of the N
+        positions alike, and higher scores elsewhere only lower the probability that it lists one of the s.
+        """
+        if self.listed + positions > self.capacity:
+            return math.inf
+        return -queries * math.fsum(
+            math.log1p(-self.listed / (self.capacity - taken)) for taken in range(positions)
+        )
+
+
 def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: float = 0.0) -> float:
     """The epsilon that no mechanism goes below which lists a relevant document with probability p and an irrelevant one
     with probability q, each account drawing independently: ln((p^k - delta)/q^k); 0 where delta alone allows it.
@@ -185,13 +224,24 @@ def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: floa
     return max(0.0, all_listed - accounts * math.log(irrelevant))
 
 
-def odds_over_windows(samplings: Sequence[Sampling]) -> float:
-    """The product of the windows' factors, each of which draws its positions anew; rounded up, inf beyond every float.
+def odds_over_windows(windows: Sequence[tuple[Sampling, int]], positions: int = 1) -> float:
+    """The product of the windows' factors (`Sampling.odds_unlisted`), each of which draws and places its positions
+    anew; rounded up, inf beyond every float.
 
-    The product is exact, so no margin is added: two machines cannot differ.
+    The product of samples alone is exact, so no margin is added: two machines cannot differ.
+
+    :param windows: each window's mechanism, with the queries of all accounts in it
+    :param positions: the positions that the document fills
+    :raises PolicyError: positions or a number of queries is not a positive integer
     """
-    product = math.prod((s.dropped for s in samplings), start=Fraction(1))
-    bias = 1 + len(samplings) * Fraction(COIN_BIAS)
+    s = count(positions, "positions")
+    listed = math.fsum(w.log_listed(count(queries, "queries"), s) for w, queries in windows)
+    if listed > 0:
+        unkept = math.fsum(COIN_BIAS - math.log1p(-w.keep / COIN_RANGE) for w, _ in windows)
+        total = s * unkept + listed
+        return math.inf if total > _LARGEST_EXPONENT else round_up(math.exp(total))
+    product = math.prod((w.dropped for w, _ in windows), start=Fraction(1)) ** s
+    bias = 1 + s * len(windows) * Fraction(COIN_BIAS)
     try:
         return round_up(float(bias / product), margin=0)
     except OverflowError:

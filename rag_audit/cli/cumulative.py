@@ -20,7 +20,7 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
     """
     from rag_audit.accounting.values import text
     from rag_audit.privacy.cumulative import compose, load_window
-    from rag_audit.privacy.explain import COVERS, unlisted
+    from rag_audit.privacy.explain import COVERS, by_odds
 
     found = compose([load_window(path) for path in windows], delta)
     lines = [COVERS, ""]
@@ -32,7 +32,10 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
     lines += [
         f"together: eps {text(found.bound.eps)} at delta {text(found.bound.delta)}, for {', '.join(found.tenants)}",
         *(f"  - {assumption}" for assumption in found.bound.assumptions),
-        *([] if found.odds_unlisted is None else [unlisted(text(found.odds_unlisted), found.tenants)]),
+        *by_odds(
+            (name, text(found.odds_unlisted), text(found.odds_unlisted_all_accounts))
+            for name in found.tenants
+        ),
         "not verified here: run `rag-audit verify` on each window",
     ]
     emit({"covers": COVERS, **found.as_json()}, as_json, lines)

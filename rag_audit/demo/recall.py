@@ -70,7 +70,8 @@ def recall(
                 gains, keep = rules.gains, rules.keep
                 noise = draw_noise(random_element(), part.capacity, gains) if gains else silent
                 kept = None if keep is None else draw_coins(random_element(), part.capacity, keep)
-                hits += bool(targets & set(select(index, vector, noise, rules.window, k, kept)))
+                selected = select(index, vector, noise, rules.window, k, kept)
+                hits += bool(targets.intersection(p for p in selected if kept is None or kept[p]))
         if asked:
             found[tenant] = Found(asked, exact, hits)
     return found
@@ -102,7 +103,7 @@ def _listed(
             chance = draw_coins(random_element(), index.capacity, rules.listing.chance)
             listed = select_listed(index, vector, rules.listing, kept=kept, held=held, chance=chance)
             held[listed] = 1
-            mine = np.flatnonzero(held)
+            mine = np.flatnonzero(held & kept)  # other positions are returned without a text
             best = mine[np.argsort(-index.scores(vector)[mine], kind="stable")[:k]]
             hits += bool(targets & set(best.tolist()))
     return Found(len(asked), plain, hits)

@@ -217,6 +217,7 @@ class Policy(Model):
         return accounting.window_figures(
             figures,
             {t.tenant: self.protected(t) for t in self.tenants},
+            n=self.n,
             k=self.k_max,
             accounts_max=max(t.accounts_max for t in self.tenants),
         )
@@ -227,7 +228,9 @@ class Policy(Model):
 
         rules = self.rules(tenant)
         chance = None if rules.listing is None else rules.listing.chance
-        return accounting.Protected(rules.mechanism, rules.keep, chance, tenant.accounts_max)
+        return accounting.Protected(
+            rules.mechanism, rules.keep, chance, tenant.accounts_max, self.top_k, tenant.capacity
+        )
 
     def check(self, dimension: int | None) -> None:
         """Refuse a policy that is not well-formed (docs/protocol.md, "Policy"), as far as can be told without its proof

@@ -8,11 +8,13 @@ from decimal import Decimal
 from rag_audit import accounting
 from rag_audit.accounting.coins import Listing, Sampling, coin_of
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.tenants import UNRELATED
+from rag_audit.formats.tenants import UNRELATED, TenantPolicy
 from rag_audit.relation.coins import COIN_RANGE
 
 LITTLE = 10.0
 """The epsilon from which a bound says little: a test may be right exp(10) times as often as it is wrong."""
+SEVERAL = 4
+"""Positions of a document for which a warning gives the figures: a file of two pages at the usual size of chunks."""
 WITHOUT_NOISE = 76
 """How many of 100 SQuAD questions find their passage among five without noise (docs/accounting.md, "What noise leaves
 of retrieval"; wordllama-256)."""
@@ -37,16 +39,18 @@ def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
         f"  --mechanism noise         {_noised(mechanism):>2}  eps_audit {accounting.text(eps)} over all outcomes",
     ]
     for keep, found in SAMPLED.items():
-        odds = accounting.text(Sampling(coin_of(keep, "keep")).odds_unlisted)
+        odds = accounting.text(Sampling(coin_of(keep, "keep")).odds_unlisted(policy.n))
         lines.append(
             f"  --mechanism sampling:{keep}  {found:>2}  odds_unlisted {odds} for any accounts and queries, no eps"
         )
     capacity = max(t.capacity for t in policy.tenants)
     chance = coin_of(Decimal(min(UNRELATED, capacity - 1)) / capacity, "chance")
-    eps_listing = accounting.text(Listing(coin_of("0.7", "keep"), chance).epsilon(policy.k_max))
+    listing = Listing(coin_of("0.7", "keep"), chance)
+    eps_listing = accounting.text(listing.epsilon(policy.k_max))
+    odds = accounting.text(listing.odds_unlisted(policy.n * policy.k_max))
     lines.append(
         f"  --mechanism listing:0.7   {LISTED:>2}  eps {eps_listing} over all outcomes, for any number of queries;"
-        " accounts keep what they are handed"
+        f" odds_unlisted {odds}; accounts keep what they are handed"
     )
     lines.append(f"  --mechanism none          {WITHOUT_NOISE:>2}  nothing about privacy: integrity alone")
     return [*lines, *_warnings(policy, mechanism, eps)]
@@ -65,11 +69,41 @@ def _warnings(policy: Policy, mechanism: accounting.Mechanism, eps: float) -> li
             found.append(
                 f"warning: {name}: eps {accounting.text(eps)} for {policy.k_max} accounts promises little"
             )
+        found += _of_documents(policy, tenant)
         if rules.keep is not None and 2 * rules.keep < COIN_RANGE:
             found.append(f"warning: {name}: the sample drops more than half of the positions")
         if rules.mechanism == "none":
             found.append(f"warning: {name}: nothing hides what is in the index; verdicts say PASS-INTEGRITY")
     return found
+
+
+def _of_documents(policy: Policy, tenant: TenantPolicy) -> list[str]:
+    """What the figures of one position are for documents of several, and what they leave unprotected."""
+    name, rules, protected = tenant.tenant, policy.rules(tenant), policy.protected(tenant)
+    found = []
+    if rules.gains or rules.listing is not None:
+        found.append(
+            f"warning: {name}: eps is for a document of one position; a document of {SEVERAL} positions loses up to"
+            f" {SEVERAL} times as much"
+        )
+    if protected.sampling is None:
+        return found
+    by_size = [
+        [
+            accounting.text(protected.sampling.odds_unlisted(policy.n * accounts, positions))
+            for accounts in (policy.k_max, tenant.accounts_max)
+        ]
+        for positions in (1, SEVERAL)
+    ]
+    (few, every), (few_of_several, every_of_several) = by_size
+    return [
+        *found,
+        f"warning: {name}: odds_unlisted is {few} for {policy.k_max} accounts and {every} for all"
+        f" {tenant.accounts_max}, for a document of one position; for a document of {SEVERAL} positions it is"
+        f" {few_of_several} and {every_of_several}",
+        f"warning: {name}: odds_unlisted bounds how much more likely the absence of a document becomes; the presence"
+        " of a document that an account asks for has no protection",
+    ]
 
 
 def _noised(mechanism: accounting.Mechanism) -> int:

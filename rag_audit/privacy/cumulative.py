@@ -15,7 +15,7 @@ from typing import TypedDict
 
 from rag_audit import accounting
 from rag_audit.accounting.bounds import BoundJson
-from rag_audit.accounting.coins import Listing, Sampling, odds_over_windows
+from rag_audit.accounting.coins import Listing, odds_over_windows
 from rag_audit.accounting.values import Real, text
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.errors import PolicyError, SchemaError
@@ -46,6 +46,7 @@ class CumulativeJson(TypedDict):
     bound: BoundJson
     tenants: list[str]
     odds_unlisted: str | None
+    odds_unlisted_all_accounts: str | None
     windows: list[dict[str, Json]]
 
 
@@ -55,7 +56,9 @@ class Cumulative:
 
     :param alone: each window's exact eps at the same delta
     :param tenants: the tenants that every window serves, to which the bound applies
-    :param odds_unlisted: the factor for documents that were listed in none of the windows; None without samples
+    :param odds_unlisted: the most by which the absence of a document of one position becomes more likely for k_max
+        accounts that received it in none of the windows; None without samples
+    :param odds_unlisted_all_accounts: the same for all accounts that the tenant may have in each window
     """
 
     windows: Sequence[WindowPart]
@@ -63,6 +66,7 @@ class Cumulative:
     alone: Sequence[float]
     tenants: Sequence[str]
     odds_unlisted: float | None = None
+    odds_unlisted_all_accounts: float | None = None
 
     def as_json(self) -> CumulativeJson:
         """JSON form, reals as decimal strings."""
@@ -72,6 +76,7 @@ class Cumulative:
             "bound": self.bound.as_json(),
             "tenants": list(self.tenants),
             "odds_unlisted": text(self.odds_unlisted),
+            "odds_unlisted_all_accounts": text(self.odds_unlisted_all_accounts),
             "windows": [
                 {
                     "window": part.policy.window,
@@ -143,7 +148,8 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
     alone = [
         max((_of_tenant([part], tenant, total).eps for tenant in tenants), default=0.0) for part in windows
     ]
-    return Cumulative(windows, bound, alone, tenants, _odds(windows, tenants))
+    odds, everyone = (_odds(windows, tenants, all_accounts=every) for every in (False, True))
+    return Cumulative(windows, bound, alone, tenants, odds, everyone)
 
 
 def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accounting.Bound:
@@ -168,15 +174,21 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
     return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
 
 
-def _odds(windows: Sequence[WindowPart], tenants: Sequence[str]) -> float | None:
-    """The factor for documents that were listed in none of the windows, each of which draws its positions anew; None
+def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts: bool) -> float | None:
+    """The factor for documents that were received in none of the windows, each of which draws its positions anew; None
     where a tenant keeps every position in one of them.
+
+    :param all_accounts: count the queries of all accounts that the tenant may have, instead of those of k_max
     """
     factors = []
     for tenant in tenants:
-        kept = [part.policy.rules_by_name(tenant).keep for part in windows]
-        samplings = [Sampling(keep) for keep in kept if keep is not None]
-        if len(samplings) < len(windows):
-            return None
-        factors.append(odds_over_windows(samplings))
+        parts = []
+        for window in windows:
+            policy, part = window.policy, window.policy.tenant(tenant)
+            assert part is not None  # every window serves the tenant
+            sampling = policy.protected(part).sampling
+            if sampling is None:
+                return None
+            parts.append((sampling, policy.n * (part.accounts_max if all_accounts else policy.k_max)))
+        factors.append(odds_over_windows(parts))
     return max(factors, default=None)

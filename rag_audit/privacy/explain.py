@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rag_audit import accounting
@@ -37,13 +37,32 @@ def figures_text(figures: PolicyFigures) -> str:
     return "\n".join(lines)
 
 
-def unlisted(odds: str, tenants: Sequence[str]) -> str:
-    """What `odds_unlisted` says of some tenants, in words."""
+def unlisted(odds: str, all_accounts: str, tenants: Sequence[str]) -> str:
+    """What `odds_unlisted` says of some tenants, in words.
+
+    :param odds: the factor for k_max accounts
+    :param all_accounts: the factor for all accounts that a tenant may have
+    """
     return (
-        f"For a document of {', '.join(tenants)} that was handed to none of them, whatever any number of accounts see"
-        f" changes the odds that it is there by at most a factor {odds}. This is no epsilon: it says nothing of"
-        " documents that were handed out."
+        f"Accounts of {', '.join(tenants)} that never received a given document may conclude its absence: the absence"
+        f" becomes more likely by a factor of at most {odds} for k_max accounts (odds_unlisted), and of at most"
+        f" {all_accounts} for all accounts. Both figures assume {accounting.POSITIONS_PER_DOCUMENT} position for each"
+        " document; a document of s positions has at least the s-th power of them. The presence of a document that an"
+        " account asks for has no protection: the document is returned if it ranks high enough and its coin permits."
+        " The figures are no epsilon, and windows multiply them."
     )
+
+
+def by_odds(tenants: Iterable[tuple[str, str | None, str | None]]) -> list[str]:
+    """`unlisted` once for all tenants with the same figures.
+
+    :param tenants: name, factor for k_max accounts and factor for all accounts; None without a sample
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, odds, all_accounts in tenants:
+        if odds is not None and all_accounts is not None:
+            groups.setdefault((odds, all_accounts), []).append(name)
+    return [unlisted(*figures, names) for figures, names in groups.items()]
 
 
 def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
@@ -51,14 +70,13 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
     lines = []
     for name, tenant in tenants.items():
         kind = MECHANISM_WORDS[tenant["mechanism"]]
-        eps, odds = tenant["eps"], tenant["odds_unlisted"]
-        lines.append(f"{name}: {kind}; eps {eps}" + ("" if odds is None else f"; odds_unlisted {odds}"))
-    by_odds: dict[str, list[str]] = {}
-    for name, tenant in tenants.items():
-        if tenant["odds_unlisted"] is not None:
-            by_odds.setdefault(tenant["odds_unlisted"], []).append(name)
-    for odds, names in by_odds.items():
-        lines += textwrap.wrap(unlisted(odds, names), _WIDTH)
+        eps, odds, every = tenant["eps"], tenant["odds_unlisted"], tenant["odds_unlisted_all_accounts"]
+        factors = "" if odds is None else f"; odds_unlisted {odds}, for all accounts {every}"
+        lines.append(f"{name}: {kind}; eps {eps}{factors}")
+    for words in by_odds(
+        (n, t["odds_unlisted"], t["odds_unlisted_all_accounts"]) for n, t in tenants.items()
+    ):
+        lines += textwrap.wrap(words, _WIDTH)
     return lines
 
 
@@ -156,8 +174,8 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     yield (
         "unit, adjacency",
         f"{p.unit}, {p.adjacency}",
-        "Privacy is for one committed position: a document added, removed or replaced. One that fills several"
-        " positions loses the sum over them.",
+        "Privacy is for one committed position: a document of one position added, removed or replaced. A document of"
+        " s positions loses up to s times epsilon, and has at least the s-th power of odds_unlisted.",
     )
     for tenant in p.tenants:
         words = "Circuits" if tenant.system == "groth16" else "Protocols"
@@ -182,7 +200,8 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     yield (
         "estimator",
         f"theta {p_theta}/{q_theta}, tau {p.estimator.tau}",
-        f"Queries of different accounts with cosine at or above theta within {span} count as one coalition's.",
+        f"Queries of different accounts with cosine at or above theta within {span} count as one coalition's: at a"
+        " theta near 1, those are accounts that repeat a question almost word for word.",
     )
     wanted = p.estimator.certificate
     yield (

@@ -139,6 +139,7 @@ def _tenants(case: Case) -> list[TenantReport]:
                 words=MECHANISM_WORDS[rules.mechanism],
                 eps=figures.get("eps_audit") if own is None else own["eps"],
                 odds_unlisted=None if own is None else own["odds_unlisted"],
+                odds_unlisted_all_accounts=None if own is None else own["odds_unlisted_all_accounts"],
                 chance_listed=figures.get("by_chance", {}).get(tenant),
                 positions_listed=figures.get("listable", {}).get(tenant),
                 capacity=part.capacity,

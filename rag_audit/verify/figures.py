@@ -29,7 +29,9 @@ class Figures(TypedDict, total=False):
     :param allowed: names of the exceptions that trust.toml or an option allowed
     :param scores: the score windows lo..hi, joined by "+"
     :param tenants: what protects each tenant's documents, of a policy that names mechanisms
-    :param odds_unlisted: the largest factor of the tenants that sample
+    :param odds_unlisted: the largest factor of the tenants that sample, for k_max accounts
+    :param odds_unlisted_all_accounts: the largest factor for all accounts that a tenant may have
+    :param positions_per_document: the positions of a document that both factors assume
     :param by_chance: of listing tenants, how likely a given position is listed to one of k_max accounts by chance alone
     :param listable: how many of each tenant's positions may have been listed
     """
@@ -65,6 +67,8 @@ class Figures(TypedDict, total=False):
     eps_realised: str
     tenants: dict[str, TenantFigures]
     odds_unlisted: str
+    odds_unlisted_all_accounts: str
+    positions_per_document: int
     listable: dict[str, int]
     by_chance: dict[str, str]
     # the policy's and the verifier's own

@@ -53,9 +53,12 @@ DOES_NOT_PROVE = (
     "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
     "emptiness, and digests in receipts are disclosed with certainty and are outside the bound",
     "the generation channel: what a model writes from the documents",
+    "documents of several positions: each figure is for a document of one position. A document of s positions loses up"
+    " to s times epsilon, and the factor by which its absence becomes more likely is at least the s-th power",
     "a true coalition above k_max",
     "records that no proof was asked for",
-    "coalitions that diversify their queries below theta",
+    "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"
+    " word for word, and a checked estimate says nothing of others",
     "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text; nobody"
     " can compute an endpoint's vectors again, not even an account those of its own queries",
     "answers given off the ledger without a receipt",
@@ -72,9 +75,16 @@ DOES_NOT_PROVE = (
     "the computational assumptions: SHA-256, Poseidon, Ed25519, and the proof system's (docs/security.md)",
 )
 """Printed with every verdict, in this order."""
+RETURNED_TEXTS = (
+    "which texts a tenant with a sample returned: the provider returns no text of a position that the window does not"
+    " keep and, with mechanism sampling, none of a position of score 0. No proof covers this yet, odds_unlisted of"
+    " mechanism sampling rests on it, and an account cannot tell such a position from a text that is held back"
+)
+"""Printed besides, where a tenant samples."""
 DOES_NOT_PROVE_BY_MECHANISM = {
-    "sampling": "anything about documents that were handed out: odds_unlisted speaks of those that no account of the"
-    " coalition got, and which those are depends on what was asked; it is no epsilon, and windows multiply it",
+    "sampling": "anything about documents that were handed out: odds_unlisted bounds how much more likely the absence"
+    " of a document becomes for accounts that never received it, it is no epsilon, and windows multiply it; the"
+    " presence of a document that is asked for has no protection",
     "listing": "anything about documents that were handed out, which are known to be there: eps is about the lists"
     " alone, of up to k_max accounts; and an account that keeps nothing of what it is handed finds it no second time",
     "none": "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves integrity",
@@ -162,6 +172,9 @@ class Verdict:
             parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
             if "tenants" in f:
                 parts.append(f"odds_unlisted={f.get('odds_unlisted', 'none')}")
+                if "odds_unlisted" in f:
+                    parts.append(f"odds_unlisted_all_accounts={f['odds_unlisted_all_accounts']}")
+                    parts.append(f"positions_per_document={f['positions_per_document']}")
                 parts.append(
                     "mechanisms=" + ",".join(f"{t}:{v['mechanism']}" for t, v in f["tenants"].items())
                 )
@@ -177,6 +190,11 @@ class Verdict:
         present = {t["mechanism"] for t in self.figures.get("tenants", {}).values()}
         return [
             *(text for name, text in DOES_NOT_PROVE_BY_MECHANISM.items() if name in present),
+            *(
+                [RETURNED_TEXTS]
+                if any(t.get("odds_unlisted") for t in self.figures.get("tenants", {}).values())
+                else []
+            ),
             *DOES_NOT_PROVE,
         ]
 

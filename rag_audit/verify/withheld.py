@@ -26,7 +26,8 @@ def without_figures(figures: Figures) -> Figures:
     """The figures of a verdict without those that say how private the window is."""
     made: Figures = figures.copy()
     for name in ("bounds", "eps_audit", "eps_audit_by", "eps_one_account", "eps_all_accounts", "eps_realised",
-                 "membership", "odds_unlisted", "by_chance", "listable"):  # fmt: skip
+                 "membership", "odds_unlisted", "odds_unlisted_all_accounts", "positions_per_document", "by_chance",
+                 "listable"):  # fmt: skip
         made.pop(name, None)  # type: ignore[misc]  # a TypedDict's key is a literal to the type checker
     if "tenants" in made:
         kinds = {tenant: {"mechanism": part["mechanism"]} for tenant, part in made["tenants"].items()}
@@ -47,7 +48,9 @@ _QUOTED = (Status.PASS, Status.UNMET, Status.UNPROVEN)
 
 def facts_without(facts: Facts) -> Facts:
     """The facts with tenants that have no figure."""
-    none = {"eps": None, "odds_unlisted": None, "chance_listed": None, "positions_listed": None}
+    none = dict.fromkeys(
+        ("eps", "odds_unlisted", "odds_unlisted_all_accounts", "chance_listed", "positions_listed")
+    )
     return replace(facts, tenants=[tenant.model_copy(update=none) for tenant in facts.tenants], policies=[])
 
 

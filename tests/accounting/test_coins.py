@@ -184,7 +184,7 @@ def test_every_transcript_of_a_sampled_index(keep: int, most: int, noises: Seque
                 seen = max(seen, 1 / ratio)
     if noises == (0,):
         assert seen == 1 / (1 - pi)
-    assert 1 < seen <= Fraction(Sampling(keep).odds_unlisted)
+    assert 1 < seen <= Fraction(Sampling(keep).odds_unlisted(2))
 
 
 def test_listing_again_what_an_account_holds_costs_again() -> None:
@@ -199,12 +199,15 @@ def test_listing_again_what_an_account_holds_costs_again() -> None:
 
 @pytest.mark.parametrize(
     ("keep", "epsilons", "odds"),
-    [("0.7", [7.5562, 14.264, 67.931], 3.3334), ("0.9", [8.9057, 15.614, 69.281], 10.0)],
+    [
+        ("0.7", [7.5562, 14.264, 67.931], [4.2558, 5.4334, 38.355]),
+        ("0.9", [8.9057, 15.614, 69.281], [12.768, 16.3, 115.07]),
+    ],
 )
-def test_figures_of_the_specification(keep: str, epsilons: list[float], odds: float) -> None:
+def test_figures_of_the_specification(keep: str, epsilons: list[float], odds: list[float]) -> None:
     listing = Listing(coin_of(keep, "keep"), coin_of(str(5 / 4096), "chance"))
     assert [listing.epsilon(k) for k in (1, 2, 10)] == epsilons
-    assert listing.odds_unlisted == odds
+    assert [listing.odds_unlisted(200 * k) for k in (1, 2, 10)] == odds
     assert listing.chance_alone(200) == pytest.approx(0.217, abs=5e-4)
 
 
@@ -253,8 +256,8 @@ def test_probabilities_stay_below_one(keep: int) -> None:
 
 
 def test_many_windows_and_large_coalitions() -> None:
-    assert odds_over_windows([Sampling(coin_of("0.9", "keep"))] * 400) == math.inf
-    assert odds_over_windows([Sampling(HALF)] * 365) > 1e109
+    assert odds_over_windows([(Sampling(coin_of("0.9", "keep")), 1)] * 400) == math.inf
+    assert odds_over_windows([(Sampling(HALF), 1)] * 365) > 1e109
     assert floor_epsilon(0.5, 5 / 4096, 2000) == pytest.approx(
         2000 * floor_epsilon(0.5, 5 / 4096, 1), rel=1e-12
     )
@@ -327,7 +330,7 @@ def test_a_coin_is_rounded_half_up() -> None:
 
 
 def test_windows_multiply() -> None:
-    assert odds_over_windows([Sampling(HALF), Sampling(3 * QUARTER)]) == pytest.approx(8, rel=2e-4)
+    assert odds_over_windows([(Sampling(HALF), 1), (Sampling(3 * QUARTER), 1)]) == pytest.approx(8, rel=2e-4)
 
 
 def test_the_floor_of_independent_mechanisms() -> None:

@@ -81,12 +81,14 @@ def test_a_repeated_question_is_answered_by_what_is_held() -> None:
 
 
 def test_chance_alone_lists_as_many_as_it_says() -> None:
-    found = measured(listing(NEVER, HALF, 10**6), n=1, repeats=50)
+    found = measured(listing(ALWAYS, HALF, 10**6), n=1, repeats=50)
     assert found.by_chance is not None
     assert abs(found.in_list.recall - 0.5) < 5 * 0.5 / math.sqrt(40 * 50)
     assert found.texts == pytest.approx(30, abs=1)  # half of sixty documents at sixty-four positions
-    capped = measured(listing(NEVER, HALF, 10**6, most=3), n=1, repeats=10)
+    capped = measured(listing(ALWAYS, HALF, 10**6, most=3), n=1, repeats=10)
     assert capped.texts <= 3
+    unkept = measured(listing(NEVER, HALF, 10**6), n=1, repeats=10)  # chance lists, and no text is returned
+    assert (unkept.in_list.recall, unkept.texts) == (0, 0)
 
 
 def test_figures_repeat_under_one_seed_and_move_under_another() -> None:
@@ -143,13 +145,15 @@ def test_an_embedder_without_a_threshold_has_no_listing_by_default() -> None:
 def test_the_command_shows_the_mechanisms_beside_noise(files: Path) -> None:
     found = explored(files, "--gains", "1,8", "--lattice", 64, "--mechanism", "sampling:0.5", "--k", 3)
     (row,) = found["mechanisms"]
-    assert (row["n"], row["eps"], row["odds_unlisted"]) == (200, {"1": "inf", "3": "inf"}, "2.0001")
+    assert (row["n"], row["eps"], row["odds_unlisted"]) == (
+        200, {"1": "inf", "3": "inf"}, {"1": "2.0001", "3": "2.0001"},
+    )  # fmt: skip
     text = run(
         "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
         "--repeats", 5, "--gains", "1,8", "--lattice", 64, "--capacity", 64,
     ).stdout  # fmt: skip
     assert "sampling, keep 0.9" in text and "listing, keep 0.7" in text
-    assert "it says nothing of documents that were listed" in text
+    assert "the presence of a document that is asked for has no protection" in " ".join(text.split())
     assert len(ASKED) == found["questions"]
 
 

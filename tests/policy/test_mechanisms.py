@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit.accounting import LISTING, NO_BOUND, text
-from rag_audit.accounting.coins import Listing, coin_of
+from rag_audit.accounting.coins import Listing, NoisedSampling, coin_of
 from rag_audit.cli import main
 from rag_audit.commit.draft import Mechanism, draft_policy, exact_scores
 from rag_audit.encoding.canonical import read_json
@@ -86,7 +86,14 @@ def test_noise_may_be_sampled_too_and_keeps_its_name() -> None:
     assert policy.rules(policy.tenants[0]).mechanism == "noise"
     figures = policy.figures()
     assert figures["tenants"]["both"]["eps"] == figures["eps_audit"] != "inf"
-    assert figures["odds_unlisted"] == figures["tenants"]["both"]["odds_unlisted"] == "10"
+    noised = NoisedSampling(KEEP, policy.top_k, 64)  # of 4 queries each by 2 accounts, and by 16
+    assert (
+        figures["odds_unlisted"]
+        == figures["tenants"]["both"]["odds_unlisted"]
+        == text(noised.odds_unlisted(8))
+    )
+    assert figures["odds_unlisted_all_accounts"] == text(noised.odds_unlisted(64)) != figures["odds_unlisted"]
+    assert figures["positions_per_document"] == 1
 
 
 def test_a_policy_of_one_version_is_none_of_the_other() -> None:
@@ -164,7 +171,10 @@ def test_one_tenant_without_noise_leaves_no_epsilon_for_the_window() -> None:
     assert (figures["eps_audit"], figures["eps_audit_by"]) == ("inf", NO_BOUND)
     eps = {name: t["eps"] for name, t in figures["tenants"].items()}
     assert eps["exact"] == eps["sample"] == "inf" != eps["noise"]
-    assert [t["odds_unlisted"] for t in figures["tenants"].values()] == [None, "10", None, "10"]
+    few, many = (text(LISTED.odds_unlisted(4 * accounts)) for accounts in (2, 16))
+    assert [t["odds_unlisted"] for t in figures["tenants"].values()] == [None, few, None, "10"]
+    assert [t["odds_unlisted_all_accounts"] for t in figures["tenants"].values()] == [None, many, None, "10"]
+    assert "odds_unlisted" not in figures  # a tenant has no mechanism
     alone = drafted(noise=Mechanism(), sampled=Mechanism(keep=KEEP)).figures()
     assert alone["eps_audit"] == eps["noise"]
 
@@ -190,11 +200,15 @@ def test_windows_of_listing_add_up(tmp_path: Path) -> None:
         parts.append(load_window(path))
     found = compose(parts)
     assert found.bound.eps == pytest.approx(2 * LISTED.epsilon(2)) and found.bound.name == LISTING
-    assert found.odds_unlisted == 100.0 and found.alone == [LISTED.epsilon(2)] * 2
+    assert found.odds_unlisted == LISTED.odds_unlisted(8, positions=2)  # the square of one window's
+    assert found.odds_unlisted_all_accounts == LISTED.odds_unlisted(64, positions=2)
+    assert found.alone == [LISTED.epsilon(2)] * 2
     path = tmp_path / "sampled.json"
     path.write_bytes(drafted(lists=Mechanism(False, KEEP)).model_copy(update={"window": "w-3"}).canonical())
     mixed = compose([*parts, load_window(path)])
-    assert math.isinf(mixed.bound.eps) and mixed.odds_unlisted == 1000.0
+    assert math.isinf(mixed.bound.eps) and mixed.odds_unlisted == pytest.approx(
+        10 * LISTED.odds_unlisted(8, positions=2), rel=2e-4
+    )
 
 
 def test_the_explanation_says_what_each_tenant_promises() -> None:
@@ -202,7 +216,10 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
     for sentence in (
         "tenants.sample.mechanism = sampling",
         "each position is kept for the whole window with probability 0.9",
-        "This is no epsilon",
+        "The figures are no epsilon",
+        "the absence becomes more likely by a factor of at most 10 for k_max accounts (odds_unlisted)",
+        "Both figures assume 1 position for each document; a document of s positions has at least the s-th power",
+        "The presence of a document that an account asks for has no protection",
         "nothing hides what is in the index",
         "a list is the first 10 positions that score at least 354",
     ):
@@ -216,6 +233,18 @@ def test_who_chooses_is_warned() -> None:
     assert "noise: this noise leaves less than half of retrieval" in lines
     assert "noise: eps" in lines and "promises little" in lines
     assert "--mechanism listing:0.7   53  eps" in lines
+    assert (
+        "listing: odds_unlisted is 11.755 for 2 accounts and 36.437 for all 16, for a document of one position"
+        in lines
+    )
+    assert "sample: odds_unlisted is 10 for 2 accounts and 10 for all 16" in lines
+    assert "for a document of 4 positions it is 10000 and 10000" in lines
+    assert lines.count("the presence of a document that an account asks for has no protection") == 2
+    for name in ("listing", "noise"):
+        assert (
+            f"{name}: eps is for a document of one position; a document of 4 positions loses up to 4 times"
+            in lines
+        )
     few = comparison(drafted(few=Mechanism(noise=False, keep=COIN_RANGE // 3)), (1, 8), 64)
     assert "few: the sample drops more than half of the positions" in "\n".join(few)
 

@@ -51,7 +51,9 @@ def _no_cosignature(value: Any) -> None:
 
 def _of_integrity(verdict: Verdict) -> Verdict:
     """As if the tenants had no mechanism, which takes a window of its own."""
-    tenants = {"law": {"mechanism": "none", "eps": "inf", "odds_unlisted": None}}
+    tenants = {
+        "law": {"mechanism": "none", "eps": "inf", "odds_unlisted": None, "odds_unlisted_all_accounts": None}
+    }
     figures: Any = {**verdict.figures, "eps_audit": "inf", "eps_audit_by": "no-bound", "tenants": tenants}
     bare = [
         t.model_copy(update={"mechanism": "none", "eps": "inf", "gains": []}) for t in verdict.facts.tenants

@@ -150,7 +150,8 @@ def _listing(report: Report) -> Report:
         "chance": "0.00122",
         "chance_coin": COIN_RANGE * 5 // 4096,
     }
-    return _with_tenant(report, mechanism="listing", gains=[], sigma_over_delta=None, eps="14.264", odds_unlisted="3.3334",
+    return _with_tenant(report, mechanism="listing", gains=[], sigma_over_delta=None, eps="14.264", odds_unlisted="38.355",
+                        odds_unlisted_all_accounts="166.11",
                         capacity=4096, **coins)  # fmt: skip
 
 
@@ -304,7 +305,7 @@ def test_a_listing_tenants_charts_are_the_closed_forms(reports: dict[str, Report
 def test_sampling_and_none_say_that_there_is_no_epsilon(reports: dict[str, Report]) -> None:
     coin = round(0.9 * COIN_RANGE)
     sampled = _with_tenant(reports["PASS"], mechanism="sampling", gains=[], sigma_over_delta=None, eps="inf", keep="0.9",
-                           keep_coin=coin, odds_unlisted="10")  # fmt: skip
+                           keep_coin=coin, odds_unlisted="10", odds_unlisted_all_accounts="10")  # fmt: skip
     text = Page(render(sampled)).text
     assert "There is no epsilon, whatever the number of accounts" in text and "factor of at most 10" in text
     assert "recognises at most 91.1 in 100 documents, for any number of accounts" in text

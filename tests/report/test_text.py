@@ -56,7 +56,7 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
     ],
     "what is outside?": lambda r: [
         "outside what a listed position holds (a passage that is handed out is seen), what a model writes from it,"
-        " coalitions above 2 accounts, answers given off the ledger: 16 points at the end"
+        " coalitions above 2 accounts, answers given off the ledger: 17 points at the end"
     ],
     "which window comes before and after?": lambda r: [
         "chain the origin's first window",
@@ -192,9 +192,14 @@ def test_a_file_that_the_provider_did_not_sign_is_not_held_against_it(reports: d
 def test_odds_are_said_of_the_tenants_that_sample(reports: dict[str, Report]) -> None:
     report = reports["PASS"]
     first, second = report.tenants
-    kept = first.model_copy(update={"odds_unlisted": "3.3334"})
+    kept = first.model_copy(update={"odds_unlisted": "4.2558", "odds_unlisted_all_accounts": "166.11"})
     said = " ".join(render(report.model_copy(update={"tenants": [kept, second]})).split())
-    assert f"of a document of {first.tenant} that was handed to none of them" in said
+    assert (
+        f"accounts of {first.tenant} that never received a given document of one position may conclude"
+        in said
+    )
+    assert "factor of at most 4.2558 for 2 accounts (odds_unlisted) and 166.11 for all accounts" in said
+    assert "the presence of a document that an account asks for has no protection" in said
     assert "odds_unlisted" not in render(report)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rag_audit.accounting import text
+from rag_audit.accounting.coins import NoisedSampling
 from rag_audit.attest import answering
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
@@ -67,17 +69,23 @@ def not_passed(verdict: Any) -> set[str]:
 def test_the_sample_is_proved_once_and_every_record_about_it(sampled: Finished) -> None:
     verdict = sampled.verify(require=ACCEPTED)
     assert verdict.passed, verdict.deciding
-    assert "eps_audit=inf odds_unlisted=3.3334 mechanisms=law:sampling,medicine:noise" in verdict.line
+    # Of the tenant with noise, two of eight positions at each of the six or nine queries of two or three accounts.
+    few, many = (text(NoisedSampling(KEEP, 2, 8).odds_unlisted(3 * accounts)) for accounts in (2, 3))
+    assert (
+        f"eps_audit=inf odds_unlisted={few} odds_unlisted_all_accounts={many} positions_per_document=1"
+        " mechanisms=law:sampling,medicine:noise" in verdict.line
+    )
+    assert verdict.figures["tenants"]["law"]["odds_unlisted"] == "3.3334"
+    assert any("No proof covers this yet" in line for line in verdict.does_not_prove)
     kinds = [e["type"] for e in sampled.value()["entries"]]
     assert kinds[:4] == ["opening", "beacon", "kept", "kept"] and kinds.count("kept") == 2
     assert {"proof.kept.law", "proof.kept.medicine", "ledger.kept"} <= {c.id for c in verdict.checks}
     figures = verdict.figures
     assert figures["listable"] == {"law": 6, "medicine": 6}
     assert figures["tenants"]["medicine"]["eps"] != "inf" == figures["tenants"]["law"]["eps"]
-    text = render(verdict)
-    assert (
-        "changes the odds" in " ".join(text.split()) and "law: at most 6 of its positions were listed" in text
-    )
+    report = render(verdict)
+    assert "becomes more likely by a factor of at most 3.3334 for k_max accounts" in " ".join(report.split())
+    assert "law: at most 6 of its positions were listed" in report
 
 
 def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:

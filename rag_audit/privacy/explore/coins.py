@@ -1,7 +1,8 @@
 """Simulation of sampling and of listing on a provider's own documents and questions.
 
 The mechanisms are those of docs/accounting.md, "Mechanisms made of coins". Kept positions are ranked by their exact
-scores, without a lattice; what a window would list beyond them, where fewer than K are kept, is left out.
+scores, without a lattice; what a window would list beyond them, where fewer than K are kept, is left out. Texts of
+positions that are not kept count nowhere, since a window returns none of them.
 
 A repetition is a window: its kept positions are drawn once. For listing, accounts ask n questions each, in an order
 that the seed gives, and keep what they are listed. Coins come from numpy's PCG64 instead of a window's committed seed.
@@ -43,7 +44,7 @@ class CoinPointJson(TypedDict):
     by_chance: dict[str, Json] | None
     texts: str
     eps: dict[str, str]
-    odds_unlisted: str
+    odds_unlisted: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class CoinPoint:
     :param by_chance: the same for lists of chance alone
     :param texts: documents in a list, on average
     :param eps: bound over all outcomes by size of the coalition
+    :param odds_unlisted: the most by which the absence of a document of one position becomes more likely for a
+        coalition that never received it, by size of the coalition
     """
 
     mechanism: CoinMechanism
@@ -109,6 +112,7 @@ class CoinPoint:
     by_chance: Recall | None
     texts: float
     eps: dict[int, float]
+    odds_unlisted: dict[int, float]
 
     @property
     def recall(self) -> Recall:
@@ -124,7 +128,7 @@ class CoinPoint:
             "by_chance": None if self.by_chance is None else self.by_chance.as_json(),
             "texts": f"{self.texts:.2f}",
             "eps": {str(k): text(eps) for k, eps in self.eps.items()},
-            "odds_unlisted": text(self.mechanism.sampling.odds_unlisted),
+            "odds_unlisted": {str(k): text(odds) for k, odds in self.odds_unlisted.items()},
         }
 
 
@@ -182,6 +186,7 @@ def measure(
             found=mechanism.most,
         )  # fmt: skip
     count(n, "n")
+    sizes = list(ks)
     found, filled = _Found.of(len(sample.queries)), frozenset(sample.index.positions)
     for repeat in range(repeats):
         random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, repeat])))
@@ -198,10 +203,10 @@ def measure(
                 chance = random.random(capacity) < mechanism.sampling.chance / COIN_RANGE
                 relevant = (scores >= mechanism.threshold) & kept
                 listed = account.listed(relevant, chance, mechanism.most)
-                found.note(number, "in_list", listed, wanted)
-                found.note(number, "held", _best(scores, account.held, top_k), wanted)
-                found.note(number, "by_chance", _best(scores, account.by_chance, top_k), wanted)
-            found.texts += len(filled.intersection(listed.tolist()))
+                found.note(number, "in_list", listed[kept[listed]], wanted)
+                found.note(number, "held", _best(scores, account.held & kept, top_k), wanted)
+                found.note(number, "by_chance", _best(scores, account.by_chance & kept, top_k), wanted)
+            found.texts += len(filled.intersection(p for p in listed.tolist() if kept[p]))
         if progress is not None:
             progress(repeat + 1, repeats)
     listing = isinstance(mechanism, RandomisedList)
@@ -211,7 +216,8 @@ def measure(
         held=found.recall("held", repeats) if listing else None,
         by_chance=found.recall("by_chance", repeats) if listing else None,
         texts=found.texts / (repeats * len(sample.queries)),
-        eps={k: mechanism.epsilon(k) for k in ks},
+        eps={k: mechanism.epsilon(k) for k in sizes},
+        odds_unlisted={k: mechanism.sampling.odds_unlisted(n * k) for k in sizes},
     )
 
 

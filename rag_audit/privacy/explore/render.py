@@ -45,9 +45,10 @@ def coin_table(points: Sequence[CoinPoint], exploration: Exploration, n: int) ->
     k = exploration.top_k
     sizes = list(points[0].eps)
     head = "".join(f"{f'eps({size})':>9}" for size in sizes)
+    head += "".join(f"{f'odds({size})':>10}" for size in sizes)
     lines = [
         f"mechanisms made of coins, delta 0; an account asks {n} questions and keeps what it is listed:",
-        f"{'':70}{head} {'odds_unlisted':>13}  recall@{k} in list   with what is held   by chance alone  texts",
+        f"{'':70}{head}  recall@{k} in list   with what is held   by chance alone  texts",
     ]
     for point in points:
         recalls = [
@@ -55,13 +56,15 @@ def coin_table(points: Sequence[CoinPoint], exploration: Exploration, n: int) ->
             for recall in (point.in_list, point.held, point.by_chance)
         ]
         figures = "".join(f"{text(eps):>9}" for eps in point.eps.values())
+        figures += "".join(f"{text(odds):>10}" for odds in point.odds_unlisted.values())
         lines.append(
-            f"{point.mechanism.label:70}{figures} {text(point.mechanism.sampling.odds_unlisted):>13}"
+            f"{point.mechanism.label:70}{figures}"
             f"    {recalls[0]:>13}       {recalls[1]:>13}     {recalls[2]:>13}  {point.texts:5.1f}"
         )
     lines.append(
-        "odds_unlisted: for a document that was listed to none of the coalition, by how much at most their lists"
-        " change the odds that it is there; it says nothing of documents that were listed"
+        "odds(k): the factor by which at most the absence of a document of one position becomes more likely for k"
+        " accounts that never received it (odds_unlisted); a document of s positions has the s-th power, and the"
+        " presence of a document that is asked for has no protection"
     )
     return "\n".join(lines)
 

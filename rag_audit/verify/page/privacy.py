@@ -142,9 +142,9 @@ def _no_epsilon(p: Protection) -> str:
     if p.mechanism == "sampling":
         return (
             "There is no epsilon, whatever the number of accounts: answers are exact, from a sample of"
-            f" {words.share_text(float(p.first.keep or 0))} of the positions. For a document that was handed"
-            f" to nobody, the odds that it is there change by a factor of at most {p.first.odds_unlisted}; one"
-            " that was handed out is known to be there."
+            f" {words.share_text(float(p.first.keep or 0))} of the positions. For accounts that never received a"
+            " given document of one position, its absence becomes more likely by a factor of at most"
+            f" {p.first.odds_unlisted}; a document that was handed out is known to be there."
         )
     return "There is no epsilon: at this policy the accountant gives no finite bound."
 

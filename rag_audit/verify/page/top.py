@@ -142,10 +142,12 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
         yield "Delta (δ)", chance, "is the probability with which the epsilon of noise may be exceeded."
     if f.odds_unlisted is not None:
         yield (
-            "Documents that were handed to nobody",
+            "A document that was not received",
             f"factor {f.odds_unlisted}",
-            "is the most by which the odds change that such a document is there, for any number of accounts. It is no"
-            " epsilon.",
+            f"is the most by which the absence of a document becomes more likely for {words.accounts(f.k_max)} that"
+            f" never received it; for all accounts of a tenant the factor is {f.odds_unlisted_all_accounts}. Both"
+            f" figures assume {counted(f.positions_per_document or 1, 'position')} for each document: a document of s"
+            " positions has at least the s-th power. The presence of a document that is asked for has no protection.",
         )
     if f.tpr_at_fpr_1pct is not None:
         yield (
@@ -249,8 +251,8 @@ def proved(report: Report) -> Iterator[str]:
     )
     if f.coalition == "checked" and f.largest_cluster is not None:
         yield (
-            f"By the published measure of likeness, at most {words.accounts(f.largest_cluster)} asked about"
-            f" the same things; the figures allow for {f.k_max:,} that work together."
+            f"At most {words.accounts(f.largest_cluster)} repeated a question almost word for word, by the published"
+            f" measure of likeness; the figures allow for {f.k_max:,} that work together."
         )
     if f.a1 == "proved":
         yield "Each question was turned into numbers by the published method, whatever the index holds."
@@ -284,7 +286,9 @@ def not_proved(report: Report) -> Iterator[str]:
     if f.a1 != "proved":
         yield "That questions were turned into numbers without looking at the index; epsilon rests on it."
     if f.coalition != "checked":
-        yield "How many accounts asked about the same things: that count is the provider's word."
+        yield "How many accounts repeated a question almost word for word: that count is the provider's word."
+    else:
+        yield "How many accounts worked together that asked in other words: the estimate sees repeated questions alone."
     yield "Answers that the provider gave outside of this ledger, and how good its answers are."
 
 

@@ -127,6 +127,8 @@ def _figures(verdict: Verdict) -> model.Figures:
         eps_realised=realised,
         realised_above=above,
         odds_unlisted=f.get("odds_unlisted"),
+        odds_unlisted_all_accounts=f.get("odds_unlisted_all_accounts"),
+        positions_per_document=f.get("positions_per_document"),
         auc=membership.get("auc_bound"),
         tpr_at_fpr_1pct=membership.get("tpr_at_fpr_1pct"),
         bounds=[
@@ -173,6 +175,7 @@ def _cumulative(verdict: Verdict) -> model.Cumulative | None:
         eps=text(found.bound.eps),
         delta=text(found.bound.delta),
         odds_unlisted=text(found.odds_unlisted),
+        odds_unlisted_all_accounts=text(found.odds_unlisted_all_accounts),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from rag_audit.privacy.explain import unlisted
+from rag_audit.privacy.explain import by_odds
 from rag_audit.verify.report.model import AttackPoint, Attacks, CheckLine, Report
 
 WIDTH = 100
@@ -49,14 +49,17 @@ def figure_lines(report: Report) -> list[str]:
     lines = ["privacy of the list of selected positions when one committed position changes"]
     if report.window.policy_version > 1:
         for tenant in report.tenants:
-            odds = "" if tenant.odds_unlisted is None else f"; odds_unlisted {tenant.odds_unlisted}"
+            every = tenant.odds_unlisted_all_accounts
+            odds = (
+                ""
+                if tenant.odds_unlisted is None
+                else f"; odds_unlisted {tenant.odds_unlisted}, for all accounts {every}"
+            )
             lines.append(f"  {tenant.tenant}: {tenant.words}; eps {tenant.eps}{odds}")
-        by_odds: dict[str, list[str]] = {}
-        for tenant in report.tenants:
-            if tenant.odds_unlisted is not None:
-                by_odds.setdefault(tenant.odds_unlisted, []).append(tenant.tenant)
-        for odds, names in by_odds.items():
-            lines += wrapped(unlisted(odds, names))
+        for words in by_odds(
+            (t.tenant, t.odds_unlisted, t.odds_unlisted_all_accounts) for t in report.tenants
+        ):
+            lines += wrapped(words)
     for tenant in report.tenants:
         if tenant.positions_listed is not None:
             lines.append(

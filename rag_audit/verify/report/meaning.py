@@ -68,14 +68,18 @@ def privacy_words(report: Report) -> list[str]:
         if not math.isfinite(eps) and math.isfinite(own):
             lines.append(f"{tenant.tenant}: eps {tenant.eps}, {strength(own).partition(':')[0]}: odds change by at most"
                          f" {factor(own)}")  # fmt: skip
-    by_odds: dict[str, list[str]] = {}
+    by_odds: dict[tuple[str, str | None], list[str]] = {}
     for tenant in report.tenants:
         if tenant.odds_unlisted is not None:
-            by_odds.setdefault(tenant.odds_unlisted, []).append(tenant.tenant)
-    for odds, names in by_odds.items():
+            by_odds.setdefault((tenant.odds_unlisted, tenant.odds_unlisted_all_accounts), []).append(
+                tenant.tenant
+            )
+    for (odds, every), names in by_odds.items():
         lines.append(
-            f"of a document of {listed(names)} that was handed to none of them, any number of accounts change the odds"
-            f" by at most a factor {odds} (odds_unlisted); one that was handed out is known to be there"
+            f"accounts of {listed(names)} that never received a given document of one position may conclude its"
+            f" absence, which becomes more likely by a factor of at most {odds} for {counted(f.k_max, 'account')}"
+            f" (odds_unlisted) and {every} for all accounts; a document of s positions has at least the s-th power,"
+            " and the presence of a document that an account asks for has no protection"
         )
     if f.tpr_at_fpr_1pct is not None:
         lines.append(

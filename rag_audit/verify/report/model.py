@@ -83,6 +83,7 @@ class Cumulative(Model):
     eps: Real
     delta: Real
     odds_unlisted: Real | None
+    odds_unlisted_all_accounts: Real | None
 
 
 class Figures(Model):
@@ -107,6 +108,11 @@ class Figures(Model):
     realised_above: bool
     """whether `eps_realised` lies above `eps`, which happens and contradicts nothing (docs/accounting.md)"""
     odds_unlisted: Real | None
+    """the most by which the absence of a document becomes more likely for k_max accounts that never received it"""
+    odds_unlisted_all_accounts: Real | None
+    """the same for all accounts that a tenant may have"""
+    positions_per_document: Number | None
+    """the positions of a document that both figures assume"""
     auc: Real | None
     """the most that any membership test by k_max accounts reaches, as area under its curve"""
     tpr_at_fpr_1pct: Real | None

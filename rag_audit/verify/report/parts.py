@@ -44,6 +44,10 @@ class TenantReport(Model):
     eps: Real | None
     """epsilon over all outcomes for k_max accounts; null where no check could compute it"""
     odds_unlisted: Real | None
+    """the most by which the absence of a document of one position becomes more likely for k_max accounts that never
+    received it; null where every position is kept"""
+    odds_unlisted_all_accounts: Real | None
+    """the same for all accounts that the tenant may have"""
     chance_listed: Real | None
     """of listing: how likely chance alone lists a given position to one of k_max accounts"""
     positions_listed: Number | None

@@ -16,7 +16,10 @@ Kind = Literal["at-most", "at-least", "level"]
 WORDS: Mapping[str, tuple[Kind, str]] = {
     "mechanisms": ("level", "what may protect a tenant's documents"),
     "max_epsilon": ("at-most", "epsilon for k_max accounts"),
-    "max_odds_unlisted": ("at-most", "the factor for documents that were handed to nobody"),
+    "max_odds_unlisted": (
+        "at-most",
+        "the factor by which the absence of a document becomes more likely",
+    ),
     "max_delta": ("at-most", "the delta at which epsilon is stated"),
     "min_k_max": ("at-least", "accounts that may collude under the bound"),
     "max_theta": ("at-most", "the similarity from which two accounts' queries count as one coalition's"),

@@ -48,7 +48,7 @@ def weaknesses_of(
         weak("challenge", "the draw is one that the provider published, who may have chosen among several",
              "a draw of the verifier's own (rag-audit challenge, verify --challenge)")  # fmt: skip
     if figures.coalition != "checked":
-        weak("coalition", "how many accounts ask alike is the provider's word, or not said",
+        weak("coalition", "how many accounts repeat a question almost word for word is the provider's word or not said",
              "a coalition proof (policy new --certificate)")  # fmt: skip
     if 2 * vouching.quorum <= len(vouching.witnesses):
         weak("quorum", "half of the witnesses or fewer suffice: two ledgers could each have a quorum",
