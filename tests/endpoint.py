@@ -67,10 +67,11 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.server.faults.pop(0) if self.server.faults else "well"
         if self.server.refuses(body):
             fault = "400"
-        if fault in ("429", "500", "400", "429 soon"):
+        if fault in ("429", "500", "400", "429 soon", "429 dated"):
             self.send_response(int(fault[:3]))
             if fault.startswith("429"):
-                self.send_header("Retry-After", "7" if fault == "429" else "\xb2")
+                after = {"429": "7", "429 soon": "\xb2", "429 dated": "Fri, 01 Jan 2100 00:00:00 GMT"}[fault]
+                self.send_header("Retry-After", after)
             self.end_headers()
             self.wfile.write(f"no: {self.headers['Authorization']}".encode())
             return

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_audit.encoding.canonical import Json, parse_json
+from rag_audit.encoding.retry_after import retry_after
 from rag_audit.errors import NotSent, RagAuditError, SetupError
 from rag_audit.errors.printable import without_userinfo
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, UNDECIDED
@@ -65,7 +66,7 @@ class Attempts:
     def reply(self, status: int, after: str | None, body: bytes) -> Json | Wait:
         """What a response says: a reply for the account to check, or when to send again.
 
-        :param after: the header `Retry-After`
+        :param after: the header `Retry-After`, a number of seconds or a date
         :raises SetupError: the response is no reply, and patience has an end
         """
         self._sent = True
@@ -76,7 +77,7 @@ class Attempts:
         if value is None and status not in AGAIN:
             raise SetupError("the address is not a service's", field=self._address, expected="an answer or a refusal",
                              found=f"status {status}", hint="is this the URL that the provider named?")  # fmt: skip
-        wait = self._wait(_seconds(after))
+        wait = self._wait(retry_after(after) or 0.0)
         if wait is not None:
             return wait
         if value is not None:
@@ -102,7 +103,7 @@ class Attempts:
         :raises SetupError: patience has an end
         """
         self._sent = True
-        wait = self._wait(_seconds(after))
+        wait = self._wait(retry_after(after) or 0.0)
         if wait is None:
             raise self._given_up(f"status {status}")
         return wait
@@ -130,9 +131,3 @@ def _reply(body: bytes) -> dict[str, Json] | None:
     except RagAuditError:
         return None
     return value if isinstance(value, dict) and value.get("type") in ("answer", "refusal") else None
-
-
-def _seconds(after: str | None) -> float:
-    return (
-        float(after) if after is not None and after.isascii() and after.isdigit() and len(after) < 7 else 0.0
-    )

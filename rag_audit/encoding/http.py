@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from rag_audit.encoding.proxies import Address, address_of, proxy_of
+from rag_audit.encoding.retry_after import retry_after
 from rag_audit.errors import EndpointError, SetupError
 from rag_audit.errors.printable import without_userinfo
 
@@ -197,8 +198,7 @@ class Caller:
     def _refused(self, response: http.client.HTTPResponse) -> None:
         status = response.status
         if status == 429 or status >= 500:
-            after = response.getheader("Retry-After") or ""
-            wait = float(after) if after.isascii() and after.replace(".", "", 1).isdigit() else None
+            wait = retry_after(response.getheader("Retry-After"))
             raise Again("rate-limited (429)" if status == 429 else f"status {status}", wait)
         said = self._unkeyed(response.read(_SAID_BYTES).decode(errors="replace"))
         refusal = EndpointError(

@@ -8,6 +8,7 @@ EXTRAS = {
     "distributed": "dask",
     "docx": "documents",
     "faiss": "experiments",
+    "h11": "serve",
     "haystack": "haystack",
     "httpx": "client",
     "langchain_core": "langchain",

@@ -24,6 +24,7 @@ class Limits:
     :param threads: threads that answer one request each, where it is proved first, or embedded by more than a table
     :param reads: the most requests for public files that wait or are served from memory
     :param connections: the most connections, each of which may need two of the files that the process may open
+    :param header_bytes: the largest header section of a request: request line, fields and the empty line
     :param header_s: how long a request's header may take to arrive, and how long a connection may be silent before it
     :param body_s: how long a request's body may take to arrive
     :param send_s: how long a client may read nothing of what is sent to it
@@ -42,6 +43,7 @@ class Limits:
     threads: int = field(default_factory=lambda: min(32, 8 + 2 * (os.cpu_count() or 1)))
     reads: int = 64
     connections: int = 4096
+    header_bytes: int = 16_384
     header_s: float = 10.0
     body_s: float = 20.0
     send_s: float = 30.0

@@ -21,7 +21,6 @@ from rag_audit.serving.connections import protocol
 from rag_audit.serving.desk import Windows
 from rag_audit.serving.limits import Limits
 
-MAX_HEADER_BYTES = 16_384
 BACKLOG = 1024
 
 
@@ -51,7 +50,7 @@ class Server:
                 app, http=protocol(limits), ws="none", lifespan="off", loop="asyncio", log_config=None,
                 access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
                 timeout_keep_alive=limits.idle_s, timeout_graceful_shutdown=limits.drain_s,
-                h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+                h11_max_incomplete_event_size=limits.header_bytes,
             )
         )  # fmt: skip
         self._thread: threading.Thread | None = None

@@ -39,6 +39,7 @@ def test_a_whole_answer_and_a_streamed_one_are_the_same(stream: bool) -> None:
     ("faults", "waited"),
     [
         (["429"], [7.0]),
+        (["429 dated"], [60.0]),
         (["500", "500"], [1.0, 2.0]),
         (["nonsense", "list", "empty"], [1.0, 2.0, 4.0]),
         (["cut"], [1.0]),

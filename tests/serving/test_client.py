@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -146,12 +147,13 @@ def test_lost_and_refused_requests_are_repeated_as_they_are(served: Served, both
     assert bodies == [request.canonical()] * 5
 
 
-def test_what_is_refused_for_good_is_not_repeated(served: Served, both: Both) -> None:
+@pytest.mark.parametrize("after", ["3600", formatdate(4_102_444_800, usegmt=True)])
+def test_what_is_refused_for_good_is_not_repeated(served: Served, both: Both, after: str) -> None:
     account = served.parties.accounts["law-1"]
     request = served.request("law-1", "What is bail?")
     refusal = served.window.refuse("not-open", "later", account="law-1", i=request.i, hq=request.hq)
     with (
-        stub([(503, {"Retry-After": "3600"}, refusal.canonical())]) as (url, bodies),
+        stub([(503, {"Retry-After": after}, refusal.canonical())]) as (url, bodies),
         pytest.raises(RequestRefused, match="later") as caught,
     ):
         both.run(url, _key(served), lambda c: c.ask(account, "What is bail?", window=served.publication))

@@ -29,6 +29,7 @@ from rag_audit.parties.witness_offers import Offers
 from rag_audit.serving.limits import Limits
 from rag_audit.serving.service import Server, listen
 from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
+from tests.serving.test_headers import exchanged
 
 from .conftest import OPENS, ORIGIN, Ledger, opening, witness_beacon_of
 
@@ -77,6 +78,18 @@ def asked(make_witness: Callable[[str], Witness], log_key: SigningKey, tmp_path:
         yield client
         client.http.close()
     assert faults == []
+
+
+def test_a_witness_reads_headers_by_the_same_rules(asked: Asked) -> None:
+    """Raw requests: a header above the limit, two lengths, a folded line."""
+    most, host = Limits().header_bytes, b"Host: x\r\n"
+    for lines, status in (
+        (host + b"X: " + b"x" * most, b"431"),
+        (host + b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"400"),
+        (host + b"X: a\r\n b", b"400"),
+    ):
+        answer = exchanged(asked.server.url, b"POST /nonce HTTP/1.1\r\n" + lines + b"\r\n\r\n0\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 " + status) and answer.count(b"HTTP/1.1 ") == 1
 
 
 def started(log_key: SigningKey, **changes: Any) -> Ledger:
