@@ -410,11 +410,14 @@ def concluded(
 ) -> Verdict:
     """The verdict on checks that have run.
 
+    Of a check that is not met, `standing.RULES` alone says whether that is a limit or leaves the figures open.
     A window that would pass although a check did not run is not established: each such check is added as one that was
     not met. A verdict on a window that is not established has no privacy figure.
 
     :param needed: the ids of the checks that had to run on the window
     """
+    short = (Status.UNMET, Status.UNPROVEN)
+    checks = [replace(c, status=shortfall(c.id)) if c.status in short else c for c in checks]
     if worst({c.status for c in checks}) in (Status.PASS, Status.UNMET):
         checks = [*checks, *_absent(checks, needed)]
     code = worst({c.status for c in checks}).exit_code

@@ -45,7 +45,10 @@ def required_records(case: Case) -> set[int] | None:
         return set(every)
     beta, eta = decimal(require.beta), decimal(require.eta)
     if beta is None or eta is None or not (0 < beta < 1 and 0 < eta < 1):
-        case.require("proof.challenge", False, "beta and eta in (0, 1) in trust.toml", f"{beta}, {eta}")
+        found = ", ".join(
+            f"{name} {'absent' if v is None else v}" for name, v in (("beta", beta), ("eta", eta))
+        )
+        case.require("proof.challenge", False, "beta and eta in (0, 1) in trust.toml", found)
         return None
     needed = sample_size(beta, eta, len(every))
     own = [len(_drawn(case, named.challenge, every) or ()) for named in case.challenges]

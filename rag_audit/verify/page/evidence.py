@@ -242,8 +242,8 @@ def _mechanisms(report: Report) -> Iterator[str]:
         how = clip(t.words, 200)
         if t.mechanism == "noise":
             how += (
-                f" (rounded discrete Gaussian DGS-1, gains {','.join(map(str, t.gains))}, lattice"
-                f" {t.lattice:,}, σ/Δ {t.sigma_over_delta})"
+                f" (rounded discrete Gaussian DGS-1, gains {','.join(map(str, t.gains))}, lattice {t.lattice:,}"
+                + (f", σ/Δ {t.sigma_over_delta})" if t.sigma_over_delta is not None else ")")
             )
         if t.keep is not None:
             how += f", {words.share_text(float(t.keep))} of positions kept"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rag_audit.verify.page import charts, words
+from rag_audit.verify.page import charts
 from rag_audit.verify.page.charts import Axis, Rule
 from rag_audit.verify.page.markup import Child, Html, clip, join, tag
 from rag_audit.verify.report.model import Report, Requirement
@@ -50,7 +50,7 @@ def timeline(report: Report) -> Html:
         "section",
         tag("h2", "The window in time"),
         late,
-        tag("p", asked, " ", clip(words.sentence(report.chain.words), CLIP)),
+        tag("p", asked, " The windows before this one: ", clip(report.chain.words, CLIP), "."),
         _activity(report) if known else None,
         charts.table("What happened when", ["", "time", "after the one before"], rows),
         tag("p", "Witnesses cosign in whole seconds, rounded down.", class_="small"),
@@ -145,12 +145,13 @@ def requirements(report: Report) -> Html:
 
     def row(r: Requirement) -> list[Child]:
         limit = "not said, which no window meets" if r.limit is None else kinds[r.kind] + r.limit
+        met = {"pass": "met" if r.scope is None else "met in part", "unproven": "not established"}
         return [
-            r.words,
+            r.words if r.scope is None else f"{r.words}: {clip(r.scope, CLIP)}",
             clip(limit, CLIP),
             clip(r.found, CLIP),
             _meter(r),
-            tag("span", "met" if r.outcome == "pass" else "not met", class_=f"tag {r.outcome}"),
+            tag("span", met.get(r.outcome, "not met"), class_=f"tag {r.outcome}"),
         ]
 
     return tag(
@@ -198,8 +199,9 @@ def vouching(report: Report) -> Html:
     def print_(fingerprint: str | None) -> Child:
         return tag("code", fingerprint) if fingerprint else "none: the key is malformed"
 
+    signed = "signed the ledger" if report.shows("provider") else "no signature of it counts"
     rows: list[list[Child]] = [
-        ["provider", clip(v.provider.name, 128), "signed the ledger", print_(v.provider.fingerprint)]
+        ["provider", clip(v.provider.name, 128), signed, print_(v.provider.fingerprint)]
     ]
     for w in v.witnesses[:MOST_ROWS]:
         did = [

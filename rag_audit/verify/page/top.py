@@ -8,6 +8,7 @@ from rag_audit.verify.page import words
 from rag_audit.verify.page.curves import protections
 from rag_audit.verify.page.markup import Html, clip, tag
 from rag_audit.verify.report.model import CheckLine, Report
+from rag_audit.verify.report.strength import protection_words
 from rag_audit.verify.words import counted, day, instant
 
 OUTCOMES = {
@@ -38,6 +39,9 @@ _OPEN = {
     "UNPROVEN": "what it rests on was not established.",
 }
 """Why nothing counts as proved, by outcome."""
+STANDING = (
+    "The window as a whole is not established. Each of these statements rests on checks of its own, which passed."
+)  # fmt: skip
 MOST_SHOWN, MOST_EXPLAINED = 12, 4
 """Checks that are shown one by one, and those of them that are explained; alike ones of several tenants are once."""
 MOST_MECHANISMS = 4
@@ -47,10 +51,6 @@ INTRODUCTION = (
     " are there, and what of that was checked from published files and signed receipts, without a look at"
     " the documents. The reader is whoever made this report: the keys that count and the limits that have to be"
     " kept are those of the reader's own trust file."
-)
-WEAK = (
-    "A pass says that the provider kept to its policy and the policy to the reader's limits. It does not say that this"
-    " protects much: by the epsilon below it does not."
 )
 CLIP = 600
 
@@ -84,7 +84,7 @@ def verdict(report: Report) -> Html:
         tag("h2", tag("span", "Verdict: ", class_="quiet"), report.outcome),
         tag("p", meaning, class_="lead"),
         tag("p", clip(report.sentence, CLIP)),
-        tag("p", WEAK) if _weak(report) else None,
+        tag("p", clip(protection_words(report.protection), CLIP)),
         tag(
             "p",
             "This page has no privacy figure, since this verification did not establish what such a figure"
@@ -114,13 +114,6 @@ def verdict(report: Report) -> Html:
         id="verdict",
         class_=f"verdict {colour}",
     )
-
-
-def _weak(report: Report) -> bool:
-    """Whether a pass could be read as more than it says: a finite epsilon that is called weak."""
-    eps = report.figures.eps
-    passed = OUTCOMES[report.outcome][0] == "pass"
-    return passed and eps not in (None, "inf") and words.strength(float(eps or 0)).startswith("weak")
 
 
 def figures(report: Report) -> Iterator[tuple[str, str, str]]:
@@ -185,8 +178,9 @@ def scope(report: Report) -> Html:
         tag(
             "div",
             tag("h2", "What was proved"),
-            tag("ul", [tag("li", line) for line in proved(report)])
-            if established
+            tag("p", STANDING, class_="warning") if report.claims and not established else None,
+            tag("ul", [tag("li", clip(claim.words, CLIP)) for claim in report.claims])
+            if report.claims
             else tag(
                 "p",
                 "Nothing on this page counts as proved, since "
@@ -206,58 +200,6 @@ def scope(report: Report) -> Html:
         id="scope",
         class_="columns",
     )
-
-
-def proved(report: Report) -> Iterator[str]:
-    """What the verdict shows, in sentences."""
-    f, c, v = report.figures, report.counts, report.vouching
-    protected = (
-        "with the randomness that the policy promises, "
-        if any(t.mechanism != "none" for t in report.tenants)
-        else ""
-    )
-    index = "from the index (the documents in searchable form) that the provider was bound to before the window opened"
-    made = f"was made by the published rule, {protected}{index}"
-    if f.mode == "sampled":
-        whose = "the reader" if f.challenge == "own" else "a draw that the provider published"
-        yield (
-            f"{f.sampled or 0:,} of {counted(c.records, 'answer')}, drawn by {whose}: each {made}. If more"
-            f" than a share of {f.beta} of all answers were false, the draw would have missed that with a"
-            f" probability of at most {f.eta}."
-        )
-    else:
-        yield f"Each of the {counted(c.records, 'answer')} in the window's public record, the ledger, {made}."
-    if f.setup == "unsafe":
-        yield "This, and all else that rests on proofs, holds only if the one party that made their keys forged none."
-    source, unless = "a public beacon (drand)", "the beacon's"
-    if v.beacon.source == "witnesses":
-        source, unless = f"the witnesses {words.some(v.beacon.witnesses)}", "all of these witnesses'"
-    yield (
-        f"The randomness could not be chosen: it depends on values of {source} that came after the provider was"
-        f" bound, so a choice would have taken {unless} help."
-    )
-    start, end = ([w.name for w in v.witnesses if getattr(w, part)] for part in ("opening", "end"))
-    both = (
-        words.some(start)
-        + " cosigned its beginning and "
-        + ("its end" if start == end else f"{words.some(end)} its end")
-    )
-    enough = f"{v.quorum} of {counted(len(v.witnesses), 'witness', 'witnesses')}"
-    yield f"The ledger was not rewritten: {both}, where {enough} are enough for the reader."
-    yield (
-        f"{counted(c.receipts_agreeing, 'receipt')} that askers got with their answers and kept"
-        f" {'agrees' if c.receipts_agreeing == 1 else 'agree'} with it, {c.receipts_independent:,} of them"
-        " from accounts that the reader knows to be independent."
-    )
-    if f.coalition == "checked" and f.largest_cluster is not None:
-        yield (
-            f"At most {words.accounts(f.largest_cluster)} repeated a question almost word for word, by the published"
-            f" measure of likeness; the figures allow for {f.k_max:,} that work together."
-        )
-    if f.a1 == "proved":
-        yield "Each question was turned into numbers by the published method, whatever the index holds."
-    elif f.a1.startswith("re-executed"):
-        yield f"Questions were turned into numbers again by this verifier, as far as they were disclosed ({f.a1})."
 
 
 def not_proved(report: Report) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rag_audit.verify.report.strength import tier
+
 _LARGE = 9
 """Digits from which a number is written as a power of ten."""
 
@@ -35,12 +37,13 @@ def belief(eps: float) -> str:
 
 
 def strength(eps: float) -> str:
-    """What an epsilon of that size is called (Ponomareva et al., How to DP-fy ML, 2023)."""
-    if eps <= 1:
-        return "strong protection"
-    if eps <= 10:
-        return "moderate protection"
-    return "weak protection: by itself a figure of this size promises little"
+    """What an epsilon of that size is called (`report.strength`)."""
+    level = tier(eps)
+    if level == "none":
+        return "no protection"
+    return f"{level} protection" + (
+        ": by itself a figure of this size promises little" if level == "weak" else ""
+    )
 
 
 def one_in(probability: float) -> str:

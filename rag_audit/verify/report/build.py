@@ -14,10 +14,12 @@ from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.measured import LABEL, Measured, Point
 from rag_audit.verify.report import model
+from rag_audit.verify.report.claims import INSTANTS, SENTENCES, WITNESSED, Passed, Window, claims_of
 from rag_audit.verify.report.explained import explanations
-from rag_audit.verify.report.parts import Event
+from rag_audit.verify.report.parts import Chain, Event, Vouching
 from rag_audit.verify.report.requirements import requirements_of
 from rag_audit.verify.report.steps import next_steps_of
+from rag_audit.verify.report.strength import protection_of
 from rag_audit.verify.report.weaknesses import retrieval_of, weaknesses_of
 from rag_audit.verify.standing import base_id
 from rag_audit.verify.verifier import Verdict
@@ -43,7 +45,8 @@ def report_of(
     deciding = [c.id for c in verdict.checks if verdict.decides(c)]
     late = [e for e in facts.events if e.kind in _PAST and e.at is not None and e.at > now]
     verified = Event(kind="verified", at=now, words="this report was made")
-    requirements = requirements_of(facts.require, checks, facts.vouching)
+    passed = Passed(verdict.checks, verdict.needed)
+    requirements = requirements_of(facts.require, checks, facts.vouching, passed, facts.tenants, figures.eps)
     weaker = weaknesses_of(
         figures,
         facts.tenants,
@@ -51,6 +54,12 @@ def report_of(
         facts.counts,
         (facts.chain.before is not None, facts.chain.given),
     )
+    vouching = _witnessed(facts.vouching, passed)
+    window = Window(figures, facts.counts, vouching, facts.tenants, facts.chain)
+    judged = verdict.established or verdict.status is Status.UNPROVEN
+    claims = claims_of(window, passed) if judged else []
+    events = [e for e in facts.events if e.kind not in INSTANTS or passed.holds(INSTANTS[e.kind])]
+    activity = facts.activity if passed.holds(INSTANTS["first-query"]) else None
     lines = [_check(check, verdict) for check in verdict.checks]
     notes = list(verdict.notes)
     if late:
@@ -58,6 +67,15 @@ def report_of(
         notes.insert(
             0, f"the window is dated after this report: {said}; a clock is wrong, or this is an example"
         )
+    protection = protection_of(
+        verdict.outcome,
+        figures.standing,
+        figures.eps,
+        facts.tenants,
+        drawn=figures.sampled if figures.mode == "sampled" else None,
+        records=facts.counts.records,
+        beta=figures.beta,
+    )
     return model.Report(
         type="report",
         v=1,
@@ -66,20 +84,22 @@ def report_of(
         line=verdict.line,
         sentence=_sentence(verdict, figures, deciding),
         decided_by=deciding,
+        protection=protection,
+        claims=claims,
         window=facts.window,
         tenants=facts.tenants,
-        figures=figures,
+        figures=_levels(figures, verdict.established),
         checks=lines,
         requirements=requirements,
-        vouching=facts.vouching,
+        vouching=vouching,
         counts=facts.counts,
-        timeline=model.Timeline(events=[*facts.events, verified], activity=facts.activity, future=bool(late)),
-        chain=facts.chain,
+        timeline=model.Timeline(events=[*events, verified], activity=activity, future=bool(late)),
+        chain=_followed(facts.chain, passed),
         weaker=weaker,
         retrieval=retrieval_of(facts.tenants) if verdict.established else [],
         notes=notes,
         does_not_prove=verdict.does_not_prove,
-        next_steps=next_steps_of(verdict.outcome, deciding, [w.id for w in weaker]),
+        next_steps=next_steps_of(verdict.outcome, deciding, [w.id for w in weaker], protection.level),
         attacks=None if verdict.measured is None else _attacks(verdict.measured),
         filing=model.Filing(
             verified_at=now,
@@ -88,6 +108,40 @@ def report_of(
             receipts=facts.inputs.receipt_files(),
             command=list(command),
         ),
+    )
+
+
+NOT_ESTABLISHED = "not established"
+"""In the place of a level or of a sentence that rests on checks that did not pass."""
+
+
+def _levels(figures: model.Figures, established: bool) -> model.Figures:
+    """The figures with the levels that proofs reach, which a window that is not established does not have."""
+    if established:
+        return figures
+    names = ("a1", "coalition", "proofs", "setup")
+    return figures.model_copy(update=dict.fromkeys(names, NOT_ESTABLISHED))
+
+
+def _witnessed(vouching: Vouching, passed: Passed) -> Vouching:
+    """Who vouches, each witness with what it put its name to as far as the checks show that."""
+    held = {part: passed.holds(claim) for part, claim in WITNESSED.items()}
+    witnesses = [
+        w.model_copy(update={part: getattr(w, part) and held[part] for part in held})
+        for w in vouching.witnesses
+    ]
+    return vouching.model_copy(update={"witnesses": witnesses})
+
+
+def _followed(chain: Chain, passed: Passed) -> Chain:
+    """The windows before and after, as far as the checks show them."""
+    before, after = passed.holds(SENTENCES["chain"]), passed.holds(SENTENCES["next"])
+    words = chain.words if before else NOT_ESTABLISHED
+    return chain.model_copy(
+        update={
+            "after": chain.after if after else None,
+            "words": words,
+        }
     )
 
 

@@ -104,7 +104,8 @@ def requirement_lines(report: Report) -> list[str]:
     for r in report.requirements:
         limit = "absent from trust.toml" if r.limit is None else f"{r.kind.replace('-', ' ')} {r.limit}"
         used = "" if r.used is None else f"  {100 * float(r.used):.0f} % used"
-        lines.append(f"  {r.outcome:9}  {r.name:18} {shortened(r.found, 40)}  ({limit}){used}")
+        scope = "" if r.scope is None else f"; {r.scope}"
+        lines.append(f"  {r.outcome:9}  {r.name:18} {shortened(r.found, 40)}  ({limit}){used}{scope}")
     return lines
 
 

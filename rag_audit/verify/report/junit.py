@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 
 from rag_audit.verify.report.model import CheckLine, Report, ShortReport
 from rag_audit.verify.report.sarif import utc
+from rag_audit.verify.report.strength import protection_words
 
 _ELEMENTS = {"fail": "failure", "unproven": "failure", "unmet": "failure", "undecided": "error"}
 
@@ -41,7 +42,15 @@ def render(report: Report | ShortReport) -> str:
         _case(suite, check)
     out = ET.SubElement(suite, "system-out")
     out.text = "\n".join(
-        [report.line, report.sentence, *report.notes, "this does not prove:", *report.does_not_prove]
+        [
+            report.line,
+            report.sentence,
+            protection_words(report.protection),
+            *(["this shows:", *(c.words for c in report.claims)] if report.claims else []),
+            *report.notes,
+            "this does not prove:",
+            *report.does_not_prove,
+        ]
     )
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
@@ -51,6 +60,7 @@ def _properties(report: Report | ShortReport) -> list[tuple[str, str]]:
     found = [
         ("verdict", report.line),
         ("outcome", report.outcome),
+        ("protection", report.protection.level),
         ("exit_code", str(report.exit_code)),
         ("decided_by", " ".join(report.decided_by)),
         ("version", report.filing.version),

@@ -8,6 +8,7 @@ from decimal import Decimal
 from rag_audit.verify.report.model import Measured, Report, Requirement
 from rag_audit.verify.report.parts import TenantReport
 from rag_audit.verify.report.requirements import nearest
+from rag_audit.verify.report.strength import tier
 from rag_audit.verify.words import counted, listed
 
 _MANY = 1_000_000
@@ -31,13 +32,18 @@ def factor(eps: float) -> str:
     return f"a factor {math.ceil(value):,}" if value >= 10 else f"a factor {math.ceil(10 * value) / 10:g}"
 
 
+STRENGTHS = {
+    "strong": "strong: at most 1",
+    "moderate": "moderate: between 1 and 10, where guarantees are usually called reasonable",
+    "weak": "weak: above 10, where the number alone promises little; read it with the next figure",
+    "none": "none: no number bounds what answers show",
+}
+"""Each tier of epsilon in words."""
+
+
 def strength(eps: float) -> str:
-    """What an epsilon is worth: the tiers that Ponomareva et al. (2023, "How to DP-fy ML") propose."""
-    if eps <= 1:
-        return "strong: at most 1"
-    if eps <= 10:
-        return "moderate: between 1 and 10, where guarantees are usually called reasonable"
-    return "weak: above 10, where the number alone promises little; read it with the next figure"
+    """What an epsilon is worth, in words."""
+    return STRENGTHS[tier(eps)]
 
 
 def privacy_words(report: Report) -> list[str]:
@@ -122,26 +128,45 @@ def vouched_words(report: Report) -> list[str]:
         if v.beacon.source == "drand"
         else f"nonces of {listed(v.beacon.witnesses)}"
     )
-    return [f"{said}; beacon: {beacon}; provider key {v.provider.name}+{v.provider.key_id or 'malformed'}"]
+    if not report.shows("randomness") and not _bare(report):
+        beacon = "not established"
+    key = f"{v.provider.name}+{v.provider.key_id or 'malformed'}"
+    signed = (
+        f"provider key {key}" if report.shows("provider") else f"no signature under provider key {key} counts"
+    )
+    return [f"{said}; beacon: {beacon}; {signed}"]
+
+
+def _bare(report: Report) -> bool:
+    """Whether no tenant has a mechanism, so that nothing rests on a beacon."""
+    return report.shows("answers") and all(t.mechanism == "none" for t in report.tenants)
 
 
 def counted_words(report: Report) -> list[str]:
     """How many records, proofs and receipts."""
     c = report.counts
     asked = "no draw counts" if c.asked is None else f"{c.proved:,} proved, {c.asked:,} had to be"
-    return [
-        f"{counted(c.records, 'record')} ({asked}) by {counted(c.accounts_asking, 'account')} of {c.accounts:,};"
-        f" {counted(c.receipts_handed_in, 'receipt')} handed in: {c.receipts_agreeing:,} in agreement with the ledger,"
-        f" {c.receipts_independent:,} of accounts that trust.toml names"
-    ]
+    if not report.shows("answers") and not report.shows("answers-drawn"):
+        asked = "that they are proved is not established"
+    handed = f"{counted(c.receipts_handed_in, 'receipt')} handed in"
+    if c.receipts_handed_in:
+        agree = f"{c.receipts_agreeing:,} in agreement with the ledger" if report.shows("receipts") else None
+        named = f"{c.receipts_independent:,} of accounts that trust.toml names"
+        shown = [agree, named if report.shows("receipts-independent") else None]
+        handed += ": " + (", ".join(part for part in shown if part) or "what they show is not established")
+    asking = f"by {counted(c.accounts_asking, 'account')} of {c.accounts:,}"
+    return [f"{counted(c.records, 'record')} ({asked}) {asking}; {handed}"]
 
 
 def _near(r: Requirement) -> str:
-    return f"{r.name} {r.found} of {r.kind.replace('-', ' ')} {r.limit}"
+    scope = "" if r.scope is None else f" ({r.scope})"
+    return f"{r.name} {r.found} of {r.kind.replace('-', ' ')} {r.limit}{scope}"
 
 
 def nearest_words(report: Report) -> list[str]:
     """Which requirement is closest to its limit, or beyond it."""
+    if report.figures.standing == "not-established":
+        return ["none counts as kept: what the limits of trust.toml are compared with is not established"]
     missed = [r for r in report.requirements if r.outcome != "pass"]
     if missed:
         named = "; ".join(
@@ -236,6 +261,8 @@ def chain_words(report: Report) -> list[str]:
         if chain.before is None
         else f"before it: opening {chain.before.opening[:16]}.."
     )
+    if not report.shows("chain"):
+        return ["what comes before this window is not established"]
     said = f"{before} ({chain.words})"
     if chain.before is not None and chain.before.abandoned:
         said += f"; {counted(chain.before.abandoned, 'window')} since the last complete one came to nothing"

@@ -21,6 +21,7 @@ from rag_audit.verify.report.parts import (
     InputFile,
     Number,
     OutcomeName,
+    Protection,
     Real,
     ReceiptFiles,
     Standing,
@@ -151,8 +152,20 @@ class Requirement(Model):
     """null where trust.toml leaves it out, which no window meets"""
     found: Text
     outcome: StatusName
+    """that of the check; unproven where the check passed on what other checks left open"""
+    scope: Text | None
+    """whom the requirement was held against, where that is not every tenant"""
     used: Real | None
     """the share of the limit that is used: 1 is at the limit, more is beyond it; null where neither is a number"""
+
+
+class ClaimLine(Model):
+    """A sentence that the window shows (`report.claims`)."""
+
+    id: Text
+    words: Text
+    checks: list[Text]
+    """the checks, without tenants, that the sentence rests on: each of them passed"""
 
 
 class Timeline(Model):
@@ -278,6 +291,9 @@ class Report(Model):
     """the verdict in words"""
     decided_by: list[Text]
     """the checks whose outcome is the verdict's; empty where every check passed"""
+    protection: Protection
+    claims: list[ClaimLine]
+    """what the window shows, in sentences whose checks passed; none where something is false or undecided"""
     window: WindowReport
     tenants: list[TenantReport]
     figures: Figures
@@ -294,6 +310,13 @@ class Report(Model):
     next_steps: list[Text]
     attacks: Attacks | None
     filing: Filing
+
+    def shows(self, claim: str) -> bool:
+        """Whether the window shows what a sentence of `claims` says."""
+        return any(line.id == claim for line in self.claims)
+
+
+NO_PROTECTION = Protection(level="not-established", reasons=["this report has no figure"], warning=None)
 
 
 class ShortReport(Model):
@@ -313,6 +336,8 @@ class ShortReport(Model):
     line: Text
     sentence: Text
     decided_by: list[Text]
+    protection: Protection = Field(default_factory=lambda: NO_PROTECTION)
+    claims: list[ClaimLine] = Field(default_factory=list, max_length=0)
     window: None = None
     tenants: list[TenantReport] = Field(default_factory=list, max_length=0)
     figures: None = None

@@ -33,6 +33,18 @@ OutcomeName: TypeAlias = Literal[
 ]
 StatusName: TypeAlias = Literal["pass", "fail", "undecided", "unproven", "unmet"]
 Standing: TypeAlias = Literal["proved", "if-conforming", "not-established"]
+Level: TypeAlias = Literal["not-established", "none", "weak", "moderate", "strong"]
+
+
+class Protection(Model):
+    """How strong the protection of a window's documents is (`report.strength`)."""
+
+    level: Level
+    """that of the tenant whose protection is the weakest"""
+    reasons: list[Text]
+    """why it is no stronger"""
+    warning: Text | None
+    """of a pass whose protection is weak or none: the sentence that keeps a reader from taking a pass for protection"""
 
 
 class TenantReport(Model):

@@ -7,9 +7,11 @@ from decimal import Decimal, InvalidOperation
 from typing import Literal
 
 from rag_audit.formats.trust import Require
-from rag_audit.verify.case import Check
+from rag_audit.verify.case import Check, Status
+from rag_audit.verify.report.claims import REQUIREMENTS, Passed
 from rag_audit.verify.report.model import Requirement
-from rag_audit.verify.report.parts import Vouching
+from rag_audit.verify.report.parts import StatusName, TenantReport, Vouching
+from rag_audit.verify.words import listed
 
 Kind = Literal["at-most", "at-least", "level"]
 
@@ -42,16 +44,26 @@ CHECKS = {"min_receipts": "receipt.independent", "quorum": "opening.quorum"}
 """The checks of requirements that are not named `trust.<name>`."""
 
 
-def requirements_of(require: Require, checks: Mapping[str, Check], vouching: Vouching) -> list[Requirement]:
+def requirements_of(
+    require: Require,
+    checks: Mapping[str, Check],
+    vouching: Vouching,
+    passed: Passed,
+    tenants: list[TenantReport],
+    eps: str | None,
+) -> list[Requirement]:
     """The requirements that a window was held against.
 
+    A requirement counts as met only if every check passed that its finding rests on (`claims.REQUIREMENTS`).
+
     :param checks: the checks by id
+    :param eps: epsilon of the whole window
     """
     found = []
     for name, (kind, words) in WORDS.items():
         check = checks.get(CHECKS.get(name, f"trust.{name}"))
         if name == "quorum":
-            found.append(_quorum(checks, vouching, words))
+            found.append(_quorum(checks, vouching, words, passed))
         elif check is not None:
             limit = _limit(require, name, check)
             found.append(
@@ -62,14 +74,43 @@ def requirements_of(require: Require, checks: Mapping[str, Check], vouching: Vou
                     kind=kind,
                     limit=limit,
                     found=check.found,
-                    outcome=check.status.value,
+                    outcome=_outcome(check.status, name, passed),
+                    scope=_scope(name, check.found, tenants, eps),
                     used=_used(kind, limit, check.found),
                 )
             )
     return found
 
 
-def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str) -> Requirement:
+def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
+    """The outcome of a requirement: met only on findings that are established."""
+    held = name not in REQUIREMENTS or passed.holds(REQUIREMENTS[name])
+    return Status.UNPROVEN.value if status is Status.PASS and not held else status.value
+
+
+def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) -> str | None:
+    """The tenants that a limit was held against, where it is not every tenant's (docs/protocol.md, "Checks")."""
+    if name == "max_epsilon" and found != eps:
+        inside = [t.tenant for t in tenants if t.mechanism in ("noise", "listing")]
+        reason = "no epsilon bounds what answers of"
+    elif name == "max_odds_unlisted":
+        inside = [t.tenant for t in tenants if t.mechanism == "sampling"]
+        reason = "the factor says nothing of"
+    else:
+        return None
+    outside = [t.tenant for t in tenants if t.tenant not in inside]
+    if not outside or not inside:
+        return None
+    rest = f"{reason} {_some(outside)}" + (" show" if name == "max_epsilon" else "")
+    return f"{_some(inside)} alone; {rest}"
+
+
+def _some(names: list[str]) -> str:
+    more = [f"{len(names) - 4:,} more"] if len(names) > 4 else []
+    return listed([*names[:4], *more])
+
+
+def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str, passed: Passed) -> Requirement:
     """The quorum of both ends, as the worse of them has it."""
     signed = min(sum(w.opening for w in vouching.witnesses), sum(w.end for w in vouching.witnesses))
     parts = [checks[name] for name in ("opening.quorum", "ledger.quorum") if name in checks]
@@ -83,7 +124,8 @@ def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str) -> Requ
         limit=limit,
         found=str(signed),
         # Without a signature of the provider's there is nothing that witnesses could have cosigned.
-        outcome="fail" if len(parts) < 2 or worse is None else worse.status.value,
+        outcome="fail" if len(parts) < 2 or worse is None else _outcome(worse.status, "quorum", passed),
+        scope=None,
         used=_used("at-least", limit, str(signed)),
     )
 

@@ -64,6 +64,8 @@ def value(report: Report | ShortReport, places: Mapping[str, str] | None = None)
         for c in failed
         if c.outcome == "undecided"
     ]
+    if report.protection.warning is not None:
+        notifications.append({"level": "warning", "message": {"text": report.protection.warning}})
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -93,6 +95,8 @@ def value(report: Report | ShortReport, places: Mapping[str, str] | None = None)
                     "verdict": report.line,
                     "outcome": report.outcome,
                     "sentence": report.sentence,
+                    "protection": report.protection.dump(),
+                    "claims": [c.dump() for c in report.claims],
                     "decidedBy": [*report.decided_by],
                     "checks": len(lines),
                     "passed": len(lines) - len(failed),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from rag_audit.verify.report.parts import OutcomeName
+from rag_audit.verify.report.parts import Level, OutcomeName
 
 
-def next_steps_of(outcome: OutcomeName, deciding: list[str], weaker: list[str]) -> list[str]:
+def next_steps_of(
+    outcome: OutcomeName, deciding: list[str], weaker: list[str], protection: Level
+) -> list[str]:
     """The next steps, the most urgent one first.
 
     :param deciding: the checks whose outcome is the verdict's
     :param weaker: ids of weaknesses
+    :param protection: how strong the protection of the window is
     """
     keep = "keep window.json, its siblings, trust.toml and the receipts with this report: with them anyone repeats it"
     if outcome == "FAIL":
@@ -44,6 +47,6 @@ def next_steps_of(outcome: OutcomeName, deciding: list[str], weaker: list[str]) 
         steps.append("ask the provider for keys by several parties, or for scan proofs")
     if "sampled" in weaker:
         steps.append("ask for every record's proof where a share of false ones matters to you")
-    if outcome.startswith("PASS-INTEGRITY"):
+    if protection == "none":
         steps.append("do not read this as privacy: ask for a mechanism where the documents need one")
     return steps

@@ -28,6 +28,7 @@ from rag_audit.verify.report.meaning import (
     weaker_words,
 )
 from rag_audit.verify.report.model import CheckLine, Report, ShortReport
+from rag_audit.verify.report.strength import protection_words
 from rag_audit.verify.words import counted, instant
 
 _LABEL = 11
@@ -51,11 +52,14 @@ def render(report: Report, *, checks: bool = False, colour: bool = False) -> str
         "",
     ]
     lines += wrapped(report.sentence)
+    lines += wrapped(protection_words(report.protection))
     lines.append(f"  Verified {instant(report.filing.verified_at)} by rag-audit {report.filing.version}.")
     if failed:
         lines += ["", *_decided(report, failed, paint)]
     lines += ["", *_answers(report, paint)]
     lines += ["", *_filing(report, paint)]
+    if report.claims:
+        lines += ["", paint.bold("this shows"), *bullets([claim.words for claim in report.claims])]
     if report.notes:
         lines += ["", paint.bold("notes"), *bullets(report.notes)]
     if checks or failed:

@@ -1,9 +1,10 @@
 """The in-toto face: a verification summary (https://slsa.dev/verification_summary/v1), signed where a key is given.
 
 The statement says what was verified (window.json and its siblings, by digest), under which policy (trust.toml), by
-what and when, and whether it passed. It claims no SLSA level: `verifiedLevels` is empty, and what a window's verdict is
-about stands in a field of our own, whose name is a URN as in-toto asks of extensions. Anything but exit code 0 is
-FAILED, since the format knows no third word; our field has the outcome.
+what and when, and whether it passed. It claims no SLSA level: `verifiedLevels` has the strength of the protection under
+a name of our own, so that a policy engine does not take PASSED for protection. What a window's verdict is about stands
+in another field of our own, whose name is a URN as in-toto asks of extensions. Anything but exit code 0 is FAILED,
+since the format knows no third word; our field has the outcome.
 
 With a key the statement is the payload of a DSSE envelope, under an Ed25519 signature over DSSE's pre-authentication
 encoding.
@@ -25,6 +26,16 @@ PREDICATE = "https://slsa.dev/verification_summary/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 EXTENSION = "urn:rag-audit:verification:1"
 VERIFIER = "urn:rag-audit:verifier"
+LEVELS = {
+    "not-established": "RAG_AUDIT_PROTECTION_UNKNOWN",
+    "none": "RAG_AUDIT_PROTECTION_NONE",
+    "weak": "RAG_AUDIT_PROTECTION_WEAK",
+    "moderate": "RAG_AUDIT_PROTECTION_MODERATE",
+    "strong": "RAG_AUDIT_PROTECTION_STRONG",
+}
+"""The level of a summary by the strength of the protection. The format leaves names to each verifier that do not begin
+with SLSA_, and has the word FAILED for what did not pass. UNKNOWN is for a pass whose whole report could not be
+made."""
 
 
 def render(report: Report | ShortReport, key: SigningKey | None = None) -> str:
@@ -85,7 +96,7 @@ def statement(report: Report | ShortReport) -> Json:
             "policy": policy,
             "inputAttestations": attestations,
             "verificationResult": "PASSED" if report.exit_code == 0 else "FAILED",
-            "verifiedLevels": [],
+            "verifiedLevels": [LEVELS[report.protection.level] if report.exit_code == 0 else "FAILED"],
             EXTENSION: _extension(report),
         },
     }
@@ -100,6 +111,8 @@ def _extension(report: Report | ShortReport) -> Json:
         "verdict": report.line,
         "decidedBy": [*report.decided_by],
         "figures": None,
+        "protection": report.protection.dump(),
+        "claims": [],
         "counts": None,
         "requirements": [],
         "allowed": [],
@@ -114,6 +127,7 @@ def _extension(report: Report | ShortReport) -> Json:
         "origin": report.window.origin,
         "window": report.window.window,
         "figures": report.figures.dump() if stands else None,
+        "claims": [c.dump() for c in report.claims],
         "counts": report.counts.dump(),
         "requirements": [{"name": r.name, "limit": r.limit, "found": r.found} for r in report.requirements],
         "allowed": [*report.figures.allowed],

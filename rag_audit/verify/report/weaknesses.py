@@ -41,9 +41,14 @@ def weaknesses_of(
         weak("d1", f"that committed vectors come from the documents' texts is {figures.d1}",
              "no release proves it yet")  # fmt: skip
     if figures.mode == "sampled":
-        weak("sampled", f"{figures.sampled or 0:,} of {counted(counts.records, 'record')} had to be proved: up to a"
-             f" share of {figures.beta} may be false, and the draw misses that with probability {figures.eta}",
-             "mode = \"full\" in trust.toml")  # fmt: skip
+        missed = "no draw that counts says which records had to be proved"
+        if figures.sampled is not None and figures.beta is not None and figures.eta is not None:
+            drawn = f"{figures.sampled:,} of {counted(counts.records, 'record')} had to be proved"
+            missed = (
+                f"{drawn}: up to a share of {figures.beta} may be false, and the draw misses that with probability"
+                f" {figures.eta}"
+            )
+        weak("sampled", missed, 'mode = "full" in trust.toml')
     if figures.challenge == "published":
         weak("challenge", "the draw is one that the provider published, who may have chosen among several",
              "a draw of the verifier's own (rag-audit challenge, verify --challenge)")  # fmt: skip

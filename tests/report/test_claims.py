@@ -1,0 +1,196 @@
+"""Each sentence of a report rests on checks, and disappears from every format once one of them did not pass."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from rag_audit.cli.reports import FORMATS
+from rag_audit.verify.case import Status
+from rag_audit.verify.report.build import report_of
+from rag_audit.verify.report.claims import INSTANTS, REQUIREMENTS, SENTENCES, WITNESSED, Claim
+from rag_audit.verify.report.faces import face
+from rag_audit.verify.report.model import Report
+from rag_audit.verify.report.requirements import WORDS
+from rag_audit.verify.standing import RULES, Kind, base_id
+from rag_audit.verify.verifier import Verdict, concluded
+from tests.report.conftest import NOW, verify
+from tests.simulate.cases import FOLDER, run
+
+WAYS = ("fail", "undecided", "unproven", "unmet", "absent")
+
+
+def _case(name: str) -> Verdict:
+    verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
+    assert isinstance(verdict, Verdict)
+    return verdict
+
+
+def _honest() -> list[str]:
+    cases = sorted(FOLDER.glob("*/case.json"))
+    return [
+        path.parent.name for path in cases if json.loads(path.read_text())["fault"].startswith("nothing:")
+    ]
+
+
+@cache
+def bases() -> dict[str, Verdict]:
+    """Verdicts that pass: the worked example in both modes, and honest windows."""
+    sampled = {"mode": "sampled", "beta": "0.5", "eta": "0.5", "challenge": "published"}
+    made = {"example": verify(), "example, sampled": verify(**sampled)}
+    return {**made, **{name: _case(name) for name in _honest()}}
+
+
+def without(verdict: Verdict, check: str, way: str) -> Verdict:
+    """The verdict with every check of an id turned off in one way."""
+    checks = [
+        c if base_id(c.id)[0] != check else replace(c, status=Status(way))
+        for c in verdict.checks
+        if way != "absent" or base_id(c.id)[0] != check
+    ]
+    return concluded(checks, verdict.figures, verdict.notes, verdict.described, verdict.needed)
+
+
+def texts(report: Report) -> dict[str, str]:
+    """Every format as one line without markup, so that a sentence is found wherever a line is broken."""
+    made = {kind: html.unescape(face(report, kind, checks=True)) for kind in FORMATS}
+    made["html"] = re.sub(r"<[^>]+>", "", made["html"])
+    return {kind: re.sub(r"\s+", " ", text) for kind, text in made.items()}
+
+
+def ways(verdict: Verdict, check: str) -> Iterator[str]:
+    """The ways in which a check can be off; absent is one only where it had to run."""
+    needed = {base_id(name)[0] for name in verdict.needed}
+    yield from (way for way in WAYS if way != "absent" or check in needed)
+
+
+def test_every_sentence_has_a_check_and_every_check_is_known() -> None:
+    tables: list[dict[str, Claim]] = [dict(t) for t in (SENTENCES, INSTANTS, WITNESSED, REQUIREMENTS)]
+    for table in tables:
+        for name, claim in table.items():
+            assert claim.checks and set(claim.ran) <= set(claim.checks), name
+            assert set(claim.checks) <= set(RULES), name
+            assert len(set(claim.checks)) == len(claim.checks), name
+    assert set(REQUIREMENTS) == set(WORDS)
+    evidence = {check for check, rule in RULES.items() if rule.kind is Kind.EVIDENCE}
+    assert set(SENTENCES["privacy"].checks) == evidence
+
+
+def test_a_sentence_is_in_every_format() -> None:
+    seen = set()
+    for verdict in bases().values():
+        report = report_of(verdict, now=NOW)
+        made = texts(report)
+        for claim in report.claims:
+            seen.add(claim.id)
+            for kind, text in made.items():
+                assert claim.words in text, (claim.id, kind)
+            assert claim.checks == list(SENTENCES[claim.id].checks)
+    assert set(SENTENCES) - seen <= {"questions-again", "cumulative"}
+
+
+EXAMPLE_CHECKS = sorted({base_id(check)[0] for check in RULES})
+
+
+@pytest.mark.parametrize("check", EXAMPLE_CHECKS)
+def test_a_sentence_goes_with_each_of_its_checks(check: str) -> None:
+    """Each pair of a sentence and a check, in each way in which the check can be off, in each format."""
+    tried = 0
+    for name, verdict in bases().items():
+        if not any(base_id(c.id)[0] == check for c in verdict.checks):
+            continue
+        whole = report_of(verdict, now=NOW)
+        resting = [claim for claim in whole.claims if check in claim.checks]
+        rows = [r for r in whole.requirements if check in REQUIREMENTS[r.name].checks and r.outcome == "pass"]
+        instants = [
+            e for e in whole.timeline.events if e.kind in INSTANTS and check in INSTANTS[e.kind].checks
+        ]
+        for way in ways(verdict, check):
+            report = report_of(without(verdict, check, way), now=NOW)
+            left = {claim.id for claim in report.claims}
+            assert not left & {claim.id for claim in resting}, (name, way)
+            made = texts(report)
+            for claim in resting:
+                assert not [kind for kind, text in made.items() if claim.words in text], (name, way, claim.id)
+            assert not [e for e in report.timeline.events if e.kind in {e.kind for e in instants}]
+            met = {r.name for r in report.requirements if r.outcome == "pass"}
+            assert not met & {row.name for row in rows}, (name, way)
+            for part, rests in WITNESSED.items():
+                if check in rests.checks:
+                    assert not [w for w in report.vouching.witnesses if getattr(w, part)], (name, way)
+            if RULES[check].kind is Kind.EVIDENCE:
+                assert report.figures.standing == "not-established" and report.figures.eps is None
+                assert not report.outcome.startswith(("PASS", "UNMET"))
+            tried += 1
+        if name != "example" and tried >= len(WAYS):
+            break
+    assert tried or check in NOT_RUN
+
+
+NOT_RUN: dict[str, str] = {
+    "proof.system": "shown only where a record names an unknown system",
+    "receipt.disclosed": "shown only where a disclosed question opens nothing",
+}
+"""Checks that no window that passes has, and why."""
+
+
+EMPTY = re.compile(r"(^|[ (]): |: *[,;.]|  |\bNone\b|\bnan\b|\(\)|^\W|, ,| and \.|\bof +[.,]")
+"""What a sentence with an empty subject, a doubled space or a missing value looks like."""
+
+
+def sentences(report: Report) -> list[str]:
+    """Every text of a report that is this package's sentence and no quotation of a check or a file."""
+    return [
+        report.sentence,
+        *(c.words for c in report.claims),
+        *report.protection.reasons,
+        *([report.protection.warning] if report.protection.warning else []),
+        *(w for line in report.weaker for w in (line.words, line.better)),
+        *(r.words for r in report.retrieval),
+        *(e.words for e in report.timeline.events),
+        *report.notes,
+        *report.next_steps,
+        *report.does_not_prove,
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in FOLDER.glob("*/case.json")))
+def test_no_window_has_a_sentence_without_a_subject(name: str) -> None:
+    verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
+    if not isinstance(verdict, Verdict):
+        return
+    report = report_of(verdict, now=NOW)
+    for sentence in sentences(report):
+        assert not (found := EMPTY.search(sentence)), (found, sentence)
+    words = re.sub(r"<(style|pre|code)[^>]*>.*?</\1>", "..", face(report, "html"), flags=re.DOTALL)
+    shown = [html.unescape(text) for text in re.findall(r">([^<>]+)<", words)]
+    assert not [text for text in shown if re.search(r"\bNone\b|  |^:  ", text)]
+    answers = face(report, "text").partition("\nfiled under\n")[0].partition("\nprivacy ")[2]
+    assert answers and not re.search(r"\bNone\b|: ,|\(\)", answers)
+    assert not [c.words for c in report.claims if c.words[:1].islower()]
+    established = report.figures.standing != "not-established"
+    assert established == report.outcome.startswith(("PASS", "UNMET"))
+    passed = {base_id(c.id)[0] for c in verdict.checks} - {
+        base_id(c.id)[0] for c in verdict.checks if c.status is not Status.PASS
+    }
+    for claim in report.claims:
+        ran = {base_id(c.id)[0] for c in verdict.checks}
+        assert set(claim.checks) & ran <= passed, claim.id
+
+
+def test_the_pattern_finds_what_it_is_there_for() -> None:
+    bad: list[Any] = [
+        "The ledger was not rewritten:  cosigned its beginning",
+        ": cosigned",
+        "drawn by None",
+        "a  b",
+    ]
+    assert all(EMPTY.search(text) for text in bad)
+    assert not EMPTY.search("The ledger was not rewritten: w1 and w2 cosigned its beginning and its end.")
