@@ -181,7 +181,7 @@ def test_a_document_that_cannot_be_embedded_is_named_and_omitted_if_asked(
     first_bad = len(TEXTS["law"]) + 1
     command += [str(tmp_path / word) if word == "vectors" else word for word in more]
     done = CliRunner().invoke(main, command)
-    assert done.exit_code == 2 and "NothingToEmbed" in done.stderr
+    assert done.exit_code == 2 and "there is nothing to embed" in done.stderr
     assert f"at: law.jsonl, line {first_bad}" in done.stderr
     done = CliRunner().invoke(main, [*command, "--skip-unreadable", "--json"])
     assert done.exit_code == 0, done.output
