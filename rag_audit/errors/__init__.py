@@ -130,6 +130,11 @@ class _Brief(reprlib.Repr):
     def repr_NoneType(self, x: None, level: int) -> str:
         return "null"
 
+    def repr_instance(self, x: object, level: int) -> str:
+        # A part of a document is shown as the document has it, and not by its class.
+        dump = getattr(x, "dump", None)
+        return self.repr1(dump(), level) if callable(dump) else super().repr_instance(x, level)
+
     def repr_int(self, x: int, level: int) -> str:
         # Python refuses to write integers of thousands of digits.
         return repr(x) if x.bit_length() <= 4 * MAX_SHOWN else f"an integer of {x.bit_length()} bits"

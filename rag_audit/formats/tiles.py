@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -38,6 +39,10 @@ TILE_BYTES = 4 << 20
 MAX_TILE_BYTES = 64 << 20
 MAX_TILES = 1 << 17
 """The most tiles of one part."""
+MIN_ENTRY_BYTES = 32
+"""No entry of a ledger takes fewer bytes in a tile: the type alone takes more than half of them."""
+UNSEEN_ENTRIES = 1 << 17
+"""The most entries that are believed to be in tiles whose files are missing or too short, all of them together."""
 MAX_ENTRIES_BYTES = 1 << 30
 """The most bytes of all tiles of entries together, which are read into memory."""
 _AT_HAND = 2
@@ -161,23 +166,64 @@ class Part:
         return self.folder / f"{digest}.json"
 
 
-def read_entries(tiles: EntryTiles, folder: Path, opening: str, first: int = 0) -> list[Json]:
+def check_counts(entries: EntryTiles, proofs: Json, folder: Path, *, field: str) -> None:
+    """Refuse an index of tiles that names more proofs than the bytes of its tiles have entries, before the index is
+    parsed: a number in a list takes two bytes of window.json and a hundred times as many in memory.
+
+    :param proofs: the part of window.json that names the tiles of proofs, as it was read
+    :param field: the window file's name
+    :raises SchemaError: the proofs are more than the entries
+    """
+    held = unseen = 0
+    for tile in entries.tiles:
+        size = 0
+        with suppress(OSError):
+            size = (folder / f"{tile.sha256}.json").stat().st_size
+        most = size // MIN_ENTRY_BYTES
+        held, unseen = held + min(tile.count, most), unseen + max(0, tile.count - most)
+    # A tile may be missing or cut, about which another error says more; its entries are believed within a limit.
+    most = held + min(unseen, UNSEEN_ENTRIES)
+    tiles = proofs.get("tiles") if isinstance(proofs, dict) else None
+    if isinstance(tiles, list):
+        named = (tile.get("seqs") for tile in tiles if isinstance(tile, dict))
+        found = sum(len(seqs) for seqs in named if isinstance(seqs, list))
+        if found > most:
+            raise SchemaError("the window file names more proofs than its ledger has entries",
+                              field=f"{field}.proofs.tiles", expected=f"at most {most}", found=found)  # fmt: skip
+
+
+def read_entries(
+    tiles: EntryTiles,
+    folder: Path,
+    opening: str,
+    first: int = 0,
+    unreadable: list[RagAuditError] | None = None,
+) -> list[Json]:
     """The ledger's entries.
 
     :param first: how many tiles are left out, with the entries in them
+    :param unreadable: receives the error of the first tile that cannot be read, and the entries end before that tile;
+        an error is raised if this is None
     :raises SizeError: they are more than memory is meant for
     :raises SchemaError: a tile has another number of entries than it is said to have
     :raises RagAuditError: as `Part.read`
     """
     part = Part("entries", folder, opening, [tile.sha256 for tile in tiles.tiles])
-    part.require(first)
+    if unreadable is None:
+        part.require(first)
     entries: list[Json] = []
     total = values = 0
     for number, tile in enumerate(tiles.tiles[first:], first):
-        made = part.read(number)
-        if len(made) != tile.count:
-            raise SchemaError("a tile has another number of entries", field=f"entries.tiles[{number}]",
-                              expected=tile.count, found=len(made))  # fmt: skip
+        try:
+            made = part.read(number)
+            if len(made) != tile.count:
+                raise SchemaError("a tile has another number of entries", field=f"entries.tiles[{number}]",
+                                  expected=tile.count, found=len(made))  # fmt: skip
+        except RagAuditError as exc:
+            if unreadable is None:
+                raise
+            unreadable.append(exc)
+            break
         data = jcs(made)
         total, values = total + len(data), values + count_values(data)
         if total > MAX_ENTRIES_BYTES or values > MAX_VALUES:
@@ -209,6 +255,7 @@ class TiledProofs(Mapping[str, Json]):
                 "the proofs of an entry stand in two places", field="proofs.tiles", found=twice[:5]
             )
         self._at_hand: OrderedDict[int, list[Json]] = OrderedDict()
+        self._unreadable: dict[int, RagAuditError] = {}
 
     def require(self) -> None:
         """`Part.require`."""
@@ -216,7 +263,13 @@ class TiledProofs(Mapping[str, Json]):
 
     def __getitem__(self, seq: str) -> Json:
         number, place = self._places[seq]
-        return self._tile(number)[place]
+        if (known := self._unreadable.get(number)) is not None:
+            raise known  # without reading the tile again for each of its proofs
+        try:
+            return self._tile(number)[place]
+        except RagAuditError as exc:
+            self._unreadable[number] = exc
+            raise
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)

@@ -25,7 +25,7 @@ from rag_audit.encoding.canonical import (
     sha256,
 )
 from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import EncodingError, SchemaError, SizeError, VersionError
+from rag_audit.errors import EncodingError, RagAuditError, SchemaError, SizeError, VersionError
 from rag_audit.formats.models import Hex32, Model
 from rag_audit.formats.tiles import (
     FOLDER,
@@ -34,6 +34,7 @@ from rag_audit.formats.tiles import (
     ProofTile,
     ProofTiles,
     TiledProofs,
+    check_counts,
     read_entries,
     write_entries,
     write_proofs,
@@ -50,6 +51,8 @@ MAX_SIBLINGS_BYTES = 1 << 30
 """The most bytes of all siblings together; one that several parts name counts for each."""
 INLINE_BYTES = 16 << 20
 """Parts larger than this are written as siblings."""
+MAX_CHALLENGES = 4096
+"""The most challenges that a window file has: each that is none is a line of the report."""
 _TOO_LARGE = "prove the records of a sampled challenge alone, or serve fewer queries a window"
 _SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
 
@@ -72,7 +75,7 @@ class WindowFile(Model):
     """verification keys by circuit digest; only a key whose digest trust.toml pins is used"""
     proofs: Mapping[str, Json]
     """proofs by the record's seq; of a window in tiles they are read as they are asked for"""
-    challenges: list[str]
+    challenges: Annotated[list[str], Field(max_length=MAX_CHALLENGES)]
     certificate: Json
 
     @classmethod
@@ -95,6 +98,21 @@ class WindowFile(Model):
         if value["mediaType"] == MEDIA_TYPE:
             return cls.parse(value, field=path.name), digests
         return cls._of_tiles(value, path)[0], digests
+
+    @classmethod
+    def load_to_judge(cls, path: Path) -> tuple[WindowFile, dict[str, str], list[RagAuditError]]:
+        """`load_with_digests` for a verifier, who judges what can be read: one tile that is missing must not hide what
+        the others prove.
+
+        :returns: the file, the digests, and the error of the first tile of entries that cannot be read, before which
+            the file's entries then end. A tile of proofs that cannot be read raises where its proofs are asked for
+        """
+        path = path / "window.json" if path.is_dir() else path
+        value, digests = cls._read(path)
+        unreadable: list[RagAuditError] = []
+        if value["mediaType"] == MEDIA_TYPE:
+            return cls.parse(value, field=path.name), digests, unreadable
+        return cls._of_tiles(value, path, unreadable=unreadable)[0], digests, unreadable
 
     @classmethod
     def load_after(
@@ -130,19 +148,35 @@ class WindowFile(Model):
 
     @classmethod
     def _of_tiles(
-        cls, value: dict[str, Json], path: Path, known: Callable[[TiledParts], int] = lambda _: 0
+        cls,
+        value: dict[str, Json],
+        path: Path,
+        known: Callable[[TiledParts], int] = lambda _: 0,
+        unreadable: list[RagAuditError] | None = None,
     ) -> tuple[WindowFile, TiledParts]:
-        """The window file whose entries and proofs are in tiles."""
+        """The window file whose entries and proofs are in tiles.
+
+        :param unreadable: as in `read_entries`
+        """
         own = {name: value.pop(name) for name in TiledParts.model_fields if name in value}
         if not isinstance(own.get("entries"), dict):
             raise VersionError("a window file of version 2 has its entries in tiles", field=f"{path.name}.mediaType",
                                expected=MEDIA_TYPE, found=TILED_MEDIA_TYPE)  # fmt: skip
-        head = TiledParts.parse(own, field=path.name)
         folder = path.parent / FOLDER
+        check_counts(
+            EntryTiles.parse(own["entries"], field=f"{path.name}.entries"),
+            own.get("proofs"),
+            folder,
+            field=path.name,
+        )
+        head = TiledParts.parse(own, field=path.name)
         proofs = TiledProofs(head.proofs, folder, head.opening)
-        proofs.require()
+        if unreadable is None:
+            proofs.require()
         first = known(head)
-        entries = read_entries(head.entries, folder, head.opening, first)
+        entries = read_entries(head.entries, folder, head.opening, first, unreadable)
+        if unreadable and not entries:
+            raise unreadable[0]
         if not first and (not entries or digest_hex(entries[0]) != head.opening):
             raise SchemaError("the window's opening is not entry 0", field=f"{path.name}.opening",
                               expected=head.opening, found=digest_hex(entries[0]) if entries else None)  # fmt: skip

@@ -9,7 +9,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NotRequired, TypedDict
 
-from rag_audit.errors import ExecutorError, ExitCode, RagAuditError, StoreError
+from rag_audit.encoding.canonical import Json
+from rag_audit.errors import ExecutorError, ExitCode, MemoryLimitError, RagAuditError, StoreError
 from rag_audit.formats.challenge import Challenge
 from rag_audit.formats.manifest import Manifest
 from rag_audit.formats.policy import Policy
@@ -33,6 +34,9 @@ from rag_audit.ledger.merkle import HashTree
 from rag_audit.proofs.checking import Checking
 from rag_audit.verify.figures import Figures
 from rag_audit.verify.standing import Kind, kind_of
+
+SAYS_NOTHING = (ExecutorError, MemoryLimitError, StoreError)
+"""Errors of the verifier's own machine."""
 
 
 class Status(StrEnum):
@@ -165,8 +169,8 @@ class Findings:
         """Turn a named error in the block into this check's outcome, so that one bad part does not hide others."""
         try:
             yield
-        except (ExecutorError, StoreError):
-            raise  # these say nothing about the window
+        except SAYS_NOTHING:
+            raise
         except RagAuditError as exc:
             status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
             expected = exc.expected if exc.expected is not None else "well-formed"
@@ -211,6 +215,11 @@ class Case(Findings):
     """how proofs are verified: in one process or several, and with what is remembered"""
     drawn: dict[int, int] = field(default_factory=dict)
     """when the beacon that an entry names was drawn, in ms, by the entry's index, for the report"""
+    unreadable: list[RagAuditError] = field(default_factory=list)
+    """the errors of parts that cannot be read; unless the rest proves something false, one of them is the outcome"""
+    partial: bool = False
+    """whether the entries end before the first one that cannot be read; then only such checks run as find nothing false
+    in the beginning of an honest ledger"""
     tallies: dict[str, int] = field(default_factory=dict)
     """what checks counted on their way, for the report"""
 
@@ -218,6 +227,17 @@ class Case(Findings):
     def queries(self) -> list[QueryRecord]:
         """The query records, in ledger order."""
         return [e for e in self.entries if isinstance(e, QueryRecord)]
+
+    def proofs_of(self, seq: str) -> Json:
+        """The proofs that the file has of an entry, or None: also where their tile cannot be read, which is noted."""
+        try:
+            return self.file.proofs.get(seq)
+        except SAYS_NOTHING:
+            raise
+        except RagAuditError as exc:
+            if exc not in self.unreadable:
+                self.unreadable.append(exc)
+            return None
 
     @property
     def closing(self) -> Closing | None:

@@ -96,12 +96,12 @@ def read_trust(path: Path, inputs: Inputs) -> Trust:
         return Trust.from_toml(data, source=str(path))
 
 
-def read_window(path: Path, inputs: Inputs) -> WindowFile:
-    """`WindowFile.load`, with the digests of the file and its siblings written down."""
-    file, digests = WindowFile.load_with_digests(path)
+def read_window(path: Path, inputs: Inputs) -> tuple[WindowFile, list[RagAuditError]]:
+    """`WindowFile.load_to_judge`, with the digests of the file and its siblings written down."""
+    file, digests, unreadable = WindowFile.load_to_judge(path)
     for number, (name, digest) in enumerate(digests.items()):
         inputs.add("sibling" if number else "window", name, digest)
-    return file
+    return file, unreadable
 
 
 def read_challenge(path: Path, trust: Trust, inputs: Inputs) -> Challenge:

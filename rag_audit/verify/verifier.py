@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_bytes, sha256
@@ -14,13 +15,14 @@ from rag_audit.errors.printable import printable
 from rag_audit.formats.attacks import MAX_ATTACKS_BYTES, AttackRun
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import Opening, RosterEntry, TenantEntry, parse_entry
+from rag_audit.formats.records import Entry, Opening, RosterEntry, TenantEntry, parse_entry
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder, re_executable
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.proofs.checking import Checking
 from rag_audit.verify.case import (
+    SAYS_NOTHING,
     Case,
     Check,
     NamedChallenge,
@@ -238,31 +240,72 @@ def verify_window(
     handed_in, unread = load_receipts(receipts, inputs)
     earlier = [read_previous(path, inputs) for path in previous]
     with nullcontext() if isinstance(window, WindowFile) else reading_window(window):
-        file = window if isinstance(window, WindowFile) else read_window(window, inputs)
-        case = open_case(file, trusted, handed_in, engine, earlier)
+        file, unreadable = (window, []) if isinstance(window, WindowFile) else read_window(window, inputs)
+        case = open_case(file, trusted, handed_in, engine, earlier, unreadable)
     measured = None
     if attacks is not None:
-        with reading_attacks(attacks):
-            run = AttackRun.load(attacks)
-            digest = sha256(read_bytes(attacks, max_bytes=MAX_ATTACKS_BYTES)).hex()
-            inputs.add("attacks", printable_name(attacks), digest)
-            measured = measured_of(run, case.policy, case.opening_digest, field=printable_name(attacks))
+        try:
+            measured = _measured(attacks, case, inputs)
+        except RagAuditError as exc:
+            case.unreadable.append(exc)
     if checking is not None:
         case.checking = checking(file)
     case.unread, case.challenges, case.max_epsilon_asked = unread, own, max_epsilon is not None
     case.figures["allowed"] = allowed
     embedder, notes = _embedder(case, model)
-    opening.check(case)
-    ledger.check(case)
-    proof.check(case)
-    receipt.check(case, embedder)
-    coalition.check(case)
-    bound.check(case)
-    trust_checks.check(case)
-    verdict = _verdict(case, notes, inputs)
+    with nullcontext() if isinstance(window, WindowFile) else reading_window(window):
+        _judge(case, embedder)
+        verdict = _verdict(case, notes, inputs)
+        _refuse(case, verdict)
     if measured is not None and not verdict.established:
         measured = uncertified(measured)
     return replace(verdict, measured=measured)
+
+
+def _measured(path: Path, case: Case, inputs: Inputs) -> Measured:
+    """A provider's attacks.json beside the window."""
+    with reading_attacks(path):
+        run = AttackRun.load(path)
+        digest = sha256(read_bytes(path, max_bytes=MAX_ATTACKS_BYTES)).hex()
+        inputs.add("attacks", printable_name(path), digest)
+        return measured_of(run, case.policy, case.opening_digest, field=printable_name(path))
+
+
+def _judge(case: Case, embedder: Embedder | None) -> None:
+    """Run every group of checks. An error that a group does not turn into a check's outcome ends that group alone: one
+    part that cannot be read must not hide what the others prove.
+    """
+    groups: list[Callable[[Case], None]] = [
+        opening.check,
+        ledger.check,
+        proof.check,
+        partial(receipt.check, embedder=embedder),
+        coalition.check,
+        bound.check,
+        trust_checks.check,
+    ]
+    for check in groups:
+        try:
+            check(case)
+        except SAYS_NOTHING:
+            raise
+        except RagAuditError as exc:
+            case.unreadable.append(exc)
+
+
+_RANKS = (ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET, ExitCode.PASS)
+
+
+def _refuse(case: Case, verdict: Verdict) -> None:
+    """Raise the worst error of what could not be read, unless the checks found worse.
+
+    :raises RagAuditError: the error
+    """
+    if not case.unreadable:
+        return
+    worst_error = min(case.unreadable, key=lambda e: _RANKS.index(e.exit_code))
+    if _RANKS.index(worst_error.exit_code) <= _RANKS.index(verdict.exit_code):
+        raise worst_error
 
 
 def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) -> tuple[Trust, list[str]]:
@@ -294,13 +337,24 @@ def open_case(
     receipts: Sequence[ReceiptFile],
     engine: str,
     previous: Sequence[WindowFile | RagAuditError] = (),
+    unreadable: Sequence[RagAuditError] = (),
 ) -> Case:
-    """Parse every part of a window file.
+    """Parse every part of a window file. The entries end before the first that is not well-formed, which is noted.
 
-    :raises RagAuditError: a part is not well-formed; the first such part is named
+    :param unreadable: the errors of parts that could not be read
+    :raises RagAuditError: another part is not well-formed; the first such part is named
     """
     manifest = check_manifest(file.embedder)
-    entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
+    entries: list[Entry] = []
+    errors = [*unreadable]
+    for i, value in enumerate(file.entries):
+        try:
+            entries.append(parse_entry(value, field=f"entries[{i}]"))
+        except RagAuditError as exc:
+            errors.append(exc)
+            break
+    if not entries and errors:
+        raise errors[0]
     if not entries or not isinstance(entries[0], Opening):
         raise SchemaError("entry 0 is not an opening", field="entries[0]")
     tenants = [TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(file.tenants)]
@@ -319,9 +373,11 @@ def open_case(
         roster=[RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(file.roster)],
         tenants={t.tenant: t for t in tenants},
         entries=entries,
-        tree=HashTree(leaf_hash(jcs(value)) for value in file.entries),
+        tree=HashTree(leaf_hash(jcs(value)) for value in file.entries[: len(entries)]),
         final=file.final_head(),
         previous=previous,
+        unreadable=errors,
+        partial=bool(errors),
     )
 
 
@@ -352,7 +408,10 @@ def _embedder(case: Case, model: Path | None) -> tuple[Embedder | None, list[str
 
 def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
     require = case.trust.require
-    windows = {t.tenant: case.policy.rules(t).scores for t in case.policy.tenants}
+    windows = {}
+    for tenant in case.policy.tenants:
+        with suppress(RagAuditError):  # of a tenant whose mechanism contradicts itself
+            windows[tenant.tenant] = case.policy.rules(tenant).scores
     ranges = {f"{w.lo}..{w.hi}" for w in windows.values()}
     if len(ranges) > 1:
         ranges = {f"{tenant}:{w.lo}..{w.hi}" for tenant, w in windows.items()}
@@ -362,7 +421,7 @@ def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
         "k_max": case.policy.k_max,
         "n": case.policy.n,
         "scores": "+".join(sorted(ranges)),
-        "lattice": min(w.lattice for w in windows.values()),
+        "lattice": min((w.lattice for w in windows.values()), default=0),
         "dimension": case.manifest["schema"]["dimension"],
         "beta": require.beta,
         "eta": require.eta,
@@ -391,14 +450,19 @@ def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
         *notes,
         f"queries are cut at {limit} tokens: of a longer question only the first {limit} are asked",
     ]
+    notes = [
+        *notes,
+        *(f"could not be read, and what depends on it was not judged: {e}" for e in case.unreadable),
+    ]
     described: Facts | Exception
     try:
         described = facts_of(case, inputs)
-    except (
-        Exception
-    ) as exc:  # the checks have decided: whatever goes wrong from here on must not take that back
+    except Exception as exc:
+        # The checks have decided: whatever goes wrong from here on must not take that back.
         described = exc
-    return concluded(case.checks, figures, notes, described, needed_checks(case))
+    # What had to run matters where nothing was found that is worse than a limit (`concluded`).
+    stands = worst({c.status for c in case.checks}) in (Status.PASS, Status.UNMET)
+    return concluded(case.checks, figures, notes, described, needed_checks(case) if stands else frozenset())
 
 
 def concluded(

@@ -174,7 +174,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], type[RagAuditError], str]] = {
     "proofs twice": (lambda f: edited(f, lambda v: v["proofs"]["tiles"].append(v["proofs"]["tiles"][0])), SchemaError, "proofs.tiles"),
     "another opening": (lambda f: edited(f, lambda v: v.update(opening=OTHER)), ForeignTile, "entries.tiles[0]"),
     "no opening": (lambda f: edited(f, lambda v: v.pop("opening")), SchemaError, "window.json.opening"),
-    "no entries": (lambda f: edited(f, lambda v: v["entries"].update(tiles=[])), SchemaError, "window.json.opening"),
+    "no entries": (lambda f: edited(f, lambda v: v["entries"].update(tiles=[])), SchemaError, "window.json.proofs.tiles"),
     "a path for a digest": (lambda f: edited(f, lambda v: v["proofs"]["tiles"][0].update(sha256="../../x")), SchemaError, "sha256"),
 }  # fmt: skip
 

@@ -29,7 +29,7 @@ def check(case: Case) -> dict[str, KeptCommitment | None]:
 
 def _open(case: Case, entry: KeptEntry, check_id: str) -> KeptCommitment | None:
     place = f"proofs.{entry.seq}.{KEPT}"
-    value = case.file.proofs.get(str(entry.seq))
+    value = case.proofs_of(str(entry.seq))
     if not isinstance(value, dict) or set(value) != {KEPT}:
         found = "none" if value is None else "another value"
         case.record(check_id, Status.UNDECIDED, "a proof of the kept positions", found, place)
