@@ -26,17 +26,19 @@ from rag_audit.parties.provider.window import now_ms
 def status(directory: Path, as_json: bool) -> None:
     """Say where the window in DIRECTORY stands and what it waits for, while it serves too.
 
-    DIRECTORY may also be the folder of `rag-audit run`, or its configuration file: each window of the run is shown.
+    DIRECTORY may also be the folder of `rag-audit run`, or its configuration file: each window of the run is shown. A
+    run that has written nothing yet is starting.
     """
-    if directory.is_file():
+    configured = directory.is_file()
+    if configured:
         directory = RunConfig.load(directory).folder
-        if load_state(directory) is None:
-            raise SetupError("the run was not started yet", field=str(directory), hint="rag-audit run")
-    if (state := load_state(directory)) is not None:
+    state = load_state(directory)
+    if state is not None or configured:
         running = is_running(directory)
-        rows = [standing_of(place, state, now_ms()) for place in in_order(directory, state)]
-        head = "a process runs it" if running else "no process runs it: `rag-audit run` goes on"
-        emit({"running": running, "windows": rows}, as_json, [head, *(_row(row) for row in rows)])
+        rows = [] if state is None else [standing_of(p, state, now_ms()) for p in in_order(directory, state)]
+        status, head = _run_status(directory, running=running, begun=state is not None, windows=bool(rows))
+        emit({"status": status, "running": running, "windows": rows}, as_json,
+             [head, *(_row(row) for row in rows)])  # fmt: skip
         return
     if unfinished(directory) and Layout(directory).prepared.exists():
         waits = f"`rag-audit open {directory}`, with --opens-in, and --previous once the window before it is closed"
@@ -50,6 +52,25 @@ def status(directory: Path, as_json: bool) -> None:
         f"{found.records} records of {found.asked} accounts, of {found.accounts}; {found.proved} with proofs",
     ]
     emit(asdict(found), as_json, lines)
+
+
+def _run_status(directory: Path, *, running: bool, begun: bool, windows: bool) -> tuple[str, str]:
+    """Where a run as a whole stands, in one word and in a line for people.
+
+    :param running: whether a process runs the folder
+    :param begun: whether the run's state was written
+    :param windows: whether there is a window
+    """
+    if running:
+        if windows:
+            return "running", "a process runs it"
+        return "starting", "starting: a process runs it, and the first window follows"
+    if begun:
+        return "stopped", "no process runs it: `rag-audit run` goes on"
+    return (
+        "starting",
+        f"starting: {directory} holds nothing yet; if no process is about to, start `rag-audit run`",
+    )
 
 
 def _row(row: dict[str, object]) -> str:

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import io
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -43,8 +42,6 @@ from rag_audit.relation.native import seed_commitment
 
 MAX_COMMITMENT_BYTES = 64 << 20
 MAX_KEYS_BYTES = 1 << 20
-LOCK_TRIES, LOCK_PAUSE_S = 5, 0.02
-"""Who looks whether a process has the window open holds the lock for an instant."""
 EMBED_RUN = 4096
 """The number of documents that are embedded at a time."""
 
@@ -69,11 +66,9 @@ def lock_folder(directory: Path) -> int:
     :raises WindowStateError: another process holds it
     :raises StoreError: there is no such folder
     """
-    for _ in range(LOCK_TRIES):
-        handle = hold(Layout(directory).lock, wait=False)
-        if handle is not None:
-            return handle
-        time.sleep(LOCK_PAUSE_S)
+    handle = hold(Layout(directory).lock, wait=False)
+    if handle is not None:
+        return handle
     raise WindowStateError("another process has this window open", field=str(directory),
                            hint="stop it, or read beside it: `rag-audit status`, `estimate window`")  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +12,16 @@ from pathlib import Path
 from rag_audit.encoding.durable import PRIVATE_MODE
 from rag_audit.errors import StoreError
 
+TRIES, PAUSE_S = 20, 0.025
+"""How often a lock is tried that is not waited for, and the seconds between two tries."""
+
 
 def hold(path: Path, *, wait: bool) -> int | None:
     """Take an exclusive lock on the file `path`, which is created if it is missing. Closing the returned handle, or the
     end of the process, releases it.
 
-    :param wait: whether to wait for another holder to finish; if not, None is returned where there is one
+    :param wait: whether to wait for another holder to finish; if not, None is returned where there is one, after some
+        tries: a process that only looks at a lock (`is_held`) holds it for a moment
     :raises StoreError: the lock file cannot be opened
     """
     try:
@@ -24,14 +29,39 @@ def hold(path: Path, *, wait: bool) -> int | None:
     except OSError as exc:
         raise StoreError("cannot be locked", field=str(path), found=exc.strerror or str(exc)) from exc
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        os.close(handle)
-        return None
+        for _ in range(TRIES):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                return handle
+            except BlockingIOError:
+                time.sleep(PAUSE_S)
     except BaseException:
         os.close(handle)
         raise
-    return handle
+    os.close(handle)
+    return None
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds the lock on the file `path`. Nothing is created; a missing file is held by nobody.
+
+    :raises StoreError: the lock file cannot be opened
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError as exc:
+        raise StoreError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
+    try:
+        fcntl.flock(
+            handle, fcntl.LOCK_SH | fcntl.LOCK_NB
+        )  # shared, so that two who look do not see each other
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,9 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
+from rag_audit.encoding import lock
 from rag_audit.errors import SizeError
 from rag_audit.parties.account import Account
+from rag_audit.parties.provider.running.shelf import Shelf
 from rag_audit.parties.roster import add_to_roster
+from tests.running.play import Play
 from tests.window.simulator import QUESTIONS, Service
 
 
@@ -83,3 +88,50 @@ def test_a_roster_that_nobody_could_read_is_not_written(
     with pytest.raises(SizeError):
         add_to_roster(path, lines[1])
     assert path.read_bytes() == before
+
+
+def test_a_run_that_has_written_nothing_yet_is_starting(tmp_path: Path) -> None:
+    """As `rag-audit run provider.toml &` leaves it while Python loads: a look neither fails nor makes anything."""
+    play = Play(tmp_path)
+    config = tmp_path / "provider.toml"
+
+    def found(path: Path) -> tuple[str, bool, list[str]]:
+        done = run("status", path, "--json")
+        assert done.exit_code == 0, done.stderr
+        value = json.loads(done.stdout)
+        return value["status"], value["running"], [w["window"] for w in value["windows"]]
+
+    assert found(config) == ("starting", False, [])
+    assert not play.folder.exists() and "starting" in run("status", config).stdout
+    shelf = Shelf(play.folder, "w-")
+    (play.folder / "run.json").rename(tmp_path / "later")  # the lock is there before the state
+    assert found(config) == ("starting", True, [])
+    (tmp_path / "later").rename(play.folder / "run.json")
+    assert found(config) == found(play.folder) == ("starting", True, [])
+    shelf.close()
+    assert found(config) == ("stopped", False, [])
+    supervisor = play.supervisor()
+    play.settle(supervisor)
+    assert found(config) == ("running", True, ["w-1"])
+    supervisor.stop(1)
+    assert found(config) == ("stopped", False, ["w-1"])
+
+
+def test_a_look_at_a_run_s_lock_does_not_keep_it_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    looking = os.open(path, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)  # as `is_held` has it for a moment
+
+    def looked(seconds: float) -> None:
+        fcntl.flock(looking, fcntl.LOCK_UN)
+
+    monkeypatch.setattr(lock.time, "sleep", looked)
+    handle = lock.hold(path, wait=False)
+    assert handle is not None and lock.is_held(path)
+    assert lock.hold(path, wait=False) is None
+    os.close(handle)
+    assert not lock.is_held(path)
+    os.close(looking)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +10,7 @@ from rag_audit.attest.answering import open_retained
 from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.commit.stored import StoredCommitment, load_stored
 from rag_audit.encoding.canonical import digest_hex, parse_json
-from rag_audit.encoding.lock import hold
+from rag_audit.encoding.lock import is_held
 from rag_audit.errors import StoreError, WindowStateError
 from rag_audit.estimate import Estimate, estimate_window
 from rag_audit.formats.layout import Layout
@@ -121,8 +120,4 @@ class WindowReader:
         return sum((r.proof or str(r.seq)) in names for r in self.records)
 
     def _held(self) -> bool:
-        handle = hold(self._layout.lock, wait=False)
-        if handle is None:
-            return True
-        os.close(handle)
-        return False
+        return is_held(self._layout.lock)

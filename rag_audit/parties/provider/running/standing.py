@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import asdict
 from pathlib import Path
 
-from rag_audit.encoding.lock import hold
+from rag_audit.encoding.lock import is_held
 from rag_audit.ledger.place import begun
 from rag_audit.parties.provider.reading import WindowReader
 from rag_audit.parties.provider.running.shelf import Place, RunState, places
@@ -15,11 +14,7 @@ from rag_audit.parties.provider.running.shelf import Place, RunState, places
 
 def is_running(folder: Path) -> bool:
     """Whether a process runs the folder."""
-    handle = hold(folder / "lock", wait=False)
-    if handle is None:
-        return True
-    os.close(handle)
-    return False
+    return is_held(folder / "lock")
 
 
 def in_order(folder: Path, state: RunState) -> list[Place]:
