@@ -229,7 +229,7 @@ class Bench:
         assert known is not None
         note = self.witness.cosign(
             file.final_checkpoint, log_key=self.key.verifier, consistency=tree.consistency_path(known[0]),
-            closing=(entries[-1], tree.inclusion_path(tree.size - 1)),
+            closing=(entries[-1], tree.inclusion_path(tree.size - 1)), entries=entries,
         )  # fmt: skip
         window.admit([str(note)])
 

@@ -180,7 +180,7 @@ def _end(window: Window, key: SigningKey, place: Path) -> None:
     assert known is not None
     note = witness.cosign(
         file.final_checkpoint, log_key=key.verifier, consistency=tree.consistency_path(known[0]),
-        closing=(entries[-1], tree.inclusion_path(tree.size - 1)),
+        closing=(entries[-1], tree.inclusion_path(tree.size - 1)), entries=entries,
     )  # fmt: skip
     window.admit([str(note)])
 

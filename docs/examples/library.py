@@ -85,7 +85,8 @@ def cosigned_end(window: Window) -> list[str]:
     size, _ = witness.last(window.opening.log) or (0, b"")
     closing = (entries[-1], tree.inclusion_path(tree.size - 1, tree.size))
     note = witness.cosign(parse_note(file.final_checkpoint), log_key=key.verifier,
-                          consistency=tree.consistency_path(size, tree.size), closing=closing)  # fmt: skip
+                          consistency=tree.consistency_path(size, tree.size), closing=closing,
+                          entries=entries)  # fmt: skip
     return [str(note)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from rag_audit.commit.prepared import load_preparation
 from rag_audit.commit.stored import unfinished
 from rag_audit.encoding.canonical import digest_hex, read_json
 from rag_audit.errors import PolicyError
-from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.chain import ClosedWindow, Unanswered
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.passage import Passage
@@ -234,7 +234,7 @@ def _begin(
     if given.trust is not None and beacon is not None:
         parties = Parties(
             given.origin or signer.name, signer.verifier, witnessed, beacon, accounts, embedder.manifest(),
-            0 if before is None else before.abandoned,
+            Unanswered.stated(before),
         )  # fmt: skip
         stop_if_wanting(ctx, policy, given.trust, parties, as_json=as_json)
     folder = store_settings(directory, given.key, given.model)
@@ -289,7 +289,7 @@ def _open_prepared(ctx: click.Context, directory: Path, given: Given, as_json: b
     if given.trust is not None and beacon is not None:
         parties = Parties(
             given.origin or made.origin or signer.name, signer.verifier, witnessed, beacon, accounts,
-            check_manifest(made.embedder)["embedder"], 0 if before is None else before.abandoned,
+            check_manifest(made.embedder)["embedder"], Unanswered.stated(before),
         )  # fmt: skip
         stop_if_wanting(ctx, chosen, given.trust, parties, as_json=as_json)
     return open_prepared(
@@ -310,6 +310,7 @@ def _result(directory: Path, status: str, digest: str, opening: Opening) -> dict
         "status": status,
         "opening": digest,
         "opens_at": opening.opens_at,
+        **asdict(Unanswered.before(opening)),
         "public": str(Layout(directory).public.folder),
     }
 

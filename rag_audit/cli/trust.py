@@ -45,6 +45,8 @@ REMARKS = {
     "max_theta": "for 16 accounts of 200 questions; `rag-audit estimate calibrate` says it for other sizes",
     "min_tau": "0 is the whole window; else a text with its unit, as 500 positions or 3600 seconds",
     "max_K_share": "of a tenant's positions, what one answer may hand out",
+    "max_abandoned": "windows that were dropped since the last complete one: each is one more draw of the seed",
+    "max_empty": "windows without a query since the last complete one: each is one more draw of the seed",
     "min_receipts": "of the accounts above",
 }
 """What the defaults mean, for whoever edits them."""
@@ -219,6 +221,7 @@ def _requirements(settings: tuple[str, ...], embedder: str, model: Path | None) 
         "max_score_hi": window.hi,
         "min_score_width": window.hi - window.lo,
         "max_abandoned": 0,
+        "max_empty": defaults.MAX_EMPTY,
         "min_receipts": defaults.RECEIPTS,
         # Without an integer normalisation there is no proof of A1; disclosed queries are embedded again if they can be.
         "coalition": "checked" if published.dimension <= MAX_DIMENSION else "not-checked",
@@ -226,7 +229,14 @@ def _requirements(settings: tuple[str, ...], embedder: str, model: Path | None) 
     }
     for setting in settings:
         key, _, text = setting.partition("=")
-        integer = key in ("min_k_max", "max_score_hi", "min_score_width", "max_abandoned", "min_receipts")
+        integer = key in (
+            "min_k_max",
+            "max_score_hi",
+            "min_score_width",
+            "max_abandoned",
+            "max_empty",
+            "min_receipts",
+        )
         integer = integer or (key, text) == ("min_tau", WHOLE_WINDOW)
         if key not in Require.model_fields or not text or (integer and not COUNT.fullmatch(text)):
             raise SetupError(

@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -25,6 +26,7 @@ from rag_audit.cli.options import PROCESSES, Real
 from rag_audit.cli.settings import resume, settings_of
 from rag_audit.commit.stored import forget
 from rag_audit.encoding.canonical import read_text
+from rag_audit.formats.chain import Unanswered, outcome_of
 from rag_audit.formats.layout import Layout
 from rag_audit.index.noise_pool import READY_BYTES, READY_SLOTS
 from rag_audit.ledger.note import MAX_NOTE_BYTES
@@ -202,7 +204,8 @@ def close(
     """Close a window; run again to take the witnesses' cosignatures of the final checkpoint.
 
     The estimator runs over the window's queries, and the coalition proof is made if the policy asks for one. After an
-    interruption the same command resumes.
+    interruption the same command resumes. The command prints what became of the window, and the counts of abandoned and
+    empty windows that the next opening states.
     """
     show = progress("certificate")
     with resume(directory) as window, open_executor(address, workers=workers) as executor:
@@ -215,7 +218,9 @@ def close(
             window.close(abandoned=abandon, certify=certify, executor=executor, progress=shown)
         admit_notes(window, say)
         path = window.export()
-        emit({"status": window.status, "records": len(window.records), "window": str(path)}, as_json)
+        counts = Unanswered.before(window.opening).after(outcome := outcome_of(window.state.entries))
+        emit({"status": window.status, "records": len(window.records), "window": str(path),
+              "outcome": outcome.value, **asdict(counts)}, as_json)  # fmt: skip
 
 
 @click.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -112,14 +113,17 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
             raise SetupError(
                 "the checkpoint does not fit the entries", field="window.json", expected=size, found=tree.size
             )
-        closing = None
+        closing = entries = None
         if entry_type(end.last) == "closing":
             closing = (end.last, tree.inclusion_path(size - 1, size))
+            # Whether the window is complete follows from all entries: they are read once, at the window's end.
+            entries = [jcs(entry) for entry in WindowFile.load(public).entries]
         note = member.cosign(
             end.checkpoint,
             log_key=log_key,
             consistency=tree.consistency_path(last[0], size),
             closing=closing,
+            entries=entries,
         )
         if closing is not None:
             reader.forget()
@@ -154,15 +158,16 @@ def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
     known = 0 if last is None else last[0]
     member.follow(
         file.final_checkpoint,
-        (entries[0], tree.inclusion_path(0, size)),
-        (entries[-1], tree.inclusion_path(size - 1, size)),
+        entries,
         log_key=log_key,
         witnesses=witnesses,
         quorum=quorum,
         consistency=tree.consistency_path(known, size) if 0 < known <= size else (),
     )
-    emit({"window": closed.opening.window, "abandoned": closed.as_previous().abandoned}, as_json,
-         f"follows {closed.opening.log} to its end at {size} entries")  # fmt: skip
+    counts = closed.unanswered
+    emit({"window": closed.opening.window, "outcome": closed.outcome.value, **asdict(counts)}, as_json,
+         [f"follows {closed.opening.log} to its end at {size} entries: the window is {closed.outcome.value}",
+          f"the next opening has to count {counts.abandoned} abandoned and {counts.empty} empty windows"])  # fmt: skip
 
 
 @witness.command("beacon")

@@ -25,5 +25,7 @@ ODDS_UNLISTED = "10"
 """What `KEEP` promises; it counts only where a trust file accepts sampling."""
 LEAST_KEEP = "0.5"
 """The least share of positions that a sample keeps."""
+MAX_EMPTY = 7
+"""Windows in a row that may end without a query: a week of daily windows. Each is one more draw of the seed."""
 RECEIPTS = 1
 """Receipts of accounts that the verifier knows to be independent."""

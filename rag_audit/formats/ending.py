@@ -52,6 +52,8 @@ class Ending:
     :param root: the checkpoint's root, likewise
     :param tree: the log's, without its first leaves if they were read before
     :param last: the canonical bytes of the last entry
+    :param query: the place and the canonical bytes of the first query record in the entries that were read now, if
+        there is one
     :param read: what the next reading is told
     """
 
@@ -60,6 +62,7 @@ class Ending:
     root: bytes
     tree: HashTree
     last: bytes
+    query: tuple[int, bytes] | None
     read: ReadTiles
 
 
@@ -89,7 +92,15 @@ def _ending(file: WindowFile, parts: TiledParts | None, read: ReadTiles) -> Endi
     entries = [jcs(entry) for entry in file.entries]
     head, tree = file.final_head(), HashTree(map(leaf_hash, entries), read.before())
     now = NOTHING if parts is None else _read(tree, parts)
-    return Ending(file.final_checkpoint, head.size, head.root, tree, entries[-1], now)
+    query = next(
+        (
+            (read.entries + at, entries[at])
+            for at, value in enumerate(file.entries)
+            if _type_of(value) == "query"
+        ),
+        None,
+    )
+    return Ending(file.final_checkpoint, head.size, head.root, tree, entries[-1], query, now)
 
 
 def _read(tree: HashTree, parts: TiledParts) -> ReadTiles:
@@ -109,5 +120,8 @@ def _names(opening: str, tiles: list[EntryTile]) -> str:
 
 def entry_type(entry: bytes) -> Json:
     """The type that an entry says it has."""
-    value = parse_json(entry, source="entry")
+    return _type_of(parse_json(entry, source="entry"))
+
+
+def _type_of(value: Json) -> Json:
     return value.get("type") if isinstance(value, dict) else None

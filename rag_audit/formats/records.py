@@ -6,9 +6,9 @@ is RFC 8785 JSON of at most 65,535 bytes.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from rag_audit.encoding.canonical import Json, jcs, sha256
 from rag_audit.errors import EncodingError, SchemaError, SizeError, VersionError
@@ -43,13 +43,29 @@ def log_origin(origin: str, window: str) -> str:
     return f"{origin}/{window}"
 
 
+def _optional(schema: dict[str, Any]) -> None:
+    """Remove a default from a JSON Schema: the absent field has no value that may be written in its place."""
+    schema.pop("default", None)
+
+
 class PreviousWindow(Model):
     """The window before this one in the provider's chain."""
 
     opening: Hex32
     root: Hex32
     abandoned: Count
-    """openings of this origin since the last complete window: that window and those before it that came to nothing"""
+    """windows of this origin since the last complete one that were abandoned, that window included"""
+    empty: Annotated[Positive, Field(json_schema_extra=_optional)] = 0
+    """windows of this origin since the last complete one that were closed properly without a query, that window
+    included; the field is absent where there is none"""
+
+    @model_serializer(mode="wrap")
+    def _without_zero(self, handler: SerializerFunctionWrapHandler) -> dict[str, Json]:
+        """An opening without empty windows before it has no count of them: each opening has one canonical form."""
+        value: dict[str, Json] = handler(self)
+        if not self.empty:
+            del value["empty"]
+        return value
 
 
 class BeaconWitness(Model):

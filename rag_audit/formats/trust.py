@@ -17,6 +17,7 @@ from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 
 from rag_audit.encoding.canonical import parse_toml, read_bytes
 from rag_audit.errors import SchemaError
+from rag_audit.formats.defaults import MAX_EMPTY
 from rag_audit.formats.models import (
     Count,
     DecimalText,
@@ -167,6 +168,9 @@ class Require(Model):
     coalition: Literal["not-checked", "checked"] = "checked"
     max_abandoned: Count | None = None
     """the most windows of the origin that were opened since the last complete one and came to nothing"""
+    max_empty: Count = MAX_EMPTY
+    """the most windows of the origin that ended without a query since the last complete one: each is one more draw of
+    the seed, and a service without customers for some days has some"""
     min_receipts: Positive | None = None
     beta: DecimalText | None = None
     eta: DecimalText | None = None
@@ -407,7 +411,9 @@ def trust_template(
         )
     document.add("pins", pins)
     required = table({}, "an absent max_ or min_ is an unmet requirement")
-    for key, value in require.model_dump().items():
+    # Trust files of earlier releases leave max_empty out, and are written again as they are.
+    unsaid = {"max_empty"} - require.model_fields_set
+    for key, value in require.model_dump(exclude=unsaid).items():
         if value is None:
             required.add(tomlkit.comment(f"{key} =  # set me{_ADVICE.get(key, '')}"))
         else:

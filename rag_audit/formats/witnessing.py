@@ -16,7 +16,7 @@ from rag_audit.ledger.submission import MAX_SUBMISSION_BYTES
 
 PREFIX = "/rag-audit/v1"
 NONCE, OPENING, CLOSING, REVEAL = (f"{PREFIX}/{name}" for name in ("nonce", "opening", "closing", "reveal"))
-MAX_REQUEST_BYTES = 2 * MAX_SUBMISSION_BYTES + 8 * MAX_ENTRY_BYTES
+MAX_REQUEST_BYTES = 2 * MAX_SUBMISSION_BYTES + 16 * MAX_ENTRY_BYTES
 """JSON escapes a note's line ends and dashes, and control characters within an entry by up to six bytes each."""
 NONCE_HEADER = "rag-audit/nonce-request/v1"
 
@@ -56,17 +56,32 @@ class OpeningRequest(Model):
     opening: dict[str, Json]
 
 
+class QueryShown(Model):
+    """A query record of the window that ends, which shows that the closing record counts a query of the log.
+
+    :param entry: the query record
+    :param index: its place in the ledger
+    :param path: its inclusion path under the final checkpoint
+    """
+
+    entry: dict[str, Json]
+    index: Count
+    path: Path
+
+
 class ClosingRequest(Model):
     """A window's end to be cosigned.
 
     :param submission: the final checkpoint with its proof, as `add-checkpoint` takes it
     :param closing: the closing record
     :param path: its inclusion path as the last entry
+    :param query: a query record, where the closing record counts any
     """
 
     submission: Annotated[str, Field(max_length=MAX_SUBMISSION_BYTES)]
     closing: dict[str, Json]
     path: Path
+    query: QueryShown | None = None
 
 
 class RevealRequest(Model):

@@ -19,15 +19,16 @@ from rag_audit.encoding.canonical import parse_json, sha256
 from rag_audit.encoding.durable import PRIVATE_MODE, create_private, read_private, replace_file
 from rag_audit.encoding.lock import locked
 from rag_audit.errors import SizeError, StoreError
-from rag_audit.formats.chain import ended_at, is_complete
+from rag_audit.formats.chain import Outcome, Unanswered, ended_at
 from rag_audit.formats.records import Enrolment, Opening, WitnessBeacon, log_origin
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, open_checkpoint
 from rag_audit.ledger.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey, VerifierKey
-from rag_audit.ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
+from rag_audit.ledger.merkle import HashTree, leaf_hash, verify_consistency, verify_inclusion
 from rag_audit.ledger.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.parties.witness_rules import (
     Log,
     Nonce,
+    ShownQuery,
     State,
     WitnessRefused,
     bind,
@@ -35,13 +36,14 @@ from rag_audit.parties.witness_rules import (
     check_closing,
     check_link,
     check_nonce,
-    count_of,
+    outcome_of_closing,
+    outcome_of_log,
     parse_canonical,
     require,
     without_oldest,
 )
 
-__all__ = ["Witness", "WitnessRefused"]
+__all__ = ["ShownQuery", "Witness", "WitnessRefused"]
 
 KEY_FILE = "key"
 STATE_FILE = "state.json"
@@ -153,6 +155,7 @@ class Witness:
                     digest,
                 )
                 require(log.size == 1, "the window has gone on", "checkpoint", f"size >= {log.size}", 1)
+            before = Unanswered.before(opening)
             update = Log(
                 origin=opening.origin,
                 window=opening.window,
@@ -163,7 +166,9 @@ class Witness:
                 root=head.root.hex(),
                 closed=False,
                 complete=False,
-                abandoned=count_of(opening),
+                abandoned=before.abandoned,
+                empty=before.empty,
+                tenants=opening.tenants.count,
             )
             chains = {**state.chains, opening.origin: opening.log}
             state = state.model_copy(update={"chains": chains})
@@ -176,15 +181,20 @@ class Witness:
         log_key: VerifierKey,
         consistency: Sequence[bytes],
         closing: tuple[bytes, Sequence[bytes]] | None = None,
+        entries: Sequence[bytes] | None = None,
+        query: ShownQuery | None = None,
     ) -> Note:
         """Cosign a later checkpoint of a window whose opening this witness cosigned.
 
         :param consistency: RFC 9162 path from `last(log)`'s size to this checkpoint's
         :param closing: for the final checkpoint, the closing record's bytes and inclusion path as last entry;
             after it this window takes no further checkpoint, and the next window may open
+        :param entries: with `closing`, all entries as canonical bytes: the witness then decides from them whether the
+            window is complete
+        :param query: with `closing` and without `entries`, one query record, where the closing record counts any
         :returns: the note with this witness's cosignature added
-        :raises WitnessRefused: the log is unknown, the checkpoint does not extend the last cosigned one, or the window
-            is closed
+        :raises WitnessRefused: the log is unknown, the checkpoint does not extend the last cosigned one, the window is
+            closed, or the closing record counts queries and none is shown
         :raises SignatureError: the provider did not sign the checkpoint
         """
         parsed = note if isinstance(note, Note) else parse_note(note)
@@ -208,9 +218,14 @@ class Witness:
             update: dict[str, object] = {"size": head.size, "root": head.root.hex()}
             if closing is not None:
                 record = check_closing(*closing, head, log.window, self._clock())
+                if entries is None:
+                    outcome = outcome_of_closing(record, head, log.tenants, query)
+                else:
+                    outcome = outcome_of_log(entries, head)
                 update |= {
                     "closed": True,
-                    "complete": is_complete(record, head.size),
+                    "complete": outcome is Outcome.COMPLETE,
+                    "unused": outcome is Outcome.EMPTY,
                     "closes_at": ended_at(log.closes_at, record),
                 }
             return self._sign(state, name, log.model_copy(update=update), parsed, self._clock())
@@ -218,8 +233,7 @@ class Witness:
     def follow(
         self,
         note: Note | str | bytes,
-        opening: tuple[bytes, Sequence[bytes]],
-        closing: tuple[bytes, Sequence[bytes]],
+        entries: Sequence[bytes],
         *,
         log_key: VerifierKey,
         witnesses: Collection[VerifierKey],
@@ -232,25 +246,23 @@ class Witness:
         It signs nothing for them, and its later cosignatures on the chain rest, up to here, on that quorum.
 
         :param note: the window's final checkpoint, cosigned by a quorum of `witnesses`
-        :param opening: the opening record's bytes, and its inclusion path as entry 0
-        :param closing: the closing record's bytes, and its inclusion path as last entry
+        :param entries: all entries of the window's log as canonical bytes
         :param consistency: RFC 9162 path from `last(log)`'s size, if this witness cosigned the opening
         :raises WitnessRefused: the opening or the tree is not the one that this witness cosigned itself, or the window
             does not follow the last one that it knows of this origin
         :raises SignatureError: the provider's signature or the quorum is missing
         """
-        record = parse_canonical(opening[0])
+        record = parse_canonical(entries[0]) if entries else None
         if not isinstance(record, Opening):
-            raise WitnessRefused("the entry is not an opening record", field="entry 0", found=record.type)
+            found = "no entry" if record is None else record.type
+            raise WitnessRefused("the entry is not an opening record", field="entry 0", found=found)
         signed = open_checkpoint(note, origin=record.log, log_key=log_key, witnesses=witnesses)
         signed.quorum_time(quorum)
-        head, digest = signed.checkpoint, sha256(opening[0]).hex()
-        require(
-            verify_inclusion(leaf_hash(opening[0]), 0, head.size, opening[1], head.root),
-            "the opening is not in the checkpointed tree",
-            "entry 0",
-        )
-        end = check_closing(*closing, head, record.window, self._clock())
+        head, digest = signed.checkpoint, sha256(entries[0]).hex()
+        outcome = outcome_of_log(entries, head)
+        path = HashTree(map(leaf_hash, entries)).inclusion_path(head.size - 1, head.size)
+        end = check_closing(entries[-1], path, head, record.window, self._clock())
+        before = Unanswered.before(record)
         made = Log(
             origin=record.origin,
             window=record.window,
@@ -260,8 +272,11 @@ class Witness:
             size=head.size,
             root=head.root.hex(),
             closed=True,
-            complete=is_complete(end, head.size),
-            abandoned=count_of(record),
+            complete=outcome is Outcome.COMPLETE,
+            unused=outcome is Outcome.EMPTY,
+            abandoned=before.abandoned,
+            empty=before.empty,
+            tenants=record.tenants.count,
         )
         with self._locked() as state:
             known, last = state.logs.get(record.log), state.chains.get(record.origin)

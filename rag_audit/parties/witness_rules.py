@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -10,12 +11,20 @@ from pydantic import Field
 from rag_audit.beacon.values import members_of
 from rag_audit.encoding.canonical import jcs, parse_json
 from rag_audit.errors import RagAuditError
-from rag_audit.formats.chain import abandoned_after
+from rag_audit.formats.chain import Outcome, Unanswered, outcome_by_size, outcome_of
 from rag_audit.formats.models import Count, Hex32, Millis, Model, Positive
-from rag_audit.formats.records import MAX_ENTRY_BYTES, Closing, Entry, Opening, WitnessBeacon, parse_entry
+from rag_audit.formats.records import (
+    MAX_ENTRY_BYTES,
+    Closing,
+    Entry,
+    Opening,
+    QueryRecord,
+    WitnessBeacon,
+    parse_entry,
+)
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedCheckpoint
 from rag_audit.ledger.keys import VerifierKey
-from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
+from rag_audit.ledger.merkle import HashTree, leaf_hash, verify_inclusion
 
 KEPT_REVEALS = 16
 """How many of the last reveals in a log can be asked for again, by a provider that lost the answer."""
@@ -38,9 +47,27 @@ class Log(Model):
     root: Hex32
     closed: bool
     complete: bool
-    """whether the window is closed and complete (`chain.is_complete`)"""
+    """whether the window is closed and complete (`chain.Outcome`)"""
     abandoned: Count
-    """windows that came to nothing between the last complete one and this, on which the next count depends"""
+    """windows that were abandoned between the last complete one and this one, on which the next count depends"""
+    empty: Count = 0
+    """windows without a query between the last complete one and this one, likewise"""
+    unused: bool = False
+    """whether the window is closed and empty (`chain.Outcome`)"""
+    tenants: Count = 0
+    """how many tenants the opening commits to"""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the window, which is closed."""
+        if self.complete:
+            return Outcome.COMPLETE
+        return Outcome.EMPTY if self.unused else Outcome.ABANDONED
+
+    @property
+    def expected(self) -> Unanswered:
+        """The counts that the next opening has to state."""
+        return Unanswered(self.abandoned, self.empty).after(self.outcome)
 
 
 class Revealed(Model):
@@ -102,12 +129,20 @@ def check_chain(opening: Opening, log: Log | None) -> None:
         (log.opening, log.root),
         found,
     )
+    stated, expected = Unanswered.before(opening), log.expected
     require(
-        count_of(opening) == (expected := abandoned_after(log.abandoned, log.complete)),
+        stated.abandoned == expected.abandoned,
         "the count of abandoned windows is not this witness's",
         "opening.previous.abandoned",
-        expected,
-        count_of(opening),
+        expected.abandoned,
+        stated.abandoned,
+    )
+    require(
+        stated.empty == expected.empty,
+        "the count of empty windows is not this witness's",
+        "opening.previous.empty",
+        expected.empty,
+        stated.empty,
     )
     require(
         opening.opens_at >= log.closes_at,
@@ -118,8 +153,69 @@ def check_chain(opening: Opening, log: Log | None) -> None:
     )
 
 
-def count_of(opening: Opening) -> int:
-    return 0 if opening.previous is None else opening.previous.abandoned
+@dataclass(frozen=True)
+class ShownQuery:
+    """A query record that a provider shows to a witness which does not read the entries.
+
+    :param entry: the record's canonical bytes
+    :param index: its place in the ledger
+    :param path: its inclusion path under the final checkpoint
+    """
+
+    entry: bytes
+    index: int
+    path: Sequence[bytes]
+
+
+def outcome_of_log(entries: Sequence[bytes], head: Checkpoint) -> Outcome:
+    """What became of a window, for a witness that reads the window's log.
+
+    :param entries: all entries of the log as canonical bytes
+    :raises WitnessRefused: they are not the ones under the final checkpoint
+    """
+    tree = HashTree(map(leaf_hash, entries))
+    require(
+        (tree.size, tree.root()) == (head.size, head.root),
+        "the entries are not the checkpointed ones",
+        "entries",
+        f"size {head.size}, root {head.root.hex()}",
+        f"size {tree.size}, root {tree.root().hex()}",
+    )
+    return outcome_of([parse_canonical(entry) for entry in entries])
+
+
+def outcome_of_closing(closing: Closing, head: Checkpoint, tenants: int, query: ShownQuery | None) -> Outcome:
+    """What became of a window, for a witness that does not read the window's log.
+
+    :param query: a query record, which a provider has to show where the closing record counts one
+    :raises WitnessRefused: the closing record counts a query and no query record of the log is shown
+    """
+    found = outcome_by_size(closing, head.size, tenants)
+    if found is not Outcome.COMPLETE:
+        return found
+    if query is None:
+        raise WitnessRefused(
+            "the closing record counts queries, and no query record is shown",
+            field="query",
+            expected="one query record of the log, with its inclusion path",
+            hint="this release's `rag-audit run` and `witness submit` show one",
+        )
+    record, place = parse_canonical(query.entry), f"entry {query.index}"
+    require(
+        isinstance(record, QueryRecord)
+        and (record.window, record.seq) == (closing.window, query.index)
+        and 1 < query.index < head.size - 1,
+        "the entry is not a query record of the window at this index",
+        place,
+        f"a query of {closing.window} with seq {query.index}",
+        record.type,
+    )
+    require(
+        verify_inclusion(leaf_hash(query.entry), query.index, head.size, query.path, head.root),
+        "the query record is not in the checkpointed tree",
+        place,
+    )
+    return found
 
 
 def check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window: str, now: int) -> Closing:

@@ -38,7 +38,7 @@ from rag_audit.ledger.submission import (
     Submission,
     cosignature_lines,
 )
-from rag_audit.parties.witness import Witness
+from rag_audit.parties.witness import ShownQuery, Witness
 from rag_audit.parties.witness_offers import Offers
 from rag_audit.parties.witness_rules import WitnessRefused
 from rag_audit.serving.bodies import Bodies, Left, Unreadable
@@ -104,7 +104,10 @@ class WitnessService:
         told = ClosingRequest.parse(parse_json(body, source="request"), field="request")
         path = [bytes.fromhex(h) for h in told.path]
         submission = Submission.parse(told.submission, field="request.submission")
-        return self._extend(submission, (jcs(told.closing), path))
+        query = None
+        if (shown := told.query) is not None:
+            query = ShownQuery(jcs(shown.entry), shown.index, [bytes.fromhex(h) for h in shown.path])
+        return self._extend(submission, (jcs(told.closing), path), query)
 
     def opening(self, body: bytes) -> Response:
         """Cosign a window's opening."""
@@ -151,7 +154,12 @@ class WitnessService:
         )
         return _lines(str(revealed))
 
-    def _extend(self, told: Submission, closing: tuple[bytes, list[bytes]] | None) -> Response:
+    def _extend(
+        self,
+        told: Submission,
+        closing: tuple[bytes, list[bytes]] | None,
+        query: ShownQuery | None = None,
+    ) -> Response:
         head, provider = self._signed(told.note)
         if told.old > head.size:
             raise _error(400, WitnessRefused("the old size is above the checkpoint's", field="old",
@@ -171,7 +179,7 @@ class WitnessService:
             raise _known(size)
         try:
             signed = self._witness.cosign(
-                told.note, log_key=provider.key, consistency=told.proof, closing=closing
+                told.note, log_key=provider.key, consistency=told.proof, closing=closing, query=query
             )
         except WitnessRefused:
             # Another process may have moved the same witness's state meanwhile.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_audit.errors import SetupError
+from rag_audit.formats.chain import Unanswered
 from rag_audit.formats.manifest import EmbedderManifest
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconSource, DrandBeacon, RosterEntry
@@ -36,6 +37,7 @@ CHANGES = {
     "trust.a1": "policy.tenants.circuits: policy new --query-tokens up to 64 with an embedder that is proved",
     "trust.coalition": "policy.estimator.certificate: policy new --certificate",
     "trust.max_abandoned": "the windows before this one: close them, and name the last with open --previous",
+    "trust.max_empty": "the windows before this one: a window with a query ends the count of those without one",
     "trust.setup": "policy.tenants.system: scan, or a ceremony's key (docs/setup.md)",
     "opening.signature": "open --origin, --key",
     "opening.quorum": "open --witness: a witness that trust.toml names",
@@ -52,7 +54,7 @@ class Parties:
     :param key: the provider's public key
     :param witnesses: the witnesses whose cosignatures the window waits for
     :param embedder: the embedder's manifest
-    :param abandoned: windows that came to nothing since the last complete one
+    :param before: the windows since the last complete one, as the opening will count them
     """
 
     origin: str
@@ -61,7 +63,7 @@ class Parties:
     beacon: BeaconSource
     roster: Sequence[RosterEntry]
     embedder: EmbedderManifest
-    abandoned: int
+    before: Unanswered
 
 
 def check_ahead(policy: Policy, trust: Trust, parties: Parties | None = None) -> list[Check]:
@@ -71,7 +73,8 @@ def check_ahead(policy: Policy, trust: Trust, parties: Parties | None = None) ->
     """
     found = Findings(trust=trust, policy=policy)
     found.figures = {**found.figures, **policy.figures()}
-    found.figures["abandoned"] = 0 if parties is None else parties.abandoned
+    before = Unanswered() if parties is None else parties.before
+    found.figures["abandoned"], found.figures["empty"] = before.abandoned, before.empty
     found.figures["a1"] = _a1(policy, trust)
     found.figures["coalition"] = "not-checked" if policy.estimator.certificate is None else "checked"
     requirements.check_policy(found)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, sha256
 from rag_audit.errors import RagAuditError, SignatureError
-from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.chain import ClosedWindow, outcome_of
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import DrandBeacon, Opening, PreviousWindow, parse_entry
 from rag_audit.formats.trust import Require
@@ -287,14 +287,19 @@ def _activity(case: Case) -> Activity | None:
 
 
 def _link(previous: PreviousWindow) -> Link:
-    return Link(opening=previous.opening, root=previous.root, abandoned=previous.abandoned)
+    return Link(
+        opening=previous.opening, root=previous.root, abandoned=previous.abandoned, empty=previous.empty
+    )
 
 
 def _chain(case: Case) -> Chain:
     previous, closing = case.opening.previous, case.closing
     after = None
     if closing is not None:
-        after = _link(ClosedWindow(case.opening, case.opening_digest, closing, case.final).as_previous())
+        closed = ClosedWindow(
+            case.opening, case.opening_digest, closing, case.final, outcome_of(case.entries)
+        )
+        after = _link(closed.as_previous())
     said = next((c.found for c in case.checks if c.id == "opening.chain"), "not checked")
     return Chain(
         before=None if previous is None else _link(previous),

@@ -19,6 +19,7 @@ class Figures(TypedDict, total=False):
     :param coalition: whether the estimate was checked: not-checked, checked
     :param c: the most accounts that a cluster has; `c_tenant` is the most that one has in one tenant
     :param abandoned: windows that came to nothing since the last complete one
+    :param empty: windows that ended without a query since the last complete one
     :param accounts: accounts of the window, enrolled ones included
     :param accounts_holding_their_keys: those among them that hold their own key
     :param counts: queries of each account
@@ -44,6 +45,7 @@ class Figures(TypedDict, total=False):
     coalition: str
     c: dict[str, int]
     abandoned: int
+    empty: int
     enrolments: int
     enrolments_void_or_unused: int
     accounts: int

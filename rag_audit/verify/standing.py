@@ -59,6 +59,7 @@ RULES: Mapping[str, Rule] = {
     "opening.policy": _evidence("the figures follow from the policy"),
     "opening.chain": _evidence("a window that was dropped is one more draw of the randomness"),
     "opening.abandoned": _evidence("a wrong count hides draws of the randomness"),
+    "opening.empty": _evidence("a wrong count hides draws of the randomness"),
     "opening.beacon": _evidence("the figures assume randomness that the provider could not choose"),
     "ledger.checkpoint": _evidence("without it nobody can say whose ledger the figures are about"),
     "ledger.quorum": _evidence(
@@ -119,6 +120,7 @@ RULES: Mapping[str, Rule] = {
     "trust.max_theta": _limit("theta is the policy's, and above what trust.toml allows"),
     "trust.max_K_share": _limit("the share is the policy's, and above what trust.toml allows"),
     "trust.max_abandoned": _limit("the count is established, and above what trust.toml allows"),
+    "trust.max_empty": _limit("the count is established, and above what trust.toml allows"),
     "trust.max_score_hi": _limit("the score window is the policy's, and above what trust.toml allows"),
     "trust.min_score_width": _limit(
         "the score window is the policy's, and narrower than trust.toml asks for"

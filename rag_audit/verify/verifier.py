@@ -181,7 +181,18 @@ class Verdict:
                     "mechanisms=" + ",".join(f"{t}:{v['mechanism']}" for t, v in f["tenants"].items())
                 )
             keys = ["delta", "k_max", *(("beta", "eta", "challenge") if sampled else ())]
-            keys += ["mode", "records", "receipts", "a1", "d1", "coalition", "proofs", "setup", "abandoned"]
+            keys += [
+                "mode",
+                "records",
+                "receipts",
+                "a1",
+                "d1",
+                "coalition",
+                "proofs",
+                "setup",
+                "abandoned",
+                "empty",
+            ]
             parts += [f"{k}={f.get(k)}" for k in [*keys, "scores"]]
             parts += [f"allow={name}" for name in f.get("allowed", [])]
         return printable(" ".join(parts))

@@ -319,7 +319,7 @@ def test_a_window_for_other_tools(service: Shell, tmp_path: Path) -> None:
 def test_a_new_witness_follows_a_closed_window(service: Shell, tmp_path: Path) -> None:
     service.ok("witness", "init", tmp_path / "w9", "--name", "w9")
     follow = ["witness", "follow", tmp_path / "w9", "window/public", "--trust", "verifier/trust.toml"]
-    assert service.value(*follow) == {"window": "w-1", "abandoned": 0}
+    assert service.value(*follow) == {"window": "w-1", "outcome": "complete", "abandoned": 0, "empty": 0}
     trust = (service.root / "verifier/trust.toml").read_text()
     (tmp_path / "other.toml").write_text(
         trust.replace(f'origin = "{ORIGIN}"', 'origin = "example.org/other"')
@@ -329,7 +329,12 @@ def test_a_new_witness_follows_a_closed_window(service: Shell, tmp_path: Path) -
 
 
 def test_a_new_trust_file_allows_no_abandoned_window(service: Shell) -> None:
-    assert "\nmax_abandoned = 0\n" in (service.root / "verifier/trust.toml").read_text()
+    text = (service.root / "verifier/trust.toml").read_text()
+    assert "\nmax_abandoned = 0  # " in text
+    assert (
+        "\nmax_empty = 7  # windows without a query since the last complete one: each is one more draw"
+        in text
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from rag_audit.cli.reports import FORMATS
 from rag_audit.encoding.canonical import MAX_SAFE_INTEGER
 from rag_audit.formats.attacks import _epsilon, _share
-from rag_audit.formats.chain import abandoned_after
+from rag_audit.formats.chain import Outcome, Unanswered
 from rag_audit.verify.report.build import report_of
 from rag_audit.verify.report.faces import face
 from rag_audit.verify.report.model import Report
@@ -31,8 +31,8 @@ def dimension(value: int) -> Change:
     return lambda v: v["embedder"]["schema"].update(dimension=value)
 
 
-def previous(abandoned: int) -> Change:
-    named = {"opening": "0" * 64, "root": "0" * 64, "abandoned": abandoned}
+def previous(abandoned: int, **empty: int) -> Change:
+    named = {"opening": "0" * 64, "root": "0" * 64, "abandoned": abandoned, **empty}
     return lambda v: v["entries"][0].update(previous=named)
 
 
@@ -46,6 +46,7 @@ HOSTILE: dict[str, Change] = {
     "a dimension at the limit": dimension(MAX_SAFE_INTEGER),
     "a negative dimension at the limit": dimension(-MAX_SAFE_INTEGER),
     "a count of abandoned windows at the limit": previous(MAX_SAFE_INTEGER),
+    "a count of empty windows at the limit": previous(0, empty=MAX_SAFE_INTEGER),
     "times at the limit": lambda v: v["entries"][0].update(
         opens_at=MAX_SAFE_INTEGER, closes_at=MAX_SAFE_INTEGER
     ),
@@ -83,9 +84,10 @@ def test_every_format_says_what_the_checks_found(name: str, tmp_path: Path) -> N
 
 
 def test_the_count_of_abandoned_windows_ends_at_the_largest_integer() -> None:
-    assert abandoned_after(MAX_SAFE_INTEGER, complete=False) == MAX_SAFE_INTEGER
-    assert abandoned_after(MAX_SAFE_INTEGER - 1, complete=False) == MAX_SAFE_INTEGER
-    assert abandoned_after(MAX_SAFE_INTEGER, complete=True) == 0
+    most = Unanswered(MAX_SAFE_INTEGER, MAX_SAFE_INTEGER)
+    assert most.after(Outcome.ABANDONED) == most.after(Outcome.EMPTY) == most
+    assert Unanswered(MAX_SAFE_INTEGER - 1, 0).after(Outcome.ABANDONED) == Unanswered(MAX_SAFE_INTEGER, 0)
+    assert most.after(Outcome.COMPLETE) == Unanswered()
 
 
 def test_no_number_of_a_report_has_limits() -> None:

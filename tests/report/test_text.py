@@ -27,7 +27,7 @@ def screen(report: Report) -> str:
 
 
 QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
-    "passed?": lambda r: [r.line, "All 68 checks of window w-1 of example.org/rag passed"],
+    "passed?": lambda r: [r.line, "All 70 checks of window w-1 of example.org/rag passed"],
     "what is eps, and is it good?": lambda r: [
         "privacy eps_audit 12.39 for up to 2 colluding accounts of 3 queries each; it is weak: above 10",
         "at most a factor 240,386 (e^eps), apart from a slack in probability of at most 1 in 100,000 (delta)",
@@ -79,7 +79,7 @@ def test_the_checks_are_left_to_who_asks_and_to_who_failed(reports: dict[str, Re
     for name in ("FAIL", "UNDECIDED", "UNPROVEN", "UNMET"):
         assert len(row.findall(render(reports[name]))) == len(reports[name].checks)
     with_checks = render(reports["PASS"], checks=True)
-    assert len(row.findall(with_checks)) == 68 and "  exact          eps 12.39  <- eps_audit" in with_checks
+    assert len(row.findall(with_checks)) == 70 and "  exact          eps 12.39  <- eps_audit" in with_checks
     assert "requirements of trust.toml" in with_checks
 
 
@@ -132,7 +132,7 @@ def test_unmet_names_every_requirement(reports: dict[str, Report]) -> None:
     assert len(report.decided_by) == 4
     assert all(f"unmet {name}" in text for name in report.decided_by)
     assert "less than trust.toml asks for: 4 requirements not met (receipt.independent" in text
-    assert "4 of 15 requirements not met: max_epsilon 12.39 (wanted at most 1)" in " ".join(
+    assert "4 of 16 requirements not met: max_epsilon 12.39 (wanted at most 1)" in " ".join(
         render(report).split()
     )
     assert "max_theta 0.8 (absent from trust.toml)" in " ".join(render(report).split())

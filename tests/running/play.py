@@ -161,6 +161,7 @@ class Play:
             log_key=self.service.key.verifier,
             consistency=tree.consistency_path(known[0], tree.size),
             closing=(entries[-1], tree.inclusion_path(tree.size - 1, tree.size)),
+            entries=entries,
         )
         (public / "notes" / f"cosign-{tree.size}-{name}.txt").write_text(str(note))
 

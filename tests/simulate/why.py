@@ -10,6 +10,7 @@ WHY = {
     "opening.policy": "A policy out of its bounds promises nothing that a verifier could compute.",
     "opening.chain": "Windows have to follow one another, or the ones that came out badly could be left out.",
     "opening.abandoned": "The count of windows that came to nothing has to follow from the windows before this one.",
+    "opening.empty": "An empty window is one more draw of the seed, so each has to be counted where a verifier limits them.",
     "opening.beacon": "A beacon that the provider could choose or foresee would let it choose the noise.",
     "ledger.checkpoint": "The end of the ledger is the provider's only if its key signed it for this window.",
     "ledger.quorum": "Without the quorum the provider could show each reader another end.",

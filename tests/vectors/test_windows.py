@@ -65,9 +65,9 @@ def checks_of_the_protocol() -> set[str]:
 def test_every_check_of_the_protocol_decides_a_case() -> None:
     decided = {value(case)["expect"].get("decides") for case in CASES} - {None}
     plain = {re.sub(r"\.(law|medicine)$", "", name) for name in decided}
-    missing = checks_of_the_protocol() - plain - set(UNDECIDING)
+    missing = checks_of_the_protocol() - plain - set(UNDECIDING) - set(WITHOUT_A_CASE)
     assert missing == set()
-    assert set(UNDECIDING) & plain == set()
+    assert {*UNDECIDING, *WITHOUT_A_CASE} & plain == set()
     assert plain <= checks_of_the_protocol()
 
 
@@ -77,6 +77,13 @@ UNDECIDING = {
     "proof.system": "the form of a policy names no other system, and a record's unknown tenant is ledger.accounts",
 }
 """Checks that never decide alone, and what decides in their place."""
+
+
+WITHOUT_A_CASE = {
+    "opening.empty": "tests/window/test_chain.py: windows in a row whose counts lie",
+    "trust.max_empty": "tests/window/test_checks.py: eight empty windows before this one",
+}
+"""Checks of which no case is published yet, and the tests that have their cheaters."""
 
 
 def test_honest_windows_pass_and_nothing_else_does() -> None:

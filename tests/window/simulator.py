@@ -228,6 +228,7 @@ class Service:
                 log_key=self.key.verifier,
                 consistency=tree.consistency_path(last[0], tree.size),
                 closing=(entries[-1], tree.inclusion_path(tree.size - 1, tree.size)),
+                entries=entries,
             )
             window.admit([str(note)])
 

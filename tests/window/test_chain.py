@@ -16,9 +16,18 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.note import Note, parse_note
 from rag_audit.parties import witness as witness_module
 from rag_audit.parties.witness import WitnessRefused
+from rag_audit.verify.report import as_json, render
 from rag_audit.verify.verifier import Verdict
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_enrolment import verdict
+
+LIES: dict[str, tuple[dict[str, int], set[str]]] = {
+    "hides-both": ({"abandoned": 0, "empty": 0}, {"opening.abandoned", "opening.empty"}),
+    "hides-the-empty": ({"empty": 0}, {"opening.empty"}),
+    "calls-the-abandoned-empty": ({"abandoned": 0, "empty": 2}, {"opening.abandoned", "opening.empty"}),
+    "calls-the-empty-abandoned": ({"abandoned": 2, "empty": 0}, {"opening.abandoned", "opening.empty"}),
+}
+"""What an opening may falsely say of an abandoned and an empty window before it, and the checks that find it."""
 
 
 @dataclass
@@ -62,16 +71,18 @@ class Chain:
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
-    """A complete window, two that came to nothing, and a complete one; then one whose count lies."""
+    """A complete window, an abandoned one, an empty one and a complete one; then those whose counts lie."""
     made = Chain(Service(tmp_path_factory.mktemp("chain")))
     first = made.run("w-1", None)
     second = made.run("w-2", first, how="abandoned")
     third = made.run("w-3", second, how="empty")
-    assert [p.abandoned for p in (first, second, third)] == [0, 1, 2]
-    assert made.run("w-4", third).abandoned == 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(witness_module, "check_chain", lambda *_: None)  # witnesses that look away
-        made.run("w-5", third.model_copy(update={"abandoned": 0}))
+    assert [(p.abandoned, p.empty) for p in (first, second, third)] == [(0, 0), (1, 0), (1, 1)]
+    fourth = made.run("w-4", third)
+    assert (fourth.abandoned, fourth.empty) == (0, 0)
+    for name, (lie, _) in LIES.items():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(witness_module, "check_chain", lambda *_: None)  # witnesses that look away
+            made.run(name, third.model_copy(update=lie))
     return made
 
 
@@ -91,10 +102,10 @@ def line(found: Verdict, check: str) -> str:
 @pytest.mark.parametrize(
     ("given", "reach", "count"),
     [
-        ((), "rests on the witnesses", "2, rests on the witnesses"),
-        (("w-3",), "1 before this one, what came before rests on the witnesses", "2, rests on the witnesses"),
-        (("w-2", "w-3"), "2 before this one, what", "2, rests on the witnesses"),
-        (("w-2", "w-3", "w-1"), "3 before this one, back to the origin's first", "2"),
+        ((), "rests on the witnesses", "1, rests on the witnesses"),
+        (("w-3",), "1 before this one, what came before rests on the witnesses", "1, rests on the witnesses"),
+        (("w-2", "w-3"), "2 before this one, what", "1, rests on the witnesses"),
+        (("w-2", "w-3", "w-1"), "3 before this one, back to the origin's first", "1"),
     ],
     ids=["none", "the last", "those that came to nothing", "all"],
 )
@@ -103,9 +114,10 @@ def test_what_came_to_nothing_is_counted_and_printed(
 ) -> None:
     found = verify(chain, "w-4", monkeypatch, *given)
     assert found.exit_code is ExitCode.UNMET and faults(found) == {"trust.max_abandoned"}
-    assert " abandoned=2" in found.line and found.figures["abandoned"] == 2
+    assert " abandoned=1 empty=1 " in found.line
+    assert (found.figures["abandoned"], found.figures["empty"]) == (1, 1)
     assert reach in line(found, "opening.chain")
-    assert line(found, "opening.abandoned") == count
+    assert line(found, "opening.abandoned") == line(found, "opening.empty") == count
 
 
 def test_a_complete_window_ends_the_count(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,17 +129,51 @@ def test_a_complete_window_ends_the_count(chain: Chain, monkeypatch: pytest.Monk
         sixth.run("w-6", chain.previous("w-4"))
     found = verify(chain, "w-6", monkeypatch, "w-4")
     assert found.passed, found.deciding
-    assert "abandoned=0" in found.line and line(found, "opening.abandoned") == "0"
+    assert "abandoned=0 empty=0" in found.line and line(found, "opening.abandoned") == "0"
 
 
 @pytest.mark.parametrize("given", [("w-3",), ("w-3", "w-2", "w-1")], ids=["the last", "all"])
+@pytest.mark.parametrize("name", LIES)
 def test_a_count_that_hides_windows(
-    chain: Chain, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, name: str, given: tuple[str, ...]
 ) -> None:
     """The witnesses looked away; whoever has the window before this one sees it."""
-    assert verify(chain, "w-5", monkeypatch).passed
-    found = verify(chain, "w-5", monkeypatch, *given)
-    assert found.exit_code is ExitCode.FAIL and faults(found) == {"opening.abandoned"}
+    generous = {"require": {"max_abandoned": 2}}
+    assert verify(chain, name, monkeypatch, **generous).passed
+    found = verify(chain, name, monkeypatch, *given, **generous)
+    assert found.exit_code is ExitCode.FAIL and faults(found) == LIES[name][1]
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_no_witness_cosigns_a_count_that_hides_windows(service: Service, name: str) -> None:
+    chain = Chain(service)
+    third = chain.run("w-3", chain.run("w-2", None, how="abandoned"), how="empty")
+    hidden = third.model_copy(update=LIES[name][0])
+    with (
+        service.commit("w-4", previous=hidden, window="w-4") as window,
+        pytest.raises(WitnessRefused, match="the count of"),
+    ):
+        service.cosign_opening(window)
+    with service.commit("w-5", previous=third, window="w-5") as window:
+        service.cosign_opening(window)
+
+
+@pytest.mark.parametrize(
+    ("limit", "status", "unmet"),
+    [({}, ExitCode.PASS, set()), ({"max_empty": 1}, ExitCode.PASS, set()),
+     ({"max_empty": 0}, ExitCode.UNMET, {"trust.max_empty"})],
+    ids=["by default", "as many as are allowed", "fewer"],
+)  # fmt: skip
+def test_windows_without_a_query_pass_up_to_a_limit(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], status: ExitCode, unmet: set[str]
+) -> None:
+    options = {"require": {"max_abandoned": 1, **limit}}
+    found = verify(chain, "w-4", monkeypatch, "w-1", "w-2", "w-3", **options)
+    assert found.exit_code is status and faults(found) == unmet
+    assert " abandoned=1 empty=1 " in found.line
+    report: Any = as_json(found)
+    assert report["figures"]["empty"] == 1 and report["chain"]["before"]["empty"] == 1
+    assert "1 window since the last complete one ended without a query" in " ".join(render(found).split())
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,10 @@ def previous_named(forge: Forge) -> None:
     forge.opening["previous"] = {"opening": ZERO, "root": ZERO, "abandoned": 1}
 
 
+def many_empty_before(forge: Forge) -> None:
+    forge.opening["previous"] = {"opening": ZERO, "root": ZERO, "abandoned": 0, "empty": 8}
+
+
 def one_index_twice(name: str) -> Callable[[Forge], None]:
     """Both tenants answer from one index, so that each tenant's accounts count for themselves."""
 
@@ -619,6 +623,7 @@ TRUST = [
     Cheat("min_tau absent", "trust.min_tau", nothing, UNMET, options={"require": {"min_tau": None}}),
     Cheat("an abandoned window before this one", "trust.max_abandoned", previous_named, UNMET, proofs=False),
     Cheat("max_abandoned absent", "trust.max_abandoned", nothing, UNMET, options={"require": {"max_abandoned": None}}),
+    Cheat("eight empty windows before this one", "trust.max_empty", many_empty_before, UNMET, proofs=False),
     Cheat("A1 not proved", "trust.a1", no_embed_promised, UNMET, options={"require": {"a1": "proved"}}, proofs=False),
     Cheat("D1 not proved", "trust.d1", nothing, UNMET, options={"require": {"d1": "proved"}}),
     Cheat("coalition not checked", "trust.coalition", nothing, UNMET, options={"require": {"coalition": "checked"}}),
@@ -703,6 +708,7 @@ def test_every_check_has_its_cheater(finished: Finished) -> None:
         "opening.root": "below: another opening under a good checkpoint",
         "opening.chain": "test_chain: windows in a row",
         "opening.abandoned": "test_chain: windows in a row",
+        "opening.empty": "test_chain: windows in a row",
         "bound.computed": "a policy without bound is not well-formed: opening.policy",
         "trust.noise_table": "below: pins",
         "trust.records": "below: a window without queries",

@@ -75,7 +75,7 @@ def verdict(service: Service, directory: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(groth16.SYSTEM, "refusals", taken_as_valid)
     monkeypatch.setattr(groth16.SYSTEM, "parse_proof", lambda *_, **__: b"")
     changed = file.model_copy(update={"proofs": proofs, "verification_keys": keys})
-    trust = service.trust(policy, independent=("law-1",))
+    trust = service.trust(policy, independent=("law-1",), **options.pop("require", {}))
     return verify_window(changed, trust=trust, receipts=[receipts], **options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import Note
-from rag_audit.parties.witness import Witness
+from rag_audit.parties.witness import ShownQuery, Witness
 
 ORIGIN = "provider.example/rag"
 OPENS = 1_800_000_000_000
@@ -59,6 +60,18 @@ class Ledger:
     def digest(self) -> str:
         return sha256(self.entries[0]).hex()
 
+    def add(self, value: dict[str, Any]) -> bytes:
+        """Append an entry with the place at which it stands, which an opening does not say."""
+        place = {} if value["type"] == "opening" else {"seq": len(self.entries)}
+        return self.append({**value, **place})
+
+    def shown(self) -> ShownQuery | None:
+        """The first query record, as a provider shows it over HTTP."""
+        for at, entry in enumerate(self.entries):
+            if json.loads(entry)["type"] == "query":
+                return ShownQuery(entry, at, self.tree.inclusion_path(at))
+        return None
+
     def close(self, window: str, **changes: Any) -> tuple[bytes, list[bytes]]:
         entry = self.append(
             {
@@ -96,6 +109,24 @@ def opening(window: str = "w1", **changes: Any) -> dict[str, Any]:
         "ledger": sha256(b"").hex(),
         **changes,
     }
+
+
+def beacon_of(entry: int = 0) -> dict[str, Any]:
+    """The beacon of the opening or of an enrolment, without its place."""
+    return {"type": "beacon", "v": 1, "entry": entry, "source": "drand", "value": "00" * 32, "notes": [],
+            "checkpoint": ""}  # fmt: skip
+
+
+def kept(tenant: str, window: str = "w1") -> dict[str, Any]:
+    """What a sampled tenant keeps, without its place."""
+    return {"type": "kept", "v": 1, "window": window, "tenant": tenant, "commitment": "00" * 32}
+
+
+def query(window: str = "w1", **changes: Any) -> dict[str, Any]:
+    """A query record, without its place."""
+    return {"type": "query", "v": 1, "window": window, "account": "a", "tenant": "t", "i": 1, "ts": OPENS,
+            **dict.fromkeys(("hq", "cq", "htopk", "hans"), "00" * 32), "sig": "00" * 64, "proof": None,
+            **changes}  # fmt: skip
 
 
 def enrolment(seq: int, beacon: dict[str, Any], *, ts: int = OPENS - HOUR) -> dict[str, Any]:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from rag_audit.errors import SignatureError
-from rag_audit.formats.chain import abandoned_after, is_complete
-from rag_audit.formats.records import Closing
+from rag_audit.errors import SchemaError, SignatureError
+from rag_audit.formats.chain import Outcome, Unanswered, outcome_by_size, outcome_of
+from rag_audit.formats.records import Closing, parse_entry
 from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.note import Note, cosign_note, merge_signatures
 from rag_audit.parties.witness import Witness, WitnessRefused
 
-from .conftest import HOUR, OPENS, ORIGIN, Ledger
+from .conftest import HOUR, OPENS, ORIGIN, Ledger, beacon_of, enrolment, kept, opening, query
 from .test_witness import cosign_first, end, named, opened
 
 MakeWitness = Callable[[str], Witness]
 ABANDONED = {"abandoned": True}
+CLOSING = {"type": "closing", "v": 1, "ts": OPENS, "window": "w1", "queries": 1, "enrolments": 0, "coalition": None,
+           "abandoned": False}  # fmt: skip
 
 
-def window(log_key: SigningKey, number: int, before: Ledger | None, abandoned: int = 0) -> Ledger:
+def window(
+    log_key: SigningKey, number: int, before: Ledger | None, abandoned: int = 0, empty: int = 0
+) -> Ledger:
     """The opening of window `number`, an hour after the one before it."""
-    previous = None if before is None else named(before, abandoned)
+    previous = None if before is None else named(before, abandoned, empty)
     start = OPENS + number * HOUR
     return opened(
         log_key, window=f"w{number}", previous=previous, opens_at=start, closes_at=start + HOUR
@@ -41,10 +46,18 @@ def closed(witness: Witness, ledger: Ledger, number: int, **changes: Any) -> Led
     return ledger
 
 
+def quiet(witness: Witness, ledger: Ledger, number: int) -> Ledger:
+    """A window that is closed properly, with its beacon and without a query."""
+    cosign_first(witness, ledger)
+    ledger.add(beacon_of())
+    end(witness, ledger, f"w{number}", queries=0)
+    return ledger
+
+
 @pytest.mark.parametrize(
     "nothing",
     [{"abandoned": True}, {"queries": 0}, {"queries": 9}, {"queries": 1, "enrolments": 1}],
-    ids=["abandoned", "without a query", "more queries than entries", "more enrolments than entries"],
+    ids=["abandoned", "without a beacon", "more queries than entries", "more enrolments than entries"],
 )
 def test_what_came_to_nothing_is_counted_until_a_window_is_complete(
     witness: Witness, log_key: SigningKey, nothing: dict[str, Any]
@@ -53,6 +66,8 @@ def test_what_came_to_nothing_is_counted_until_a_window_is_complete(
     for wrong in (0, 2):
         with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
             cosign_first(witness, window(log_key, 2, first, wrong))
+    with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
+        cosign_first(witness, window(log_key, 2, first, 0, 1))  # an abandoned window, stated as an empty one
     second = closed(witness, window(log_key, 2, first, 1), 2, **nothing)
     with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
         cosign_first(witness, window(log_key, 3, second, 1))
@@ -60,6 +75,36 @@ def test_what_came_to_nothing_is_counted_until_a_window_is_complete(
     with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
         cosign_first(witness, window(log_key, 4, third, 3))
     cosign_first(witness, window(log_key, 4, third, 0))
+
+
+def test_windows_without_a_query_are_counted_apart_until_a_window_is_complete(
+    witness: Witness, log_key: SigningKey
+) -> None:
+    first = quiet(witness, window(log_key, 1, None), 1)
+    for wrong in (0, 2):
+        with pytest.raises(WitnessRefused, match="the count of empty windows"):
+            cosign_first(witness, window(log_key, 2, first, 0, wrong))
+    with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
+        cosign_first(witness, window(log_key, 2, first, 1))
+    second = closed(witness, window(log_key, 2, first, 0, 1), 2, **ABANDONED)
+    with pytest.raises(WitnessRefused, match="the count of empty windows"):
+        cosign_first(witness, window(log_key, 3, second, 1))  # neither kind ends the count of the other
+    third = quiet(witness, window(log_key, 3, second, 1, 1), 3)
+    fourth = closed(witness, window(log_key, 4, third, 1, 2), 4)
+    with pytest.raises(WitnessRefused, match="the count of empty windows"):
+        cosign_first(witness, window(log_key, 5, fourth, 0, 2))
+    cosign_first(witness, window(log_key, 5, fourth))
+
+
+@pytest.mark.parametrize("zero", [0, False, None])
+def test_an_opening_has_no_count_of_empty_windows_where_there_is_none(
+    witness: Witness, log_key: SigningKey, zero: Any
+) -> None:
+    """Otherwise one opening would have two canonical forms."""
+    first = closed(witness, window(log_key, 1, None), 1)
+    second = opened(log_key, window="w2", previous={**named(first), "empty": zero})
+    with pytest.raises(SchemaError, match="empty"):
+        cosign_first(witness, second)
 
 
 def test_a_window_that_is_never_closed_ends_the_chain(witness: Witness, log_key: SigningKey) -> None:
@@ -73,28 +118,101 @@ def test_a_window_that_is_never_closed_ends_the_chain(witness: Witness, log_key:
         cosign_first(witness, window(log_key, 2, None))
 
 
-@pytest.mark.parametrize(
-    ("size", "fields", "expected"),
-    [
-        (4, {"queries": 1}, True),
-        (3, {"queries": 1}, False),
-        (5, {"queries": 1}, False),
-        (3, {"queries": 0}, False),
-        (4, {"queries": 0}, False),
-        (4, {"queries": 1, "abandoned": True}, False),
-        (5, {"queries": 1, "enrolments": 1}, True),
-        (6, {"queries": 1, "enrolments": 1}, True),
-        (7, {"queries": 1, "enrolments": 1}, False),
-        (2, {"queries": 2**53 - 1}, False),
-    ],
-)
-def test_a_complete_window_has_entries_for_what_it_counts(
-    size: int, fields: dict[str, Any], expected: bool
+def ledger_of(log_key: SigningKey, *entries: dict[str, Any], tenants: int = 1, **closing: Any) -> Ledger:
+    """A closed window with its beacon, and with these entries after the beacon."""
+    made = opened(log_key, tenants={"root": "00" * 32, "count": tenants})
+    made.add(beacon_of())
+    for entry in entries:
+        made.add(entry)
+    counts = {"queries": sum(e["type"] == "query" for e in entries),
+              "enrolments": sum(e["type"] == "enrolment" for e in entries)}  # fmt: skip
+    made.close("w1", **{**counts, **closing})
+    return made
+
+
+def joining(seq: int) -> dict[str, Any]:
+    return enrolment(seq, {"source": "drand", "chain": "00" * 32, "round": 1})
+
+
+def by_entries(ledger: Ledger) -> Outcome:
+    return outcome_of([parse_entry(json.loads(e), field="entry") for e in ledger.entries])
+
+
+def by_size(ledger: Ledger) -> Outcome:
+    closing, first = (json.loads(e) for e in (ledger.entries[-1], ledger.entries[0]))
+    return outcome_by_size(
+        Closing.parse(closing, field="closing"), len(ledger.entries), first["tenants"]["count"]
+    )
+
+
+TRUE: dict[str, tuple[Sequence[dict[str, Any]], int, Outcome]] = {
+    "one query": ([query()], 1, Outcome.COMPLETE),
+    "a sample and one query": ([kept("t"), query()], 1, Outcome.COMPLETE),
+    "three samples, one query": ([kept("t"), kept("u"), query(), kept("v")], 3, Outcome.COMPLETE),
+    "an enrolment that stayed void": ([joining(2), query()], 1, Outcome.COMPLETE),
+    "an enrolment with its beacon": ([joining(2), beacon_of(2), query()], 1, Outcome.COMPLETE),
+    "two enrolments, one beacon, a sample": (
+        [joining(2), joining(3), kept("t"), beacon_of(3), query()], 1, Outcome.COMPLETE),
+    "no query": ([], 1, Outcome.EMPTY),
+    "no query, two samples": ([kept("t"), kept("u")], 2, Outcome.EMPTY),
+    "no query, an enrolment with its beacon": ([joining(2), beacon_of(2)], 1, Outcome.EMPTY),
+}  # fmt: skip
+FALSE: dict[str, tuple[Sequence[dict[str, Any]], dict[str, Any]]] = {
+    "abandoned": ([query()], {"abandoned": True}),
+    "no query, and one counted": ([], {"queries": 1}),
+    "a sample that is counted as a query": ([kept("t")], {"queries": 1}),
+    "a query more than is counted": ([query(), query(i=2)], {"queries": 1}),
+    "a query that is not counted": ([query()], {"queries": 0}),
+    "an enrolment that is not counted": ([joining(2), query()], {"enrolments": 0}),
+    "a beacon that is counted as an enrolment": ([beacon_of(0), query()], {"enrolments": 1}),
+    "a second beacon of the opening": ([beacon_of(0), query()], {}),
+    "a second beacon of an enrolment": ([joining(2), beacon_of(2), beacon_of(2), query()], {}),
+    "a beacon of nothing": ([query(), beacon_of(2)], {}),
+    "more samples than tenants": ([kept("t"), kept("u"), query()], {}),
+    "a sample twice": ([kept("t"), kept("t"), query()], {"tenants": 2}),
+    "a second opening": ([opening("w1"), query()], {}),
+    "a second closing record": ([CLOSING, query()], {}),
+    "a closing record of another place": ([query()], {"seq": 2}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_every_true_window_has_its_outcome_with_and_without_its_entries(
+    log_key: SigningKey, name: str
 ) -> None:
-    value = {"type": "closing", "v": 1, "seq": 1, "ts": 1, "window": "w", "queries": 0, "enrolments": 0,
-             "coalition": None, "abandoned": False}  # fmt: skip
-    assert is_complete(Closing.parse({**value, **fields}, field="closing"), size) is expected
-    assert abandoned_after(3, expected) == (0 if expected else 4)
+    entries, tenants, outcome = TRUE[name]
+    ledger = ledger_of(log_key, *entries, tenants=tenants)
+    assert (by_entries(ledger), by_size(ledger)) == (outcome, outcome)
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_a_window_whose_entries_contradict_its_closing_record_is_abandoned(
+    log_key: SigningKey, name: str
+) -> None:
+    entries, changes = FALSE[name]
+    assert by_entries(ledger_of(log_key, *entries, **changes)) is Outcome.ABANDONED
+
+
+def test_a_window_without_its_beacon_is_abandoned(log_key: SigningKey) -> None:
+    ledger = opened(log_key)
+    ledger.close("w1")
+    assert (by_entries(ledger), by_size(ledger)) == (Outcome.ABANDONED, Outcome.ABANDONED)
+
+
+def test_a_witness_without_the_entries_bounds_what_a_closing_record_may_hide(log_key: SigningKey) -> None:
+    """At most a beacon for each enrolment and a sample for each tenant; a query that is counted has to be shown."""
+    hidden = [query(i=i) for i in (1, 2, 3)]
+    assert by_size(ledger_of(log_key, *hidden, queries=2)) is Outcome.COMPLETE
+    assert by_size(ledger_of(log_key, *hidden, queries=1)) is Outcome.ABANDONED
+    assert by_size(ledger_of(log_key, *hidden, queries=2, tenants=0)) is Outcome.ABANDONED
+    assert by_size(ledger_of(log_key, *hidden, queries=4)) is Outcome.ABANDONED
+
+
+def test_the_counts_that_follow() -> None:
+    before = Unanswered(3, 2)
+    assert before.after(Outcome.COMPLETE) == Unanswered(0, 0)
+    assert before.after(Outcome.EMPTY) == Unanswered(3, 3)
+    assert before.after(Outcome.ABANDONED) == Unanswered(4, 2)
 
 
 # A witness that joins late, or was away.
@@ -114,12 +232,10 @@ class Pair:
         return ledger
 
     def follow(self, ledger: Ledger, **changes: Any) -> None:
-        size = len(ledger.entries)
         last = self.away.last(ledger.log)
         arguments: dict[str, Any] = {
             "note": self.finals[ledger.log],
-            "opening": (ledger.entries[0], ledger.tree.inclusion_path(0)),
-            "closing": (ledger.entries[-1], ledger.tree.inclusion_path(size - 1)),
+            "entries": ledger.entries,
             "log_key": self.key.verifier,
             "witnesses": [self.there.vkey],
             "quorum": 1,
@@ -221,20 +337,33 @@ def test_a_window_with_a_count_that_does_not_follow_is_not_taken_up(pair: Pair) 
         ({"quorum": 2}, SignatureError, "too few"),
         ({"witnesses": []}, SignatureError, "too few"),
         ({"log_key": SigningKey.generate(ORIGIN).verifier}, SignatureError, "not signed by the log"),
-        ({"opening": None}, WitnessRefused, "not in the checkpointed tree"),
-        ({"closing": "opening"}, WitnessRefused, "the entry is not a closing record"),
+        ({"entries": "another opening"}, WitnessRefused, "the entries are not the checkpointed ones"),
+        ({"entries": "a query less"}, WitnessRefused, "the entries are not the checkpointed ones"),
+        ({"entries": []}, WitnessRefused, "the entry is not an opening record"),
+        ({"note": "not closed"}, WitnessRefused, "the entry is not a closing record"),
     ],
-    ids=["quorum", "strangers", "provider", "another opening", "no closing record"],
+    ids=[
+        "quorum",
+        "strangers",
+        "provider",
+        "another opening",
+        "a query less",
+        "no entries",
+        "no closing record",
+    ],
 )
 def test_what_is_not_taken_up(
     pair: Pair, changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     first = pair.run(1, None)
-    if "opening" in changes:
+    if changes.get("entries") == "another opening":
         other = opened(pair.key, closes_at=OPENS + 9 * HOUR)
-        changes = {"opening": (other.entries[0], first.tree.inclusion_path(0))}
-    if "closing" in changes:
-        changes = {"closing": (first.entries[0], first.tree.inclusion_path(0))}
+        changes = {"entries": [other.entries[0], *first.entries[1:]]}
+    if changes.get("entries") == "a query less":
+        changes = {"entries": [*first.entries[:2], first.entries[3]]}
+    if "note" in changes:
+        early = first.checkpoint(3)
+        changes = {"note": cosign_note(early, pair.there._key, OPENS // 1000), "entries": first.entries[:3]}
     with pytest.raises(error, match=message):
         pair.follow(first, **changes)
     assert pair.away.last(first.log) is None

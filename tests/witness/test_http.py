@@ -31,7 +31,7 @@ from rag_audit.serving.service import Server, listen
 from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
 from tests.serving.test_headers import exchanged
 
-from .conftest import OPENS, ORIGIN, Ledger, opening, witness_beacon_of
+from .conftest import OPENS, ORIGIN, Ledger, beacon_of, opening, query, witness_beacon_of
 
 LOG = log_origin(ORIGIN, "w1")
 
@@ -52,11 +52,19 @@ class Asked:
         return self.post(OPENING, jcs({"checkpoint": str(ledger.checkpoint(1)), "opening": entry}))
 
     def end(self, ledger: Ledger, old: int = 1) -> httpx.Response:
-        entry, path = ledger.close("w1", queries=1)
-        told = str(Submission(old, ledger.consistency(old), ledger.checkpoint()))
-        return self.post(
-            CLOSING, jcs({"submission": told, "closing": json.loads(entry), "path": [h.hex() for h in path]})
-        )
+        """Close a window, and show one of its queries if it has any."""
+        enrolled = sum(json.loads(e)["type"] == "enrolment" for e in ledger.entries)
+        asked = sum(json.loads(e)["type"] == "query" for e in ledger.entries)
+        entry, path = ledger.close("w1", queries=asked, enrolments=enrolled)
+        told: dict[str, Any] = {
+            "submission": str(Submission(old, ledger.consistency(old), ledger.checkpoint())),
+            "closing": json.loads(entry),
+            "path": [h.hex() for h in path],
+        }
+        if (shown := ledger.shown()) is not None:
+            told["query"] = {"entry": json.loads(shown.entry), "index": shown.index,
+                             "path": [h.hex() for h in shown.path]}  # fmt: skip
+        return self.post(CLOSING, jcs(told))
 
     def nonce(self, window: str, key: SigningKey | None = None, origin: str = ORIGIN) -> httpx.Response:
         request = NonceRequest(origin=origin, window=window).sign(key or self.key)
@@ -101,8 +109,8 @@ def started(log_key: SigningKey, **changes: Any) -> Ledger:
 def test_a_window_is_cosigned_from_its_opening_to_its_end(asked: Asked, log_key: SigningKey) -> None:
     ledger = started(log_key)
     assert asked.open(ledger).status_code == 200
-    ledger.append({"type": "beacon"})
-    ledger.append({"type": "query"})
+    ledger.add(beacon_of())
+    ledger.add(query())
     grown = asked.add(ledger, 1)
     assert grown.status_code == 200
     note = read_cosignature(ledger.checkpoint(), grown.content, asked.witness.vkey, field="w")
@@ -113,6 +121,39 @@ def test_a_window_is_cosigned_from_its_opening_to_its_end(asked: Asked, log_key:
     ledger.append({"type": "query"})
     late = asked.add(ledger, 4)
     assert late.status_code == 422 and "the window is closed" in late.text
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda shown: None, "no query record is shown"),
+        (lambda shown: {**shown, "index": 1}, "not a query record of the window at this index"),
+        (lambda shown: {**shown, "entry": {**shown["entry"], "seq": 3}}, "not a query record of the window"),
+        (lambda shown: {**shown, "entry": {**shown["entry"], "window": "w2"}}, "not a query record of the"),
+        (lambda shown: {**shown, "entry": {**shown["entry"], "i": 2}}, "not in the checkpointed tree"),
+        (lambda shown: {**shown, "path": shown["path"][:-1]}, "not in the checkpointed tree"),
+        (lambda shown: {"entry": beacon_of() | {"seq": 1}, "index": 1, "path": []}, "not a query record of"),
+    ],
+    ids=["none", "another place", "another seq", "another window", "another query", "a cut path", "a beacon"],
+)
+def test_a_window_is_complete_only_with_a_query_that_is_shown(
+    asked: Asked, log_key: SigningKey, change: Callable[[dict[str, Any]], Any], reason: str
+) -> None:
+    """Over HTTP the witness reads no entries: the closing record alone could count queries that nobody asked."""
+    ledger = started(log_key)
+    asked.open(ledger)
+    ledger.add(beacon_of())
+    ledger.add(query())
+    shown = {"entry": json.loads(ledger.entries[2]), "index": 2}
+    entry, path = ledger.close("w1", queries=1)
+    shown["path"] = [h.hex() for h in ledger.tree.inclusion_path(2)]
+    told = {"submission": str(Submission(1, ledger.consistency(1), ledger.checkpoint())),
+            "closing": json.loads(entry), "path": [h.hex() for h in path]}  # fmt: skip
+    false = change(shown)
+    answer = asked.post(CLOSING, jcs({**told, **({} if false is None else {"query": false})}))
+    assert answer.status_code == 422 and reason in answer.json()["message"]
+    assert asked.witness.last(LOG) == (1, ledger.tree.root(1))
+    assert asked.post(CLOSING, jcs({**told, "query": shown})).status_code == 200
 
 
 def test_an_end_that_was_cosigned_without_its_record_is_closed_by_it(

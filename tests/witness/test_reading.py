@@ -28,7 +28,7 @@ from rag_audit.parties.witness import Witness
 from rag_audit.parties.witness_rules import KEPT_REVEALS, State, WitnessRefused
 from tests.window.simulator import STRICT
 
-from .conftest import ORIGIN, Ledger, enrolment, opening, witness_beacon_of
+from .conftest import ORIGIN, Ledger, enrolment, opening, query, witness_beacon_of
 
 TILE = 4_000
 ZERO = "00" * 32
@@ -74,7 +74,7 @@ class Provider:
     def grow(self, entries: int, end: dict[str, Any] | None = None) -> None:
         """Bring the log to so many entries, and publish it."""
         while len(self.ledger.entries) < entries - (end is not None):
-            self.ledger.append({"type": "query", "seq": len(self.ledger.entries), "ballast": "x" * 100})
+            self.ledger.add(query())
         if end is not None:
             self.ledger.append(end)
         self.publish()

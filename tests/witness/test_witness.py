@@ -18,7 +18,18 @@ from rag_audit.ledger.note import Note, cosign_note, merge_signatures, verify_no
 from rag_audit.parties import witness as witness_module
 from rag_audit.parties.witness import Witness, WitnessRefused
 
-from .conftest import HOUR, OPENS, ORIGIN, Clock, Ledger, enrolment, opening, witness_beacon_of
+from .conftest import (
+    HOUR,
+    OPENS,
+    ORIGIN,
+    Clock,
+    Ledger,
+    beacon_of,
+    enrolment,
+    opening,
+    query,
+    witness_beacon_of,
+)
 
 MakeWitness = Callable[[str], Witness]
 LOG = log_origin(ORIGIN, "w1")
@@ -48,16 +59,21 @@ def run_window(witness: Witness, ledger: Ledger, window: str) -> None:
 def end(witness: Witness, ledger: Ledger, window: str, **changes: Any) -> Note:
     """A closing record, cosigned: of a window with its beacon and one query, unless `changes` say otherwise."""
     if not changes:
-        ledger.append({"type": "beacon"})
-        ledger.append({"type": "query"})
+        ledger.add(beacon_of())
+        ledger.add(query(window))
     closing = ledger.close(window, **(changes or {"queries": 1}))
     return witness.cosign(
-        ledger.checkpoint(), log_key=ledger.key.verifier, consistency=ledger.consistency(1), closing=closing
+        ledger.checkpoint(),
+        log_key=ledger.key.verifier,
+        consistency=ledger.consistency(1),
+        closing=closing,
+        entries=ledger.entries,
     )
 
 
-def named(ledger: Ledger, abandoned: int = 0) -> dict[str, Any]:
-    return {"opening": ledger.digest(), "root": ledger.tree.root().hex(), "abandoned": abandoned}
+def named(ledger: Ledger, abandoned: int = 0, empty: int = 0) -> dict[str, Any]:
+    counts = {"abandoned": abandoned, **({"empty": empty} if empty else {})}
+    return {"opening": ledger.digest(), "root": ledger.tree.root().hex(), **counts}
 
 
 def successor(ledger: Ledger, log_key: SigningKey, **changes: Any) -> Ledger:

@@ -22,7 +22,7 @@ from rag_audit.errors.printable import without_userinfo
 from rag_audit.formats.ending import entry_type, read_ending
 from rag_audit.formats.layout import PublicFolder
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import BeaconSource, Entry, WitnessBeacon
+from rag_audit.formats.records import BeaconSource, Entry, QueryRecord, WitnessBeacon
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.formats.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
@@ -176,12 +176,14 @@ class Held(Protocol):
 
 @dataclass(frozen=True)
 class _Log:
-    """What is published of a log: its checkpoint's note and size, a tree that has as many leaves, the last entry."""
+    """What is published of a log: its checkpoint's note and size, a tree that has as many leaves, the last entry, and
+    the first query record with its place, if there is one."""
 
     checkpoint: str
     size: int
     tree: _Tree
     last: bytes
+    query: tuple[int, bytes] | None
 
 
 class Submitting:
@@ -217,7 +219,7 @@ class Submitting:
             return None
         if log is not None:
             closing = None if remote.plain or entry_type(log.last) != "closing" else log.last
-            lines = self._follow(remote, note, log.tree, 1, closing)
+            lines = self._follow(remote, note, log.tree, 1, closing, log.query)
         elif remote.plain:
             lines = self._follow(remote, note, HashTree([leaf_hash(self._opening())]), 0)
         else:
@@ -286,12 +288,13 @@ class Submitting:
     def _read_log(self, path: Path) -> _Log:
         if self._held is None:
             end = read_ending(path)
-            log = _Log(end.checkpoint, end.size, end.tree, end.last)
+            log = _Log(end.checkpoint, end.size, end.tree, end.last, end.query)
         else:
             file, _ = WindowFile.load_after(path, lambda parts: len(parts.entries.tiles))
             size, entries = file.final_head().size, self._held.entries
             last = entries[min(size, len(entries)) - 1]
-            log = _Log(file.final_checkpoint, size, self._held.tree, last.canonical())
+            query = next(((e.seq, e.canonical()) for e in entries if isinstance(e, QueryRecord)), None)
+            log = _Log(file.final_checkpoint, size, self._held.tree, last.canonical(), query)
         head = Checkpoint.parse(parse_note(log.checkpoint).text)
         if log.tree.size < head.size or log.tree.root(head.size) != head.root:
             raise EncodingError("the checkpoint is not of the entries", field="window.json", expected=head.size,
@@ -299,9 +302,19 @@ class Submitting:
         return log
 
     def _follow(
-        self, remote: Remote, note: Note, tree: _Tree, old: int, closing: bytes | None = None
+        self,
+        remote: Remote,
+        note: Note,
+        tree: _Tree,
+        old: int,
+        closing: bytes | None = None,
+        query: tuple[int, bytes] | None = None,
     ) -> bytes:
-        """Submit a checkpoint, from whatever size the witness says that it knows."""
+        """Submit a checkpoint, from whatever size the witness says that it knows.
+
+        :param closing: the closing record, if the checkpoint ends with it
+        :param query: a query record of the log and its place, which a witness asks for with a closing record
+        """
         path = ADD_CHECKPOINT if closing is None else CLOSING
         size = Checkpoint.parse(note.text).size
         for _ in range(MAX_TRIES):
@@ -310,7 +323,16 @@ class Submitting:
             if closing is not None:
                 last: list[Json] = [h.hex() for h in tree.inclusion_path(size - 1, size)]
                 value = parse_json(closing, source="entry")
-                body = jcs({"submission": body.decode(), "closing": value, "path": last})
+                told: dict[str, Json] = {"submission": body.decode(), "closing": value, "path": last}
+                if query is not None:
+                    index, record = query
+                    shown: list[Json] = [h.hex() for h in tree.inclusion_path(index, size)]
+                    told["query"] = {
+                        "entry": parse_json(record, source="entry"),
+                        "index": index,
+                        "path": shown,
+                    }
+                body = jcs(told)
                 kind = "application/json"
             reply = _ask(remote, path, body, kind)
             if reply.status != 409 or reply.kind != SIZE_TYPE:

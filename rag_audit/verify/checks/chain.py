@@ -1,23 +1,24 @@
-"""`opening.chain` and `opening.abandoned`: the windows before this one, and how many of them came to nothing."""
+"""`opening.chain`, `opening.abandoned` and `opening.empty`: the windows before this one, and how many of them were
+abandoned or ended without a query."""
 
 from __future__ import annotations
 
 from rag_audit.errors import RagAuditError
-from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.chain import ClosedWindow, Outcome, Unanswered
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks.signatures import open_trusted
 
 
 def check(case: Case) -> None:
-    """Run both checks; `case.figures["abandoned"]` is the opening's count."""
-    previous = case.opening.previous
-    case.figures["abandoned"] = 0 if previous is None else previous.abandoned
+    """Run the checks; `case.figures["abandoned"]` and `case.figures["empty"]` are the opening's counts."""
+    stated = Unanswered.before(case.opening)
+    case.figures["abandoned"], case.figures["empty"] = stated.abandoned, stated.empty
     reached: list[ClosedWindow] = []
     with case.guarding("opening.chain"):
         _walk(case, reached)
     case.tallies["chain_reached"] = len(reached)
-    _count(case, reached)
+    _counts(case, reached)
 
 
 def _walk(case: Case, reached: list[ClosedWindow]) -> None:
@@ -74,15 +75,22 @@ def _given(case: Case, file: WindowFile, field: str) -> ClosedWindow:
     return window
 
 
-def _count(case: Case, reached: list[ClosedWindow]) -> None:
-    """Check that each opening's count follows from the window before it."""
+def _counts(case: Case, reached: list[ClosedWindow]) -> None:
+    """Check that each opening's counts follow from the window before it."""
     later = [case.opening, *(window.opening for window in reached)]
-    for opening, window in zip(later, reached, strict=False):
-        expected, claimed = window.as_previous().abandoned, opening.previous
-        if claimed is None or claimed.abandoned != expected:
-            case.report("opening.abandoned", False, f"{expected} in the opening of {opening.window}",
-                        "none" if claimed is None else claimed.abandoned, "entries[0].previous")  # fmt: skip
-            return
-    exact = later[-1].previous is None or any(window.complete for window in reached)
-    case.report("opening.abandoned", True, "as many as were opened since the last complete window",
-                f"{case.figures['abandoned']}{'' if exact else ', rests on the witnesses'}")  # fmt: skip
+    pairs = [(opening, Unanswered.before(opening), window.unanswered)
+             for opening, window in zip(later, reached, strict=False)]  # fmt: skip
+    complete = any(window.outcome is Outcome.COMPLETE for window in reached)
+    exact = later[-1].previous is None or complete
+    for name, stated, passed in (
+        ("abandoned", case.figures["abandoned"], "as many as were opened since the last complete window"),
+        ("empty", case.figures["empty"], "as many as ended without a query since the last complete window"),
+    ):
+        wrong = next(((o, c, e) for o, c, e in pairs if getattr(c, name) != getattr(e, name)), None)
+        if wrong is not None:
+            opening, claimed, expected = wrong
+            case.report(f"opening.{name}", False, f"{getattr(expected, name)} in the opening of {opening.window}",
+                        getattr(claimed, name), "entries[0].previous")  # fmt: skip
+        else:
+            case.report(f"opening.{name}", True, passed,
+                        f"{stated}{'' if exact else ', rests on the witnesses'}")  # fmt: skip

@@ -57,6 +57,7 @@ def check_policy(case: Findings) -> None:
     _maximum(case, "max_K_share", decimal(require.max_K_share), share)
     limit = None if require.max_abandoned is None else Decimal(require.max_abandoned)
     _maximum(case, "max_abandoned", limit, Decimal(case.figures["abandoned"]))
+    _maximum(case, "max_empty", Decimal(require.max_empty), Decimal(case.figures["empty"]))
     rules = [policy.rules(t) for t in policy.tenants]
     # Noise drowns scores that do not reach the window's upper end; a threshold above all scores lists by chance alone.
     ends = [r.scores.hi for r in rules if r.gains or r.listing is not None]

@@ -208,6 +208,7 @@ def _figures(verdict: Verdict) -> model.Figures:
         proofs=f.get("proofs", "none"),
         setup=f.get("setup", "none"),
         abandoned=f.get("abandoned", 0),
+        empty=f.get("empty", 0),
         allowed=f.get("allowed", []),
         scores=f["scores"],
         dimension=f["dimension"],

@@ -67,9 +67,17 @@ SENTENCES: Mapping[str, Claim] = {
     "questions-again": Claim(
         ("proof.a1", "receipt.accepted", "receipt.disclosed", "trust.embedder", *_END), ran=("proof.a1",)
     ),
-    "chain": Claim(("opening.chain", "opening.abandoned", *_POLICY)),
+    "chain": Claim(("opening.chain", "opening.abandoned", "opening.empty", *_POLICY)),
     "next": Claim(
-        ("opening.signature", "opening.root", "opening.chain", "opening.abandoned", "ledger.closing", *_END)
+        (
+            "opening.signature",
+            "opening.root",
+            "opening.chain",
+            "opening.abandoned",
+            "opening.empty",
+            "ledger.closing",
+            *_END,
+        )
     ),
     "cumulative": Claim(_FIGURES),
 }
@@ -108,6 +116,7 @@ REQUIREMENTS: Mapping[str, Claim] = {
     "min_score_width": Claim(("trust.min_score_width", *_POLICY)),
     "min_keep": Claim(("trust.min_keep", *_POLICY)),
     "max_abandoned": Claim(("trust.max_abandoned", "opening.chain", "opening.abandoned", *_POLICY)),
+    "max_empty": Claim(("trust.max_empty", "opening.chain", "opening.empty", *_POLICY)),
     "min_receipts": Claim(("receipt.independent", *_RECEIPTS)),
     "a1": Claim(("trust.a1", *_EMBED, "proof.a1", "receipt.disclosed", "trust.embedder", *_ANSWERS)),
     "d1": Claim(("trust.d1", "opening.complete")),
@@ -287,6 +296,8 @@ def _chain(w: Window) -> str | None:
         return "The opening names no window before this one: it is the origin's first."
     lost = counted(before.abandoned, "window")
     came = f"; {lost} since the last complete one came to nothing" if before.abandoned else ""
+    if before.empty:
+        came += f"; {counted(before.empty, 'window')} since the last complete one ended without a query"
     return f"The opening names the window before this one, {before.opening[:16]}.. ({w.chain.words}){came}."
 
 

@@ -95,6 +95,8 @@ def figure_lines(report: Report) -> list[str]:
                  f" enrolments void or unused {c.enrolments_void_or_unused}")  # fmt: skip
     if f.abandoned:
         lines.append(f"  windows opened since the last complete one that came to nothing: {f.abandoned}")
+    if f.empty:
+        lines.append(f"  windows since the last complete one that ended without a query: {f.empty}")
     return lines
 
 

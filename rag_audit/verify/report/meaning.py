@@ -266,6 +266,8 @@ def chain_words(report: Report) -> list[str]:
     said = f"{before} ({chain.words})"
     if chain.before is not None and chain.before.abandoned:
         said += f"; {counted(chain.before.abandoned, 'window')} since the last complete one came to nothing"
+    if chain.before is not None and chain.before.empty:
+        said += f"; {counted(chain.before.empty, 'window')} since the last complete one ended without a query"
     lines = [said]
     if chain.after is not None:
         lines.append(

@@ -134,6 +134,7 @@ class Figures(Model):
     proofs: Text
     setup: Text
     abandoned: Number
+    empty: Number
     allowed: list[Text]
     """exceptions that trust.toml or an option allowed"""
     scores: Text

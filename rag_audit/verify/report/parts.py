@@ -198,6 +198,7 @@ class Link(Model):
     opening: Hex32
     root: Hex32
     abandoned: Number
+    empty: Number
 
 
 class Chain(Model):

@@ -14,7 +14,7 @@ from rag_audit.commit.stored import forget
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_text
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError, SetupError
-from rag_audit.formats.chain import ClosedWindow, abandoned_after, is_complete
+from rag_audit.formats.chain import ClosedWindow, Unanswered, outcome_of, reference
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.passage import Passage
 from rag_audit.formats.records import BeaconSource, Closing, DrandBeacon, Opening, PreviousWindow
@@ -188,13 +188,10 @@ class Acts:
 def previous_of(window: Window) -> PreviousWindow:
     """The reference to a window that has ended, as its successor's opening carries it."""
     state, opening = window.state, window.opening
-    closing = state.entries[-1]
-    if not isinstance(closing, Closing):
+    if not isinstance(state.entries[-1], Closing):
         raise SetupError("the window has not ended", field=opening.window)
-    before = 0 if opening.previous is None else opening.previous.abandoned
-    complete = is_complete(closing, state.tree.size)
-    return PreviousWindow(opening=window.opening_digest, root=state.tree.root().hex(),
-                          abandoned=abandoned_after(before, complete))  # fmt: skip
+    counts = Unanswered.before(opening).after(outcome_of(state.entries))
+    return reference(window.opening_digest, state.tree.root(), counts)
 
 
 def previous_on_disk(layout: Layout) -> PreviousWindow:

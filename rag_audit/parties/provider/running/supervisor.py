@@ -12,6 +12,7 @@ from pathlib import Path
 from rag_audit.encoding.canonical import digest_hex, read_text
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
+from rag_audit.formats.chain import Unanswered
 from rag_audit.formats.records import Closing, DrandBeacon, Opening, PreviousWindow
 from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.note import MAX_NOTE_BYTES
@@ -256,6 +257,10 @@ class Supervisor:
             return None
         self._say(f"{place.window} is published in {place.layout.public.folder}, and opens at "
                   f"{local_time(opened.opens_at)} if its witnesses cosign it before")  # fmt: skip
+        counts = Unanswered.before(opened)
+        if counts != Unanswered():
+            self._say(f"{place.window} counts {counts.abandoned} abandoned windows and {counts.empty} without a query"
+                      " since the last complete one: verifiers limit both")  # fmt: skip
         return f"open {place.window}"
 
     def _previous(self) -> PreviousWindow | None:
