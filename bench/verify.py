@@ -162,7 +162,7 @@ class Builder:
         positions = (0, 1)
         if keep:
             salts = RequestSalts.derive(salt)
-            documents = attest.document_openings(tenant, positions, self.made.secrets)
+            documents = attest.document_openings(tenant, positions, self.made.secrets, ())
             digests = [bytes.fromhex(d.hash) for d in documents]
             opened["htopk"] = to_hex(topk_commitment(salts.top_k, positions))
             opened["hans"] = answer_digest(salts.answer, digests).hex()
@@ -253,7 +253,7 @@ class Builder:
             record,
             salt=salt,
             positions=positions,
-            documents=attest.document_openings(tenant, positions, self.made.secrets),
+            documents=attest.document_openings(tenant, positions, self.made.secrets, ()),
             tree=self.tree,
             origin=ORIGIN,
             opening_digest=self.opening_digest,
