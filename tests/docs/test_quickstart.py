@@ -147,7 +147,7 @@ def test_a_newcomer_gets_from_pdfs_to_a_verdict(newcomer: Newcomer) -> None:
     answer = newcomer.run(question)
     assert any(text in answer for text in PAGES + CLAUSES), answer
     newcomer.wait(LASTS_S)
-    newcomer.until("cat log.txt", "w-1: 1 proofs made")
+    newcomer.until("cat log.txt", "w-1/public/window.json is complete")
     newcomer.until(status, "w-2: active, 0 records; waits for its time")
     newcomer.wait(LEAD_S)
     newcomer.until(status, "w-2: active, 0 records; waits for queries until")
