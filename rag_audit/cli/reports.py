@@ -33,12 +33,14 @@ class Plan:
 
     :param key: what signs a verification summary
     :param given: the paths of window and trust file, by role
+    :param inputs: the paths of all files that the verdict is made from
     """
 
     printed: str
     files: Sequence[tuple[str, Path]]
     key: SigningKey | None
     given: Mapping[str, Path]
+    inputs: Sequence[Path]
 
     def begin(self, command: Sequence[str]) -> None:
         """Replace every file by a report of a run that has not ended, so that no earlier report outlives a run that is
@@ -82,7 +84,9 @@ class Plan:
         """
         from rag_audit.verify.report.short import filing_of, report_of_error
 
-        self._put(report_of_error(error, filing_of(inputs, self.given, command)), None, text=False)
+        self._put(
+            report_of_error(error, filing_of(inputs, self.given, command), self.inputs), None, text=False
+        )
 
     def fail(self, error: Exception, inputs: Inputs, command: Sequence[str]) -> None:
         """Write the report of a run that ended in a fault of this program before the checks had decided."""
@@ -200,7 +204,7 @@ def planned(
     files = [(name, path) for name, path in pairs if path != STDOUT]
     _distinct([path for _, path in files], inputs)
     key = None if sign_key is None else signing_key(sign_key)
-    return Plan(printed[0] if printed else "text", files, key, given)
+    return Plan(printed[0] if printed else "text", files, key, given, inputs)
 
 
 def _distinct(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:

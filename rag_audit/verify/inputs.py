@@ -136,12 +136,14 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
                 data = read_bytes(_regular(file), max_bytes=MAX_RECEIPT_BYTES)
                 if inputs is not None:
                     inputs.receipts.append((name, sha256(data).hex()))
-                value = parse_json(data, source=str(file))
+                value = parse_json(data, source=name)
                 if isinstance(value, dict) and value.get("mediaType") == RECEIPTS:
                     _from_tiles(value, file, receipts, unread)
                     continue
                 receipts.append(ReceiptFile(name, CountersignedReceipt.parse(value, field=name)))
             except RagAuditError as exc:
+                if exc.field is not None:  # a report has the last names of paths alone
+                    exc.field = exc.field.replace(str(file), name)
                 unread.append(f"{name}: {exc}")
     return receipts, unread
 

@@ -72,6 +72,9 @@ def test_an_unreadable_window_replaces_every_report(name: str, tmp_path: Path) -
     assert all(malformed[key] for key in ("object", "expected", "actual", "next_step", "message"))
     assert malformed["expected"] != malformed["actual"]
     assert all(line.isprintable() for text in faces.values() for line in text.split("\n"))
+    assert not [kind for kind, text in faces.items() if str(FOLDER) in text], (
+        "paths have their last names alone"
+    )
 
 
 @pytest.mark.full

@@ -177,3 +177,15 @@ def test_expected_and_found_are_never_one_text(expected: Any, found: Any) -> Non
     value = error.as_json()
     assert value["expected"] != value["found"]
     assert len(set(re.findall(r"^  (?:expected|found): (.*)$", error.diagnostics(), re.MULTILINE))) == 2
+
+
+def test_what_is_no_receipt_is_named_without_its_folder(tmp_path: Path) -> None:
+    """A report is read elsewhere, and has the last names of paths alone."""
+    (tmp_path / "none.json").write_text("{")
+    (tmp_path / "list.json").write_text("[]")
+    for name in ("none.json", "list.json", "missing.json"):
+        verdict = verify_window(
+            FOLDER / "few/window.json", trust=FOLDER / "honest/trust.toml", receipts=[tmp_path / name]
+        )
+        (check,) = (c for c in verdict.checks if c.id == "receipt.accepted")
+        assert name in check.found and str(tmp_path) not in check.found

@@ -54,7 +54,9 @@ def name(text: str) -> Html:
 def clip(text: str, limit: int) -> str:
     """The text, or its beginning with a sentence that says how long it is."""
     return (
-        text if len(text) <= limit else f"{text[:limit]} [{len(text):,} characters; see the report in JSON]"
+        text
+        if len(text) <= limit
+        else f"{text[:limit].rstrip()} [{len(text):,} characters; see the report in JSON]"
     )
 
 

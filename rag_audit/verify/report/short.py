@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import rag_audit
@@ -19,15 +19,27 @@ from rag_audit.verify.verifier import Verdict
 _LIMITS = {"window": MAX_WINDOW_BYTES, "trust": MAX_TRUST_BYTES}
 
 
-def report_of_error(error: RagAuditError, filing: Filing) -> ShortReport:
-    """The report of a run that ended in a named error, and so in no verdict."""
+def report_of_error(error: RagAuditError, filing: Filing, paths: Collection[Path] = ()) -> ShortReport:
+    """The report of a run that ended in a named error, and so in no verdict.
+
+    :param paths: the files and folders that the run was given, of which a report has the last names alone
+    """
+
+    def local(text: str) -> str:
+        for path in paths:
+            for folder in (path, path.parent) if path.is_dir() else (path.parent,):
+                if len(str(folder)) > 1:
+                    text = text.replace(f"{folder}/", "").replace(str(folder), "the given folder")
+        return text
+
     expected, found = error.texts()
+    message = local(error.message)
     malformed = Malformed(
         error=error.name,
-        message=error.message,
-        object=error.field,
-        expected=expected or "a value that its format allows",
-        actual=found or error.message,
+        message=message,
+        object=None if error.field is None else local(error.field),
+        expected=local(expected or "a value that its format allows"),
+        actual=local(found or message),
         next_step=error.hint or "correct what is named, and run the same command again",
     )
     # UNMET would say that the window is sound, which nobody has found out.
@@ -35,7 +47,7 @@ def report_of_error(error: RagAuditError, filing: Filing) -> ShortReport:
     return _short(
         outcome=word,
         exit_code=int(error.exit_code),
-        line=f"{word} {error.message}",
+        line=f"{word} {message}",
         sentence="There is no verdict: an input could not be used. That says nothing in the provider's favour.",
         malformed=malformed,
         next_steps=[
