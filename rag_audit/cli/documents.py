@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -139,13 +140,11 @@ def documents_(
         raise click.UsageError("give one of --tenant and --tenant-column")
     columns = Columns(text_column, tenant_column, keep or None, drop)
     show, inventory = progress("documents"), Inventory()
-    found = documents(
-        rows(Asked(source, query, texts, columns.unused)), columns, inventory, skip=skip_unreadable
-    )
-    for name in copied(found, out, tenant):
-        inventory.documents[name] += 1
-        if (done := inventory.documents.total()) % 1000 == 0:
-            show(done, done)
+    with closing(rows(Asked(source, query, texts, columns.unused))) as read:
+        for name in copied(documents(read, columns, inventory, skip=skip_unreadable), out, tenant):
+            inventory.documents[name] += 1
+            if (done := inventory.documents.total()) % 1000 == 0:
+                show(done, done)
     for line in inventory.lines():
         say(line)
     counts = dict(inventory.documents)

@@ -282,3 +282,18 @@ def test_an_error_names_the_row_by_its_id_too(tmp_path: Path, source: Source) ->
     assert done.exit_code == 2 and "a row has no text" in done.stderr and "2 (id a-2).text" in done.stderr, (
         done.output
     )
+
+
+def test_a_storage_is_unlocked_at_once_when_a_row_is_refused(tmp_path: Path) -> None:
+    """The error that is kept here keeps its frames, and with them whatever only the garbage collector would close."""
+    [place] = qdrant([{"text": "Rent."}, {"text": ""}], tmp_path)
+    refused = run(place, "--tenant", "law", "--out", tmp_path / "none")
+    assert refused.exit_code == 2 and "a row has no text" in refused.stderr
+    held = QdrantClient(path=str(tmp_path / "storage"))
+    try:
+        locked = run(place, "--tenant", "law", "--out", tmp_path / "none")
+    finally:
+        held.close()
+    assert locked.exit_code == 2 and "the Qdrant storage cannot be opened" in locked.stderr, locked.output
+    done = run(place, "--tenant", "law", "--skip-unreadable", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output

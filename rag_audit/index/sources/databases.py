@@ -17,7 +17,7 @@ from rag_audit.errors.extras import missing
 from rag_audit.errors.printable import without_userinfo
 from rag_audit.index.readers import DocumentsError
 from rag_audit.index.sources.files import check_names
-from rag_audit.index.sources.model import Asked, Row
+from rag_audit.index.sources.model import Asked, Row, Rows
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -28,7 +28,7 @@ BATCH = 1024
 KEY_VARIABLE = "QDRANT_API_KEY"
 
 
-def postgresql(asked: Asked) -> Iterator[Row]:
+def postgresql(asked: Asked) -> Rows:
     """The rows of an SQL statement, read through a cursor of a read-only transaction: a snapshot of one moment.
 
     The password is libpq's matter (PGPASSWORD, ~/.pgpass), so that it stands in no command line.
@@ -75,7 +75,7 @@ def _vector_columns(
     return [name for name, oid in types.items() if oid in known and name not in without]
 
 
-def qdrant(asked: Asked) -> Iterator[Row]:
+def qdrant(asked: Asked) -> Rows:
     """The payloads of a Qdrant collection with their points' ids, at ``qdrant://host:port/collection``, with TLS at
     ``qdrants://..``, or in a folder that the client keeps by itself, ``qdrant:FOLDER/collection``.
 
@@ -103,7 +103,11 @@ def qdrant(asked: Asked) -> Iterator[Row]:
         folder = Path(place.removeprefix("qdrant:"))
         if not (folder / "meta.json").exists():  # which the client would make
             raise DocumentsError("there is no Qdrant storage in this folder", field=str(folder))
-        client = QdrantClient(path=str(folder))
+        try:
+            client = QdrantClient(path=str(folder))
+        except Exception as exc:  # another process may have locked the folder, or its files are damaged
+            raise DocumentsError("the Qdrant storage cannot be opened", field=str(folder), found=_said(exc, host),
+                                 expected="a storage that no other process has open") from exc  # fmt: skip
     try:
         yield from _points(client, name, asked.without)
     except Exception as exc:  # the client has no common error: of HTTP, of its models, of its own storage

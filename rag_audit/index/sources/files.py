@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from rag_audit.encoding.jsonlines import parse_row, text_lines
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.errors.extras import missing
 from rag_audit.index.readers import DocumentsError
-from rag_audit.index.sources.model import Asked, Row
+from rag_audit.index.sources.model import Asked, Row, Rows
 
 BATCH = 4096
 
 
-def lines(asked: Asked) -> Iterator[Row]:
+def lines(asked: Asked) -> Rows:
     """The objects of a JSON Lines file, plain or gzip."""
     for place, _, line in text_lines(Path(asked.place)):
         try:
@@ -23,7 +22,7 @@ def lines(asked: Asked) -> Iterator[Row]:
             yield Row(place, {}, exc)
 
 
-def parquet(asked: Asked) -> Iterator[Row]:
+def parquet(asked: Asked) -> Rows:
     """The rows of an Apache Parquet file, read in batches."""
     try:
         from pyarrow import ArrowException
@@ -55,7 +54,7 @@ def check_names(names: list[str], place: str) -> None:
                              found=", ".join(twice), hint="rename one of them in the source")  # fmt: skip
 
 
-def faiss(asked: Asked) -> Iterator[Row]:
+def faiss(asked: Asked) -> Rows:
     """The texts of a faiss index, which are in a file beside it, in the order of its vectors.
 
     Vectors are not taken over: a window's index is of the embedder that it commits to. That there are as many texts as

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from rag_audit.errors import RagAuditError
 
@@ -21,6 +22,10 @@ class Row:
     place: str
     values: Mapping[str, object]
     error: RagAuditError | None = None
+
+
+Rows: TypeAlias = Generator[Row, None, None]
+"""A source's rows. Closing the generator ends its connection, or unlocks its files, at once."""
 
 
 @dataclass(frozen=True)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from rag_audit.errors import SetupError
 from rag_audit.errors.printable import without_userinfo
 from rag_audit.index.sources import databases, files
-from rag_audit.index.sources.model import Asked, Row
+from rag_audit.index.sources.model import Asked, Rows
 
 
-def rows(asked: Asked) -> Iterator[Row]:
+def rows(asked: Asked) -> Rows:
     """The rows of a source, in its own order.
 
     :raises DocumentsError: the source cannot be reached or read, or its parts do not fit together
     :raises SetupError: no reader knows such a place, an option is missing, or a package is not installed
     """
     scheme = asked.place.partition(":")[0]
-    readers: dict[str, Callable[[Asked], Iterator[Row]]] = {
+    readers: dict[str, Callable[[Asked], Rows]] = {
         "postgres": databases.postgresql, "postgresql": databases.postgresql, "qdrant": databases.qdrant,
         "qdrants": databases.qdrant,
     }  # fmt: skip
-    suffixes: dict[str, Callable[[Asked], Iterator[Row]]] = {
+    suffixes: dict[str, Callable[[Asked], Rows]] = {
         ".faiss": files.faiss, ".index": files.faiss, ".jsonl": files.lines, ".parquet": files.parquet,
     }  # fmt: skip
     reader = readers.get(scheme) or suffixes.get(Path(asked.place).suffix.lower())
