@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from fractions import Fraction
 
 from rag_audit.accounting.coins import coin_of
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import PolicyError
 from rag_audit.formats import defaults
-from rag_audit.formats.tenants import (
-    DEFAULT_LISTED_MAX,
-    THRESHOLDS,
-    UNRELATED,
-    ListingRules,
-)
+from rag_audit.formats.tenants import THRESHOLDS, ListingRules, default_listing
+from rag_audit.relation.coins import COIN_RANGE
 
 LISTING_KEEP = "0.7"
 DEFAULT_DIMENSION = 256
@@ -35,10 +32,12 @@ def _listing(keep: str | None, rest: str, capacity: int, dimension: int, item: s
     if form[2] is None and dimension != DEFAULT_DIMENSION:
         raise PolicyError("no threshold is known for this embedder", field="--mechanism", found=item,
                           expected=f"listing:{keep or LISTING_KEEP}:CHANCE:THRESHOLD, measured")  # fmt: skip
-    chance = form[1] or Decimal(UNRELATED) / capacity
+    chance, most = default_listing(capacity)
     rules = ListingRules(
-        coin_of(chance, "--mechanism: chance"),
-        int(form[3] or min(DEFAULT_LISTED_MAX, capacity)),
+        coin_of(form[1], "--mechanism: chance")
+        if form[1]
+        else math.floor(chance * COIN_RANGE + Fraction(1, 2)),
+        int(form[3] or most),
         int(form[2] or THRESHOLDS["wordllama-256"]),
     )
     return Mechanism(False, coin_of(keep or LISTING_KEEP, "--mechanism: keep"), rules)

@@ -26,8 +26,8 @@ from rag_audit.cli.options import (
 )
 from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import jcs
-from rag_audit.encoding.durable import beside, replace_file
-from rag_audit.errors import PolicyError
+from rag_audit.encoding.durable import beside, create_file
+from rag_audit.errors import PolicyError, StoreError
 from rag_audit.formats import defaults
 from rag_audit.formats.policy import Calibration
 from rag_audit.formats.tenants import SystemName
@@ -263,11 +263,16 @@ def new(
 ) -> None:
     """Write a well-formed policy to OUT, from a target for epsilon or from given noise.
 
-    JSON has no comments: each number is explained on stdout and in OUT.explained.txt.
+    JSON has no comments: each number is explained on stdout and in OUT.explained.txt. Existing files stay as they are.
     """
     from rag_audit.privacy.compare import comparison
     from rag_audit.privacy.explain import explain
 
+    explained = beside(out, f"{out.name}.explained.txt")
+    for path in (out, explained):
+        if path.exists():  # a policy that a window may have committed to
+            raise StoreError("the file exists already and is not overwritten", field=str(path),
+                             hint="name another file, or move this one away")  # fmt: skip
     published = published_constants(embedder, model)
     dimension = dimension or published.dimension
     if score_window is None:
@@ -309,9 +314,8 @@ def new(
     check_policy(draft, dimension)
     figures = draft.figures()
     text = explain(draft, figures, chosen.why)
-    explained = beside(out, f"{out.name}.explained.txt")
-    replace_file(out, jcs(draft.dump()) + b"\n")
-    replace_file(explained, text.encode())
+    create_file(out, jcs(draft.dump()) + b"\n")
+    create_file(explained, text.encode())
     emit(
         {
             "policy": str(out),

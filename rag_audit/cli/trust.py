@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
-from rag_audit.cli.options import line
+from rag_audit.cli.options import line, read_policy
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.encoding.durable import create_file
@@ -38,8 +39,9 @@ from rag_audit.verify.drawing import opening_entry
 
 COUNT = re.compile(r"[0-9]{1,15}")
 REMARKS = {
-    "max_epsilon": "of min_k_max accounts together: exp(8) is a factor of 3,000 in odds, so smaller is better",
-    "max_odds_unlisted": "where tenants sample, which mechanisms has to name",
+    "max_epsilon": "of min_k_max accounts together: exp(8) is a factor of 3,000 in odds, so smaller is better; 80,"
+    " where listing and no noise is accepted, is 8 for each of ten accounts and promises little for ten together",
+    "max_odds_unlisted": "where tenants sample, which mechanisms has to name: for a document of one position",
     "max_delta": "well below one over the number of documents",
     "min_k_max": "accounts that pool their answers",
     "max_theta": "for 16 accounts of 200 questions; `rag-audit estimate calibrate` says it for other sizes",
@@ -85,7 +87,11 @@ def trust() -> None:
     metavar="[CIRCUIT=]FILE",
     help="a proving key, which is checked here against --policy and --ptau (`setup verify`) and pinned",
 )
-@click.option("--policy", type=PATH, help="the policy whose circuits the --zkey are for")
+@click.option(
+    "--policy",
+    type=PATH,
+    help="the policy whose mechanisms you accept, and whose circuits the --zkey are for; no limit is taken from it",
+)
 @click.option("--ptau", type=PATH, help="the powers of tau of the --zkey")
 @ptau_digest_option
 @dimension_option
@@ -164,7 +170,7 @@ def trust_new(
         embedder=artefacts,
         manifest=manifest,
         scan=protocols_digest(),
-        require=_requirements(settings, embedder, model),
+        require=_requirements(settings, embedder, model, _mechanisms(policy)),
         remarks=REMARKS,
     )
     if Trust.from_toml(text.encode(), source="trust.toml").minority_quorum:
@@ -204,13 +210,33 @@ def _pins(path: Path) -> list[Groth16Pin]:
     return [pin.model_copy(update={"setup": "unsafe"}) for pin in pins]
 
 
-def _requirements(settings: tuple[str, ...], embedder: str, model: Path | None) -> Require:
-    """The requirements: the defaults, which windows with a policy of defaults meet, and what is given instead."""
+def _mechanisms(policy: Path | None) -> list[str]:
+    """The mechanisms of a policy that the verifier names, which are accepted with it; noise alone without one."""
+    if policy is None:
+        return ["noise"]
+    read = read_policy(policy)
+    found = sorted({read.rules(tenant).mechanism for tenant in read.tenants})
+    say(f"accepted mechanisms: {', '.join(found)}; docs/accounting.md says what each of them promises")
+    return [*found]
+
+
+def _requirements(
+    settings: tuple[str, ...], embedder: str, model: Path | None, mechanisms: Sequence[str]
+) -> Require:
+    """The requirements: the defaults, which windows with a policy of defaults meet, and what is given instead.
+
+    :param mechanisms: the mechanisms that are accepted where no setting names them
+    """
+    for setting in settings:
+        if setting.startswith("mechanisms="):
+            mechanisms = setting.partition("=")[2].split(",")
+    listing_alone = "listing" in mechanisms and "noise" not in mechanisms
     published = published_constants(embedder, model)
     window = ScoreWindow.for_scale(published.scale, 1)
     unproved = "re-executed" if re_executable(embedder) else "declared"
     values: dict[str, Json] = {
-        "max_epsilon": defaults.EPS_JOINT,
+        "mechanisms": [*mechanisms],
+        "max_epsilon": defaults.EPS_LISTING if listing_alone else defaults.EPS_JOINT,
         "max_odds_unlisted": defaults.ODDS_UNLISTED,
         "min_keep": defaults.LEAST_KEEP,
         "max_delta": defaults.DELTA,

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 EPS_JOINT = "8"
 """Epsilon of k_max accounts together: what `policy new` aims at, and the most that `trust new` accepts."""
+EPS_LISTING = "80"
+"""The most that `trust new` accepts of k_max accounts together where it accepts listing and no noise: 8 for each of the
+ten accounts, since the epsilon of listing grows by about as much with each account, and with no number of queries."""
 DELTA = "1e-5"
 K_MAX = 10
 QUERIES = 200

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from decimal import Decimal
 
 from rag_audit import accounting
 from rag_audit.accounting.coins import Listing, Sampling, coin_of
+from rag_audit.formats import defaults
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.tenants import UNRELATED, TenantPolicy
+from rag_audit.formats.tenants import TenantPolicy, default_listing
 from rag_audit.relation.coins import COIN_RANGE
 
 LITTLE = 10.0
@@ -44,8 +45,7 @@ def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
             f"  --mechanism sampling:{keep}  {found:>2}  odds_unlisted {odds} for any accounts and queries, no eps"
         )
     capacity = max(t.capacity for t in policy.tenants)
-    chance = coin_of(Decimal(min(UNRELATED, capacity - 1)) / capacity, "chance")
-    listing = Listing(coin_of("0.7", "keep"), chance)
+    listing = Listing(coin_of("0.7", "keep"), math.floor(default_listing(capacity)[0] * COIN_RANGE))
     eps_listing = accounting.text(listing.epsilon(policy.k_max))
     odds = accounting.text(listing.odds_unlisted(policy.n * policy.k_max))
     lines.append(
@@ -69,6 +69,17 @@ def _warnings(policy: Policy, mechanism: accounting.Mechanism, eps: float) -> li
             found.append(
                 f"warning: {name}: eps {accounting.text(eps)} for {policy.k_max} accounts promises little"
             )
+        if rules.listing is not None:
+            listed = policy.protected(tenant).epsilon(policy.k_max, None)
+            if listed >= LITTLE:
+                found.append(
+                    f"warning: {name}: eps {accounting.text(listed)} for {policy.k_max} accounts promises little"
+                )
+            if listed > float(defaults.EPS_LISTING):
+                found.append(
+                    f"warning: {name}: this epsilon is above the {defaults.EPS_LISTING} that `trust new` accepts by"
+                    " default; a larger chance lowers it (--mechanism listing:KEEP:CHANCE:THRESHOLD)"
+                )
         found += _of_documents(policy, tenant)
         if rules.keep is not None and 2 * rules.keep < COIN_RANGE:
             found.append(f"warning: {name}: the sample drops more than half of the positions")

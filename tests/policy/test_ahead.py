@@ -12,6 +12,7 @@ from rag_audit.accounting.coins import coin_of
 from rag_audit.cli import main
 from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.formats import defaults
+from rag_audit.formats.tenants import default_listing
 from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey
 from rag_audit.parties.account import Account
 
@@ -69,6 +70,99 @@ def test_what_a_policy_lacks_is_named(
     found = checked(given, tmp_path, "--require", requirement)
     # Policies of version 1 have noise alone, which no verifier of theirs asks about.
     assert found == ((0, {}) if check is None else (3, {check: "unmet"}))
+
+
+def drafted(folder: Path, *options: object) -> Path:
+    """A policy of `policy new` with the options, and defaults for all else."""
+    path = folder / "chosen.json"
+    made = run("policy", "new", path, "--window", "w", *options)
+    assert made.exit_code == 0, made.output
+    return path
+
+
+@pytest.mark.parametrize("capacity", [64, 320, 4096])
+@pytest.mark.parametrize("kind", ["noise", "noise:0.9", "sampling", "sampling:0.7", "listing", "none"])
+def test_the_defaults_of_every_mechanism_agree(given: Path, tmp_path: Path, kind: str, capacity: int) -> None:
+    """`policy new --mechanism`, then `trust new` with the mechanism accepted by name, or by the policy."""
+    policy = drafted(tmp_path, "--tenant", f"law={capacity}", "--mechanism", kind)
+    named = kind.partition(":")[0]
+    for number, accepted in enumerate((["--require", f"mechanisms={named}"], ["--policy", policy])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert checked(given, folder, *accepted, policy=str(policy)) == (0, {}), accepted
+
+
+@pytest.mark.parametrize("kind", ["sampling", "listing", "none"])
+def test_a_mechanism_without_noise_is_accepted_by_name_alone(given: Path, tmp_path: Path, kind: str) -> None:
+    policy = drafted(tmp_path, "--tenant", "law=320", "--mechanism", kind)
+    code, found = checked(given, tmp_path, policy=str(policy))
+    assert code == 3 and "trust.mechanisms" in found
+
+
+def test_the_limit_of_listing_is_no_limit_of_noise(given: Path, tmp_path: Path) -> None:
+    """A trust file that accepts both has the limit of noise; no limit is taken from the policy that it names."""
+    policy = drafted(tmp_path, "--tenant", "law=320", "--tenant", "files=320", "--mechanism", "files=listing")
+    folder = tmp_path / "trust"
+    folder.mkdir()
+    code, found = checked(given, folder, "--policy", policy, policy=str(policy))
+    assert (code, found) == (3, {"trust.max_epsilon": "unmet"})
+    assert 'max_epsilon = "8"' in (folder / "trust.toml").read_text()
+    weak = drafted(folder, "--tenant", "law=320", "--mechanism", "sampling:0.95")
+    other = tmp_path / "other"
+    other.mkdir()
+    assert checked(given, other, "--policy", weak, policy=str(weak)) == (
+        3,
+        {"trust.max_odds_unlisted": "unmet"},
+    )
+
+
+def test_a_policy_is_never_overwritten(tmp_path: Path) -> None:
+    path = drafted(tmp_path, "--tenant", "law=64")
+    explained = tmp_path / "chosen.json.explained.txt"
+    before = path.read_bytes(), explained.read_bytes()
+    again = ["policy", "new", path, "--window", "other", "--tenant", "law=128"]
+    for gone in (None, path):  # the explanation alone is kept too
+        if gone is not None:
+            gone.unlink()
+        done = run(*again)
+        assert done.exit_code == 2 and "not overwritten" in done.stderr and "name another file" in done.stderr
+    assert explained.read_bytes() == before[1] and not path.exists()
+    path.write_bytes(before[0])
+    assert run(*again).exit_code == 2 and path.read_bytes() == before[0]
+
+
+def test_a_default_list_fills_no_more_than_the_share_that_is_accepted() -> None:
+    for capacity in (8, 64, 100, 319, 320, 4096, 10**6):
+        chance, most = default_listing(capacity)
+        assert most == max(1, min(32, capacity // 10)) and chance * capacity == min(5, most / 2)
+
+
+def test_an_epsilon_of_listing_above_the_default_limit_is_said(tmp_path: Path) -> None:
+    done = run(
+        "policy",
+        "new",
+        tmp_path / "p.json",
+        "--window",
+        "w",
+        "--tenant",
+        "law=100000",
+        "--mechanism",
+        "listing",
+    )
+    said = " ".join(done.output.split())
+    assert "law: this epsilon is above the 80 that `trust new` accepts by default" in said
+    few = run(
+        "policy",
+        "new",
+        tmp_path / "few.json",
+        "--window",
+        "w",
+        "--tenant",
+        "law=4096",
+        "--mechanism",
+        "listing",
+    )
+    assert "above the 80" not in few.output and "for 10 accounts promises little" in few.output
 
 
 def test_levels_follow_from_the_policy(given: Path, tmp_path: Path) -> None:

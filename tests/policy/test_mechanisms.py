@@ -251,6 +251,8 @@ def test_who_chooses_is_warned() -> None:
 
 def written(tmp_path: Path, *options: str) -> tuple[int, str, Policy | None]:
     out = tmp_path / "p.json"
+    for file in (out, tmp_path / "p.json.explained.txt"):
+        file.unlink(missing_ok=True)  # `policy new` overwrites nothing
     base = [
         "policy",
         "new",
@@ -277,7 +279,7 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
     code, text_, made = written(tmp_path, "--mechanism", "law=listing", "--mechanism", "medicine=none")
     assert made is not None and made.noise is None
     rules = made.rules(made.tenants[0]).listing
-    assert rules == ListingRules(coin_of(Decimal(5) / 64, "q"), 32, 354)
+    assert rules == ListingRules(coin_of(Decimal(3) / 64, "q"), 6, 354)  # a tenth of 64, half of it by chance
     assert "medicine: nothing hides what is in the index; verdicts say PASS-INTEGRITY" in text_
     code, _, made = written(
         tmp_path, "--mechanism", "listing:0.6:0.001:400:7", "--mechanism", "medicine=noise"

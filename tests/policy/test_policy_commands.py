@@ -35,6 +35,8 @@ def options(values: dict[str, str]) -> list[str]:
 
 
 def made(path: Path, *arguments: object) -> tuple[Policy, dict[str, Any]]:
+    for file in (path, path.with_name(f"{path.name}.explained.txt")):
+        file.unlink(missing_ok=True)  # `policy new` overwrites nothing
     result = run("policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--json", *arguments)
     assert result.exit_code == 0, result.output
     policy = Policy.parse(json.loads(path.read_text()), field="policy")
