@@ -117,7 +117,8 @@ def table(
     :param found: by the name of the set of questions, then by tenant
     """
     lines = [
-        f"{'tenant':12} {'mechanism':10} {'eps':>7} {'odds_unlisted':>13}  finds its passage among {top_k}"
+        f"{'tenant':12} {'mechanism':10} {'eps':>7} {'odds_unlisted':>13} {'all accounts':>12}"
+        f"  finds its passage among {top_k}"
     ]
     for tenant, part in figures.items():
         for name, of_set in found.items():
@@ -126,6 +127,7 @@ def table(
             share = f" ({one.expected / one.exact:.0%} of that)" if one.exact else ""
             lines.append(
                 f"{tenant:12} {part['mechanism']:10} {part['eps']:>7} {part['odds_unlisted'] or 'none':>13}"
+                f" {part['odds_unlisted_all_accounts'] or 'none':>12}"
                 f"  {name}: {one.exact} of {one.asked} without it, {one.expected:.1f} with it{share}"
             )
     return lines

@@ -86,7 +86,7 @@ def test_nothing_is_opened_that_would_not_pass(parties: Shell) -> None:
     again = sh.run(*opening("--json"))
     assert again.returncode == 3 and not (sh.root / "window").exists()
     (row,) = json.loads(again.stdout)["wanting"]
-    assert (row["id"], row["status"]) == ("receipt.independent", "unmet")
+    assert (row["id"], row["outcome"]) == ("receipt.independent", "unmet")
     assert row["found"] == "at most 0: no such account" and "--roster" in row["change"]
 
 
@@ -96,7 +96,7 @@ def test_a_window_of_other_witnesses_is_not_opened(parties: Shell) -> None:
     sh.ok("witness", "init", "w3", "--name", "w3")
     (sh.root / "w1.nonce").write_text(sh.ok("witness", "nonce", "w3"))
     done = sh.run(*opening("--json"))
-    found = {row["id"]: row["status"] for row in json.loads(done.stdout)["wanting"]}
+    found = {row["id"]: row["outcome"] for row in json.loads(done.stdout)["wanting"]}
     assert (done.returncode, found) == (1, {"opening.quorum": "unproven", "opening.beacon": "fail"})
 
 
