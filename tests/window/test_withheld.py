@@ -45,16 +45,25 @@ MECHANISMS = {"sampling": SAMPLED, "noise": NOISED, "listing": LISTED}
 def asked(
     request: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Service, Window, list[Answer]]]:
-    """A window whose tenant law samples, and the answers to its accounts, which checked each of them."""
-    service = Service(tmp_path_factory.mktemp("withheld"))
-    window = service.open(
-        mechanisms={"law": MECHANISMS[request.param], "medicine": Mechanism(noise=False)},
-        system="scan",
-        top_k=6,
-    )
-    answers = [
-        service.ask(window, name, question) for name in ("law-1", "law-2") for question in QUESTIONS["law"]
-    ]
+    """A window whose tenant law samples, and the answers to its accounts, which checked each of them.
+
+    Coins are drawn afresh, so windows are opened until one of them selects a document that it does not keep.
+    """
+    mechanisms = {"law": MECHANISMS[request.param], "medicine": Mechanism(noise=False)}
+    for number in range(40):
+        service = Service(tmp_path_factory.mktemp(f"withheld-{number}"))
+        window = service.open(mechanisms=mechanisms, system="scan", top_k=6)
+        answers = [
+            service.ask(window, name, question)
+            for name in ("law-1", "law-2")
+            for question in QUESTIONS["law"]
+        ]
+        kept, filled = window.keeper.bits("law"), window.commitment.tenants["law"].documents_at
+        assert kept is not None
+        selected = {p for a in answers for p in opened(service, window, a).body.positions if p in filled}
+        if any(not kept[p] for p in selected) and any(kept[p] for p in selected):
+            break
+        window.shut()
     with window:
         yield service, window, answers
 
