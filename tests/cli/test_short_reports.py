@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from rag_audit.cli import main
 from rag_audit.cli.reports import FORMATS
 from rag_audit.verify.report.model import Report, ShortReport
-from tests.report.schemas import complaints_of_junit, complaints_of_sarif
 from tests.report.test_messages import CLASSES, UNREADABLE
 from tests.simulate.cases import FOLDER
 
@@ -75,16 +74,6 @@ def test_an_unreadable_window_replaces_every_report(name: str, tmp_path: Path) -
     assert not [kind for kind, text in faces.items() if str(FOLDER) in text], (
         "paths have their last names alone"
     )
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", UNREADABLE)
-def test_short_reports_have_the_public_schemas_form(name: str, tmp_path: Path) -> None:
-    case = json.loads((FOLDER / name / "case.json").read_text())
-    verify(FOLDER / name / case["window"], FOLDER / name / case["trust"], *outputs(tmp_path),
-           *(w for path in case["challenges"] for w in ("--challenge", FOLDER / name / path)))  # fmt: skip
-    faces = written(tmp_path)
-    assert complaints_of_sarif(faces["sarif"]) == complaints_of_junit(faces["junit"]) == []
 
 
 @pytest.mark.parametrize("options", [["--json"], ["--format", "json"]], ids=["json", "format"])
