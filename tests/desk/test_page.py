@@ -205,6 +205,8 @@ def test_a_provider_s_draw_and_trust_file_take_no_role_of_the_verifier_s(desk: D
     found = desk.verify()
     assert found == desk.command(tmp_path / "command")
     assert (found.exit_code, found.report["outcome"]) == (3, "UNPROVEN")
+    said = desk.value("document.getElementById('code').textContent")
+    assert said.startswith("Exit code 3: ") and "is not established" in said
 
 
 def test_nothing_that_is_dropped_beside_the_areas_is_taken(desk: Desk) -> None:

@@ -91,7 +91,9 @@ def test_sections_stand_in_order_inside_the_width(
 ) -> None:
     browser.open(pages[name], width=width)
     boxes = browser.value(BOXES)
-    expected = ["masthead", *SECTIONS, "FOOTER"]
+    # A page of a window that is not established has no chart of privacy.
+    left_out = {"test", "retrieval"} if name in ("FAIL", "UNDECIDED", "UNPROVEN") else set()
+    expected = ["masthead", *(section for section in SECTIONS if section not in left_out), "FOOTER"]
     assert [b["id"] for b in boxes if b["id"] != "why"] == expected
     for above, below in itertools.pairwise(boxes):
         assert above["bottom"] <= below["top"] + 0.5, (above, below)
