@@ -181,7 +181,7 @@ def test_a_service_that_goes_away_is_named_and_the_same_command_goes_on(
         for _ in range(2):  # in the middle, and then from the start
             found = served.run("rag-mia", accounts=["law-3"], out="interrupted")
             assert found.exit_code == 2
-            assert "NotSent: the provider does not answer" in found.output
+            assert "rag-audit: the provider does not answer" in found.output
             assert f"at: {served.socket}" in found.output
             assert served.kept("interrupted") == served.asked("law-3") == 7
     served.start()

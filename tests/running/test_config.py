@@ -44,11 +44,11 @@ def run(path: Path) -> Result:
     [
         ('lasts = "600s"', 'lasts = "ten minutes"', "schedule.lasts", "a duration such as 30s"),
         ('lasts = "600s"', 'last = "600s"', "schedule.last", "docs/deploy/README.md"),
-        ("windows = 2", "windows = -1", "schedule.windows", "greater than or equal to 0"),
+        ("windows = 2", "windows = -1", "schedule.windows", "at least 0"),
         ("windows = 2", 'windows = "two"', "schedule.windows", "integer"),
         ("workers = 0", 'workers = 0\nrecords = "some"', "proving.records", "'all' or 'challenged'"),
         ('socket = "socket"', "ahead = 1", "serve", "socket or http"),
-        ('socket = "socket"', "socket = 8080", "serve.socket", "string"),
+        ('socket = "socket"', "socket = 8080", "serve.socket", "a text"),
         ('folder = "docs"', 'folder = "docs"\nchunk = 1', "documents", "chunk: "),
         ('key = "key"', "", "key", "to be present"),
         ('folder = "docs"', "", "documents.folder", "to be present"),
