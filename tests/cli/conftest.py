@@ -187,6 +187,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
           *(a for s in ("max_epsilon=60", "max_delta=1e-5", "min_k_max=2", "max_theta=0.8", "min_tau=0",
                         "max_K_share=0.25", "a1=proved", "coalition=not-checked", "min_receipts=1",
                         "allow_unsafe_setup=true") for a in ("--require", s)))  # fmt: skip
+    for name in ("policy.json", "policy.json.explained.txt"):
+        (sh.root / name).unlink()  # a policy is never overwritten, and this one opens later
     sh.ok(*policy, "--opens-in", f"{LEAD_SECONDS}s")
     first = ["open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs",
              "--key", "provider/key", "--witness", "w1.nonce", "--witness", "w2.nonce"]  # fmt: skip

@@ -19,7 +19,7 @@ from rag_audit.formats.models import Model
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.verify.page import curves, render, words
 from rag_audit.verify.page.evidence import GROUPS
-from rag_audit.verify.page.markup import Html, join, tag
+from rag_audit.verify.page.markup import Html, clip, join, tag
 from rag_audit.verify.page.record import _in_order
 from rag_audit.verify.page.study import study
 from rag_audit.verify.report.model import Report
@@ -435,6 +435,10 @@ def test_small_figures_in_words_are_rounded_up() -> None:
         "moderate",
         "weak",
     ]
+
+
+def test_a_text_that_is_cut_after_a_space_has_one_space() -> None:
+    assert clip("one two", 4) == "one [7 characters; see the report in JSON]" and clip("one", 3) == "one"
 
 
 def test_markup_escapes_what_it_did_not_make() -> None:
