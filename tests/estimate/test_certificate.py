@@ -312,7 +312,7 @@ def test_a_coalition_of_ten_is_failed_by_a_stranger(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.FAIL
     report = json.loads(done.stdout)
     assert report["line"] == "FAIL coalition.cap"
-    assert report["figures"]["coalition"] == "checked"
+    assert report["figures"]["coalition"] == "not established"
     cap = next(c for c in report["checks"] if c["id"] == "coalition.cap")
     assert (cap["expected"], cap["found"]) == ("c at most k_max = 4", "c = 10, in one tenant 5 (proved)")
     failed = [c for c in report["checks"] if c["outcome"] == "fail"]
