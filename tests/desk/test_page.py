@@ -35,7 +35,9 @@ BASE_INSTALL = (
 OF_THE_EMBEDDER = ("proof.a1", "receipt.disclosed")
 """Checks of disclosed questions, which neither makes without the embedder."""
 
-pytestmark = [pytest.mark.page, pytest.mark.full]
+pytestmark = pytest.mark.page
+SAMPLE = ("honest", "draw-of-the-provider-s-choice", "opening-without-quorum", "record-without-proof")
+"""The windows that `make test-page` drops; `make test-full` drops them all."""
 
 
 NOW = re.compile(r"(Verified|made at) [0-9-]+ [0-9:.]+ UTC")
@@ -163,7 +165,13 @@ def test_the_documented_example_passes_with_the_command_s_words(desk: Desk, tmp_
     assert found.report["outcome"] == "PASS" and len(found.report["checks"]) > 60
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[] if case.name in SAMPLE else [pytest.mark.full])
+        for case in CASES
+    ],
+)
 def test_a_vector_ends_as_with_the_command(desk: Desk, case: Path, tmp_path: Path) -> None:
     """Its whole public folder is dropped on the provider's area, and what the verifier has from elsewhere on the other."""
     described = Case.of(case)
@@ -219,6 +227,7 @@ def test_nothing_that_is_dropped_beside_the_areas_is_taken(desk: Desk) -> None:
     assert desk.value("dropped.length") == 0
 
 
+@pytest.mark.full
 def test_proofs_of_several_records_end_as_with_the_command(desk: Desk, tmp_path: Path) -> None:
     """A window of pairs, and the same with other positions listed in one record of a pair."""
     made = finished_window(tmp_path / "made", together=2, system="scan", norm_factor=None)
@@ -243,6 +252,7 @@ def test_proofs_of_several_records_end_as_with_the_command(desk: Desk, tmp_path:
         assert (found.exit_code, found.printed[: len(outcome[1])]) == outcome
 
 
+@pytest.mark.full
 def test_a_window_in_tiles_ends_as_with_the_command(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,6 +330,7 @@ ATTEMPTS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_no_address_is_reached(desk: Desk, listener: tuple[str, list[str]], attempt: str) -> None:
     url, heard = listener
