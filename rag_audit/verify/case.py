@@ -217,6 +217,8 @@ class Case(Findings):
     """when the beacon that an entry names was drawn, in ms, by the entry's index, for the report"""
     unreadable: list[RagAuditError] = field(default_factory=list)
     """the errors of parts that cannot be read; unless the rest proves something false, one of them is the outcome"""
+    lost: set[str] = field(default_factory=set)
+    """the entries, by their seq, whose proofs are in a tile that cannot be read"""
     partial: bool = False
     """whether the entries end before the first one that cannot be read; then only such checks run as find nothing false
     in the beginning of an honest ledger"""
@@ -235,6 +237,7 @@ class Case(Findings):
         except SAYS_NOTHING:
             raise
         except RagAuditError as exc:
+            self.lost.add(seq)
             if exc not in self.unreadable:
                 self.unreadable.append(exc)
             return None

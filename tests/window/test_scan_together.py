@@ -5,15 +5,17 @@ As in `test_together`, the first record of each tenant is proved eagerly and by 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rag_audit.errors import ExitCode, PolicyError
+from rag_audit.errors import ExitCode, MissingTile, PolicyError
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs.scan.key import PROTOCOL, TOGETHER_PROTOCOL
 from rag_audit.proofs.scan.release import noise_protocols_digest, record_protocols_digest
+from rag_audit.verify.verifier import verify_window
 from tests.window.forge import Forge
 from tests.window.simulator import Finished, finished_window
 from tests.window.test_checks import lied_about_positions
@@ -59,6 +61,45 @@ def test_a_false_record_spoils_its_pair(paired: Finished, tmp_path: Path) -> Non
     verdict = forge.verify(tmp_path)
     assert verdict.exit_code is FAIL and verdict.figures["proved"] == 4
     assert verdict.deciding is not None and verdict.deciding.found.startswith("2 invalid")
+
+
+def test_attacks_that_cannot_be_read_hide_no_false_pair(paired: Finished, tmp_path: Path) -> None:
+    """The provider hands in the attacks file, so a broken one must not keep a proof from being verified."""
+    attacks = tmp_path / "attacks.json"
+    attacks.write_text("{")
+    forge = Forge(paired)
+    lied_about_positions(forge)
+    verdict = forge.verify(tmp_path, attacks=attacks)
+    assert verdict.exit_code is FAIL
+    assert verdict.deciding is not None and verdict.deciding.id == "proof.valid.law"
+    assert any("could not be read" in note for note in verdict.notes)
+
+
+def test_only_a_missing_tile_of_the_tenant_leaves_its_pairs_open(
+    paired: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pair is about two records, so it is not judged without one of them; another tenant's tile hides nothing."""
+    monkeypatch.setattr("rag_audit.formats.windowfile.TILED_BYTES", 0)
+    monkeypatch.setattr("rag_audit.formats.tiles.TILE_BYTES", 1)
+    forge = Forge(paired)
+    lied_about_positions(forge)
+    file, receipts = forge.seal(tmp_path)
+    for slot, found in (("law-1", 1), False), (("medicine-1", 1), True):
+        folder = tmp_path / slot[0]
+        folder.mkdir()
+        file.save(folder / "window.json")
+        index = json.loads((folder / "window.json").read_bytes())
+        seq = forge.record(*slot)["seq"]
+        tile = next(t for t in index["proofs"]["tiles"] if seq in t["seqs"])
+        (folder / "tiles" / f"{tile['sha256']}.json").unlink()
+        trust = paired.service.trust(paired.policy, together=2)
+        if found:
+            verdict = verify_window(folder, trust=trust, receipts=[receipts])
+            assert verdict.deciding is not None and verdict.deciding.id == "proof.valid.law"
+            assert verdict.exit_code is FAIL
+        else:
+            with pytest.raises(MissingTile):
+                verify_window(folder, trust=trust, receipts=[receipts])
 
 
 def test_a_pair_without_its_proof_is_undecided(paired: Finished, tmp_path: Path) -> None:

@@ -213,11 +213,23 @@ def _verify(
             kinds[places].append(record)
         valid: set[int] = set()
         for places, members in sorted(kinds.items()):
-            if places > 1 and case.unreadable:
+            if places > 1 and _incomplete(case, tenant):
                 continue  # a proof of several records is about all of them, of which some cannot be read
             valid |= _verify_kind(case, prefix, system, public, name, places, members)
         return valid
     return set()
+
+
+def _incomplete(case: Case, tenant: str) -> bool:
+    """Whether some of a tenant's records, or the proofs of some, cannot be read. No other error counts, so that a
+    broken file beside the window hides no false proof.
+    """
+    kept = case.kept.get(tenant)
+    return (
+        case.partial
+        or (kept is not None and str(kept.seq) in case.lost)
+        or any(q.tenant == tenant and str(q.seq) in case.lost for q in case.queries)
+    )
 
 
 def _verify_kind(
