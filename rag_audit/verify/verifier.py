@@ -471,8 +471,8 @@ def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
     except Exception as exc:
         # The checks have decided: whatever goes wrong from here on must not take that back.
         described = exc
-    # What had to run matters where nothing was found that is worse than a limit (`concluded`).
-    stands = worst({c.status for c in case.checks}) in (Status.PASS, Status.UNMET)
+    # What had to run matters wherever a report has sentences (`report.build`): where nothing is false or undecided.
+    stands = worst({c.status for c in case.checks}) in (Status.PASS, Status.UNMET, Status.UNPROVEN)
     return concluded(case.checks, figures, notes, described, needed_checks(case) if stands else frozenset())
 
 
