@@ -21,6 +21,7 @@ from rag_audit.index.embedders import manifest_digest
 from rag_audit.ledger.checkpoint import SignedCheckpoint
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.privacy.explain import MECHANISM_WORDS
+from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.verify.case import Case
 from rag_audit.verify.inputs import Inputs
@@ -80,7 +81,7 @@ def facts_of(case: Case, inputs: Inputs) -> Facts:
 
 
 def _policies(case: Case) -> list[Policy]:
-    """The policies of the chain that was handed in, each the one that its opening commits to."""
+    """The policies of the chain that was handed in, each well-formed and the one that its opening commits to."""
     if not case.previous or case.tallies.get("chain_reached") != len(case.previous):
         return []
     found = [case.policy]
@@ -92,6 +93,9 @@ def _policies(case: Case) -> list[Policy]:
                     parse_entry(file.entries[0], field="entry"),
                 )
                 if isinstance(opening, Opening) and opening.c_policy == policy.digest():
+                    schema = file.embedder.get("schema")
+                    dimension = schema.get("dimension") if isinstance(schema, dict) else None
+                    check_policy(policy, dimension if type(dimension) is int else None)
                     found.append(policy)
     return found if len(found) == len(case.previous) + 1 else []
 

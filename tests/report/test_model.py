@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rag_audit.cli.reports import FORMATS
+from rag_audit.errors import PolicyError
 from rag_audit.errors.printable import is_line
+from rag_audit.formats.policy import Policy
 from rag_audit.verify.report.build import report_of
 from rag_audit.verify.report.explained import base_id
+from rag_audit.verify.report.faces import face
 from rag_audit.verify.report.model import Report
 from rag_audit.verify.report.requirements import nearest
 from rag_audit.verify.report.text import render
@@ -160,7 +166,32 @@ def test_windows_handed_in_before_are_added_up() -> None:
     assert (cumulative.windows, cumulative.eps, cumulative.delta) == (2, together["eps"], together["delta"])
     assert float(cumulative.eps) > float(report.figures.eps or "inf")
     assert f"2 windows over one index together: eps {cumulative.eps}" in " ".join(render(report).split())
+    condition = "the figure holds only if the other window verifies, which this run did not check"
+    assert cumulative.condition == condition
+    faces = {kind: re.sub(r"\s+", " ", html.unescape(face(report, kind, checks=True))) for kind in FORMATS}
+    assert not [kind for kind, made in faces.items() if condition not in made]
+    for made in faces.values():
+        quoted = re.split(r"eps " + re.escape(cumulative.eps), made)[1:]
+        assert all(condition in after[:120] for after in quoted)
     alone = run({**case, "previous": []}, folder)
     assert isinstance(alone, Verdict)
     report = report_of(alone, now=NOW)
     assert report.figures.cumulative is None and "chain" in [w.id for w in report.weaker]
+
+
+def test_an_earlier_policy_that_is_not_well_formed_adds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier window commits to its policy, and no check of this run is about what that policy says."""
+
+    def refuse(policy: Policy, dimension: int | None) -> None:
+        if policy.window != last:
+            raise PolicyError("not well-formed")
+
+    folder = WINDOWS / "in-a-row"
+    case = json.loads((folder / "case.json").read_text())
+    last = json.loads((folder / case["window"]).read_text())["policy"]["window"]
+    monkeypatch.setattr("rag_audit.verify.facts.check_policy", refuse)
+    verdict = run(case, folder)
+    assert isinstance(verdict, Verdict) and verdict.passed
+    report = report_of(verdict, now=NOW)
+    assert report.figures.cumulative is None
+    assert "cumulative" not in [claim.id for claim in report.claims]

@@ -167,7 +167,7 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
             "adaptive, over all queries of a coalition"
             + (f"; the bound that counts: {f.by}" if f.by else "")
             + (
-                f"; {f.cumulative.windows} windows together: ε {f.cumulative.eps}"
+                f"; {f.cumulative.windows} windows together: ε {f.cumulative.eps}, and {f.cumulative.condition}"
                 if f.cumulative
                 else "; one window only"
             )

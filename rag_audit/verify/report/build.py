@@ -227,11 +227,18 @@ def _cumulative(verdict: Verdict) -> model.Cumulative | None:
         return None
     return model.Cumulative(
         windows=len(policies),
+        condition=_condition(len(policies) - 1),
         eps=text(found.bound.eps),
         delta=text(found.bound.delta),
         odds_unlisted=text(found.odds_unlisted),
         odds_unlisted_all_accounts=text(found.odds_unlisted_all_accounts),
     )
+
+
+def _condition(others: int) -> str:
+    """What a figure for several windows rests on, of which this run did not verify the given number."""
+    each = "the other window" if others == 1 else f"each of the other {others:,} windows"
+    return f"the figure holds only if {each} verifies, which this run did not check"
 
 
 def _sentence(verdict: Verdict, figures: model.Figures, deciding: list[str]) -> str:

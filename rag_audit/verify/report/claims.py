@@ -312,7 +312,7 @@ def _cumulative(w: Window) -> str | None:
     c = w.figures.cumulative
     if c is None:
         return None
-    return f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta} (verify each)."
+    return f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta}; {c.condition}."
 
 
 def _some(names: Sequence[str], most: int = 4) -> str:

@@ -276,7 +276,7 @@ def chain_words(report: Report) -> list[str]:
     if report.figures.cumulative is not None:
         c = report.figures.cumulative
         lines.append(
-            f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta} (verify each)"
+            f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta}; {c.condition}"
         )
     elif chain.before is not None:
         lines.append("windows over one index add up: rag-audit cumulative has their eps together")

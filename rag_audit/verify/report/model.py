@@ -81,6 +81,8 @@ class Cumulative(Model):
     """The bound for this window and the ones before it that were handed in, together."""
 
     windows: Number
+    condition: Text
+    """what the figure rests on besides: this run verified the last of the windows alone"""
     eps: Real
     delta: Real
     odds_unlisted: Real | None
