@@ -219,6 +219,36 @@ def test_requests_that_the_roster_s_key_signed_have_a_limit_of_their_own(
     assert asked.post(PATH, signed[2].canonical()).status == 202
 
 
+def test_requests_that_a_replaced_key_signed_take_no_place_of_its_successor(
+    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stole an account's old key fills its places until the provider has replaced that key, and no longer."""
+    monkeypatch.setattr(enrolments, "MAX_SIGNED", 2)
+    roster, alice = tmp_path / "roster.json", account(tmp_path, "alice")
+    stolen = alice.keys.newest
+    add_to_roster(roster, alice.roster_entry)
+    thefts = [request_of(thief, previous=stolen) for thief in strangers(tmp_path, "alice", 3)]
+    assert [asked.post(PATH, theft.canonical()).status for theft in thefts] == [202, 202, 429]
+    alice.keys.renew("alice")
+    own = request_of(alice, previous=None)
+    assert asked.post(PATH, own.canonical()).status == 202
+    done = run("enrolments", "approve", tmp_path / "book" / "enrolments.sqlite", "--key", own.key, "--lost", "alice",
+               "--roster", roster)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert [line.key for line in load_roster(roster)] == [own.key]
+    alice.keys.renew("alice")
+    rotated = request_of(alice)
+    assert rotated.previous == own.key
+    assert asked.post(PATH, rotated.canonical()).status == 202
+    kept = book.find(rotated.digest())
+    assert kept is not None and kept.signed
+    # The replaced key has no place left of its own.
+    late = asked.post(PATH, thefts[2].canonical())
+    assert late.status == 202
+    kept = book.find(thefts[2].digest())
+    assert kept is not None and not kept.signed
+
+
 def test_an_unreadable_roster_is_a_503(asked: Served, tmp_path: Path) -> None:
     alice = account(tmp_path, "alice")
     request = rotation(alice, tmp_path / "roster.json")

@@ -32,8 +32,8 @@ from rag_audit.parties.roster import signed_by_roster
 MAX_PENDING = 32_768
 """The most requests that wait for a decision, apart from those that the roster's key of their account signed."""
 MAX_SIGNED = 16
-"""The most requests of one account that its key on the roster signed and that wait. Strangers cannot make such
-requests, so they cannot use up this number."""
+"""The most requests of one account that its present key on the roster signed and that wait. Strangers, and holders of a
+key that the provider has replaced, cannot make such requests, so they cannot use up this number."""
 RECOUNT = 256
 """So many requests are taken between two counts of those that wait."""
 _APPLICATION_ID = 0x52_41_45_4E
@@ -128,15 +128,15 @@ class EnrolmentBook:
 
         :param windows: the windows that requests may name
         :param signed: whether the key that the account has on the roster signed the request
-        :raises TooMany: `MAX_SIGNED` signed requests of the account wait; or `MAX_PENDING` others do, each under an id
-            of its own
+        :raises TooMany: `MAX_SIGNED` requests that the same key of the account signed wait; or `MAX_PENDING` others
+            do, each under an id of its own
         """
         digest = request.digest()
         with self._lock, self._failing(), self._transaction():
             if (known := self._find(digest)) is not None:
                 return known
             if signed:
-                self._make_room_for_signed(request.account, windows)
+                self._make_room_for_signed(request, windows)
             else:
                 self._make_room(windows)
                 self._room -= 1
@@ -146,19 +146,29 @@ class EnrolmentBook:
             )
         return Kept(request, "pending", "", None, now, signed)
 
-    def _make_room_for_signed(self, account: str, windows: Sequence[str]) -> None:
-        """Check that the account has a place for one more request that the roster's key signed."""
-        mine = "status = 'pending' AND signed AND account = ?"
-        if self._one(f"SELECT count(*) FROM request WHERE {mine}", account) >= MAX_SIGNED:
-            marks = ",".join("?" * len(windows))
-            self._db.execute(
-                f"DELETE FROM request WHERE {mine} AND window NOT IN ({marks})", (account, *windows)
-            )
-        if self._one(f"SELECT count(*) FROM request WHERE {mine}", account) >= MAX_SIGNED:
-            raise TooMany(
-                "too many requests that this account's key signed wait for the provider's decision", field=account,
-                expected=f"at most {MAX_SIGNED}", hint="the provider decides about those that wait first",
-            )  # fmt: skip
+    def _make_room_for_signed(self, request: EnrolmentRequest, windows: Sequence[str]) -> None:
+        """Check that the account has a place for one more request that the roster's key signed.
+
+        Requests that an earlier key of the account signed wait without taking a place: that key may be the stolen one.
+        """
+        waiting = self._signed_by_same(request)
+        if len(waiting) >= MAX_SIGNED:
+            gone = [digest for digest, window in waiting if window not in windows]
+            self._db.executemany("DELETE FROM request WHERE digest = ?", [(digest,) for digest in gone])
+            if len(waiting) - len(gone) >= MAX_SIGNED:
+                raise TooMany(
+                    "too many requests that this account's key signed wait for the provider's decision",
+                    field=request.account, expected=f"at most {MAX_SIGNED}",
+                    hint="the provider decides about those that wait first",
+                )  # fmt: skip
+
+    def _signed_by_same(self, request: EnrolmentRequest) -> list[tuple[str, str]]:
+        """Digest and window of the account's requests that wait and that the same key on the roster signed."""
+        rows = self._db.execute(
+            f"{_SELECT} WHERE status = 'pending' AND signed AND account = ?", (request.account,)
+        )
+        found = [_kept(row).request for row in rows]
+        return [(other.digest(), other.window) for other in found if other.previous == request.previous]
 
     def _make_room(self, windows: Sequence[str]) -> None:
         """Count what waits, every so many requests: a count for each would make their cost grow with their number."""
