@@ -190,7 +190,7 @@ class Witness:
         :param closing: for the final checkpoint, the closing record's bytes and inclusion path as last entry;
             after it this window takes no further checkpoint, and the next window may open
         :param entries: with `closing`, all entries as canonical bytes: the witness then decides from them whether the
-            window is complete
+            window is complete, also where it decided before without them
         :param query: with `closing` and without `entries`, one query record, where the closing record counts any
         :returns: the note with this witness's cosignature added
         :raises WitnessRefused: the log is unknown, the checkpoint does not extend the last cosigned one, the window is
@@ -218,16 +218,19 @@ class Witness:
             update: dict[str, object] = {"size": head.size, "root": head.root.hex()}
             if closing is not None:
                 record = check_closing(*closing, head, log.window, self._clock())
-                if entries is None:
-                    outcome = outcome_of_closing(record, head, log.tenants, query)
-                else:
-                    outcome = outcome_of_log(entries, head)
-                update |= {
-                    "closed": True,
-                    "complete": outcome is Outcome.COMPLETE,
-                    "unused": outcome is Outcome.EMPTY,
-                    "closes_at": ended_at(log.closes_at, record),
-                }
+                # The outcome of a window stands once it is closed: what a witness derives from the closing record alone
+                # is the weaker of the two derivations, and must not replace what the entries showed.
+                if entries is not None or not log.closed:
+                    if entries is None:
+                        outcome = outcome_of_closing(record, head, log.tenants, query)
+                    else:
+                        outcome = outcome_of_log(entries, head)
+                    update |= {
+                        "closed": True,
+                        "complete": outcome is Outcome.COMPLETE,
+                        "unused": outcome is Outcome.EMPTY,
+                        "closes_at": ended_at(log.closes_at, record),
+                    }
             return self._sign(state, name, log.model_copy(update=update), parsed, self._clock())
 
     def follow(

@@ -208,6 +208,30 @@ def test_a_witness_without_the_entries_bounds_what_a_closing_record_may_hide(log
     assert by_size(ledger_of(log_key, *hidden, queries=4)) is Outcome.ABANDONED
 
 
+@pytest.mark.parametrize("order", ["entries first", "entries second"])
+def test_the_outcome_that_the_entries_show_stands_however_often_the_end_is_submitted(
+    witness: Witness, log_key: SigningKey, order: str
+) -> None:
+    """By its size this window is complete; its entries have a query that the closing record does not count."""
+    first = opened(log_key, window="w1", opens_at=OPENS + HOUR, closes_at=OPENS + 2 * HOUR,
+                   tenants={"root": "00" * 32, "count": 1})  # fmt: skip
+    cosign_first(witness, first)
+    for entry in (beacon_of(), query(), query(i=2)):
+        first.add(entry)
+    closing = first.close("w1", queries=1)
+    ways: list[dict[str, Any]] = [{"entries": first.entries}, {"query": first.shown()}]
+    if order == "entries second":
+        ways.reverse()
+    for at, way in enumerate([*ways, {"query": first.shown()}, {}]):
+        size = 1 if at == 0 else len(first.entries)
+        note = witness.cosign(first.checkpoint(), log_key=log_key.verifier, consistency=first.consistency(size),
+                              closing=closing, **way)  # fmt: skip
+        assert len(note.signatures) == 2
+    with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
+        cosign_first(witness, window(log_key, 2, first, 0))
+    cosign_first(witness, window(log_key, 2, first, 1))
+
+
 def test_the_counts_that_follow() -> None:
     before = Unanswered(3, 2)
     assert before.after(Outcome.COMPLETE) == Unanswered(0, 0)
