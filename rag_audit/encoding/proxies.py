@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import os
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import quote, unquote, urlsplit
 
 from rag_audit.errors import SetupError
@@ -21,6 +22,9 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _PATH = "/%:@!$&'()*+,;=~-._"
 """The characters that a path has unescaped (RFC 3986, section 3.3), and the sign of an escape."""
 _LONGEST_NAME = 253
+_MAPPED_BITS = 96
+"""The length of the prefix of IPv4-mapped addresses."""
+_SHORT_IPV4 = re.compile(r"(0x[0-9a-f]+|[0-9]+)(\.(0x[0-9a-f]+|[0-9]+)){0,3}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,10 +54,13 @@ class Address:
 
     @property
     def local(self) -> bool:
-        """Whether this machine alone can be reached there: `localhost` or a loopback address."""
+        """Whether this machine alone can be reached there: `localhost` or a loopback address in any form, such as
+        ``127.1`` and ``::ffff:127.0.0.1``.
+        """
         name = self.host.lower().rstrip(".")
         address = _ip(name)
         if address is not None:
+            address = _plain(address)
             return address.is_loopback or address.is_unspecified
         return name == "localhost" or name.endswith(".localhost")
 
@@ -149,7 +156,7 @@ def _variable(name: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
 def _proxy(variable: str, value: str) -> Proxy:
     url = value if "://" in value else f"http://{value}"
     address = address_of(url)
-    if address is None or address.scheme != "http" or address.path:
+    if address is None or address.scheme != "http" or address.path or re.search(r"[?#]", value):
         raise SetupError(
             "the environment names a proxy that cannot be used",
             field=variable,
@@ -171,21 +178,57 @@ def _matches(entry: str, address: Address) -> bool:
     if entry == "*":
         return True
     host = address.host.lower().rstrip(".")
-    ip = _ip(host)
-    if ip is not None:
-        try:
-            return ip in ip_network(entry.strip("[]"), strict=False)
-        except ValueError:
-            return entry.lower() in (f"{host}:{address.port}", f"[{host}]:{address.port}")
-    name, _, port = entry.lower().partition(":")
+    name, port = _without_port(entry.lower())
     if port and port != str(address.port):
         return False
+    ip = _ip(host)
+    if ip is not None:
+        network = _network(name)
+        return name == host if network is None else ip in network or _plain(ip) in network
     name = name.removeprefix("*").strip(".")
     return bool(name) and (host == name or host.endswith("." + name))
 
 
+def _without_port(entry: str) -> tuple[str, str]:
+    """An entry of `NO_PROXY` without the brackets of an IPv6 address, and its port, or an empty text."""
+    if bracketed := re.fullmatch(r"\[([^\[\]]*)\](/[0-9]+)?(?::([0-9]+))?", entry):
+        inside, length, port = bracketed.groups(default="")
+        return inside + length, port
+    if entry.count(":") == 1:
+        name, _, port = entry.partition(":")
+        return name, port
+    return entry, ""
+
+
+def _network(entry: str) -> IPv4Network | IPv6Network | None:
+    """The network that an entry names, where it names one: of IPv4-mapped addresses, the IPv4 network."""
+    try:
+        network = ip_network(entry, strict=False)
+    except ValueError:  # no network, or one address in a short form
+        ip = _ip(entry)
+        return IPv4Network(ip) if isinstance(ip, IPv4Address) else None
+    first = _plain(network.network_address)
+    if first.version == network.version or network.prefixlen < _MAPPED_BITS:
+        return network
+    return ip_network(f"{first}/{network.prefixlen - _MAPPED_BITS}")
+
+
 def _ip(host: str) -> IPv4Address | IPv6Address | None:
+    """The IP address that a host is, in the forms that system resolvers accept too, such as ``127.1`` (POSIX,
+    inet_addr); None where it is a name.
+    """
     try:
         return ip_address(host)
     except ValueError:
+        pass
+    if not _SHORT_IPV4.fullmatch(host):
         return None
+    try:
+        return IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
+def _plain(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that an IPv4-mapped address stands for (RFC 4291, section 2.5.5.2); any other as it is."""
+    return (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip

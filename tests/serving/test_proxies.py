@@ -99,8 +99,21 @@ def proxy() -> Iterator[tuple[str, list[tuple[str, str, str | None]]]]:
         ("http://11.1.2.3", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.0.0.0/8"}, "http://p.test:1"),
         ("http://[fd07:b51a::1]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "localhost,fd07:b51a::/32"}, None),
         ("http://a.test", {"ALL_PROXY": "p.test:1", "NO_PROXY": "fd07:b51a:cc66:f0::/64,/,[:"}, "http://p.test:1"),
+        ("http://[::ffff:10.0.0.1]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.0.0.0/8"}, None),
+        ("http://[::ffff:11.0.0.1]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.0.0.0/8"}, "http://p.test:1"),
+        ("http://10.0.0.1", {"ALL_PROXY": "p.test:1", "NO_PROXY": "::ffff:10.0.0.0/104"}, None),
+        ("http://[::ffff:10.0.0.1]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "::/0"}, None),
+        ("http://10.1", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.1"}, None),
+        ("http://10.1:8", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.0.0.1:8"}, None),
+        ("http://[fd00::7]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fd00::]/8"}, None),
+        ("http://[fd00::7]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fd00::/8]"}, None),
+        ("http://[fd00::7]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fe80::]/16"}, "http://p.test:1"),
+        ("http://[fd00::7]:8", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fd00::7]:8"}, None),
+        ("http://[fd00::7]:9", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fd00::7]:8"}, "http://p.test:1"),
         *((f"http://{host}:8080", {"ALL_PROXY": "socks://p.test:1"}, None)
-          for host in ("localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "0.0.0.0")),
+          for host in ("localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "0.0.0.0",
+                       "[::ffff:127.0.0.1]", "127.1", "0x7f.1", "2130706433")),
+        ("http://128.1", {"ALL_PROXY": "p.test:1"}, "http://p.test:1"),
     ],
 )  # fmt: skip
 def test_the_proxy_of_an_address(url: str, environ: dict[str, str], expected: str | None) -> None:
@@ -120,6 +133,15 @@ def test_a_proxy_that_cannot_be_used_is_named(variable: str, value: str) -> None
     with pytest.raises(SetupError) as caught:
         proxy_of(address, {variable: "https://user:pass-word@p.test"})
     assert "pass-word" not in caught.value.diagnostics()
+
+
+@pytest.mark.parametrize("end", ["#", "?", "/#", "/?", "#f", "?q"])
+def test_a_proxy_with_a_query_or_a_fragment_is_refused_even_an_empty_one(end: str) -> None:
+    address = address_of("http://a.test")
+    assert address is not None
+    with pytest.raises(SetupError) as caught:
+        proxy_of(address, {"HTTP_PROXY": f"http://user:pass-word@p.test:1{end}"})
+    assert caught.value.field == "HTTP_PROXY" and "pass-word" not in caught.value.diagnostics()
 
 
 @pytest.mark.parametrize(
