@@ -25,6 +25,7 @@ from rag_audit.formats.records import (
     receipt_message,
 )
 from rag_audit.formats.requests import RequestSalts
+from rag_audit.formats.tenants import TenantRules
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
@@ -143,7 +144,8 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
         return ["the policy does not have the record's tenant"]
     if tenant.capacity != part.capacity:  # before anything is made of that size
         return [f"the tenant's capacity is {tenant.capacity}, by the policy {part.capacity}"]
-    listing = policy.rules(part).listing
+    rules = policy.rules(part)
+    listing = rules.listing
     most = policy.top_k if listing is None else listing.most
     counts, salt = (len(body.positions), len(body.documents)), int(body.salt_k, 16)
     if counts[0] != counts[1] or counts[0] > most or (listing is None and counts[0] != most):
@@ -169,4 +171,61 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
         leaf = leaf_hash(bytes.fromhex(document.hash))
         if position >= tenant.capacity or not verify_inclusion(leaf, position, tenant.capacity, path, root):
             wrong.append(f"position {position} is not the committed document")
-    return wrong
+    return wrong + _misplaced_null_salts(body, rules)
+
+
+def _misplaced_null_salts(body: ReceiptBody, rules: TenantRules) -> list[str]:
+    """The null salts of a receipt that no honest provider signs (docs/protocol.md, "Withheld texts").
+
+    With mechanism sampling, a position has a null salt only if it scores 0. Lists are ordered by falling score, then by
+    rising position, so the positions of score 0 are the end of the list and ascend.
+    """
+    closed = [n for n, document in enumerate(body.documents) if document.salt is None]
+    if not closed:
+        return []
+    first = closed[0]
+    if not rules.sampled:
+        return [f"position {body.positions[first]} has a null salt, and its tenant has no sample"]
+    if rules.mechanism != "sampling":
+        return []
+    rest = body.positions[first:]
+    if len(closed) != len(rest) or rest != sorted(rest):
+        return [
+            f"position {body.positions[first]} has a null salt, and a later position of the list shows that it scores"
+            " more than 0: the provider withholds its text"
+        ]
+    return []
+
+
+def withheld_once(receipts: Sequence[OpenedReceipt], policy: Policy) -> dict[int, str]:
+    """The receipts with a null salt at a position for which another receipt of the tenant has a salt.
+
+    With noise and sampling, and with listing, the window decides for each position whether answers return its text, so
+    all receipts of a tenant agree. With mechanism sampling, the score decides for each question: nothing is compared.
+
+    :param receipts: accepted receipts of one window
+    :param policy: the window's policy; receipts of tenants that it does not have are left out
+    :returns: of each such receipt, its index in `receipts` and the contradiction
+    """
+    shared = [
+        policy.tenant(r.record.tenant) is not None
+        and policy.rules_by_name(r.record.tenant).mechanism in ("noise", "listing")
+        for r in receipts
+    ]
+    returned: dict[tuple[str, int], int] = {}
+    for receipt, compared in zip(receipts, shared, strict=True):
+        # A receipt with too few openings is a contradiction by itself (`contradictions`).
+        for position, document in zip(receipt.body.positions, receipt.body.documents, strict=False):
+            if compared and document.salt is not None:
+                returned.setdefault((receipt.record.tenant, position), receipt.record.seq)
+    found: dict[int, str] = {}
+    for index, (receipt, compared) in enumerate(zip(receipts, shared, strict=True)):
+        for position, document in zip(receipt.body.positions, receipt.body.documents, strict=False):
+            seq = returned.get((receipt.record.tenant, position))
+            if compared and document.salt is None and seq is not None:
+                found.setdefault(
+                    index,
+                    f"position {position} has a null salt, and a salt in the receipt of record {seq}: the provider"
+                    " withholds its text",
+                )
+    return found

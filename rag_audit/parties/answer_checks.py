@@ -56,7 +56,8 @@ def check_documents(answer: Answer, receipt: OpenedReceipt, *, sampled: bool) ->
     """Check that an answer's documents are the committed ones at the receipt's positions, in rank order.
 
     A tenant that samples returns the positions that it does not keep without a text, and their digests stay closed.
-    The account cannot tell such a position from one whose text the provider keeps back.
+    `receipts.contradictions` has checked by then where the mechanism allows such positions. What it allows, the
+    account cannot tell from a text that the provider withholds: docs/protocol.md, "Withheld texts", names what remains.
 
     :param sampled: whether the policy samples the tenant's positions
     :raises InvalidProof: a text or its metadata is another, left out or added, or the order is another

@@ -80,7 +80,8 @@ DOES_NOT_PROVE = (
 RETURNED_TEXTS = (
     "which texts a tenant with a sample returned: the provider returns no text of a position that the window does not"
     " keep and, with mechanism sampling, none of a position of score 0. No proof covers this yet, odds_unlisted of"
-    " mechanism sampling rests on it, and an account cannot tell such a position from a text that is held back"
+    " mechanism sampling rests on it. Receipts do not show a text that the provider withholds at the end of a list"
+    " (mechanism sampling), or from every answer whose receipt the verifier has (noise with sampling, listing)"
 )
 """Printed besides, where a tenant samples."""
 DOES_NOT_PROVE_BY_MECHANISM = {

@@ -57,6 +57,18 @@ def test_another_number_of_openings_is_a_contradiction(finished: Finished, tmp_p
     assert "2 positions and 1 document openings" in verdict.deciding.found
 
 
+def test_a_null_salt_of_a_tenant_without_a_sample_fails_the_window(
+    finished: Finished, tmp_path: Path
+) -> None:
+    """Such a tenant opens every digest, so the signed receipt shows that its provider withholds a text."""
+    forge = Forge(finished)
+    forge.receipt("law-1", 1).body["documents"][1]["salt"] = None
+    verdict = forge.verify(tmp_path)
+    assert verdict.exit_code is ExitCode.FAIL and verdict.deciding is not None
+    assert verdict.deciding.id == "receipt.consistent"
+    assert "has a null salt, and its tenant has no sample" in verdict.deciding.found
+
+
 def test_an_account_counts_before_it_hashes_too(
     finished: Finished, tmp_path: Path, only_k_hashed: None
 ) -> None:

@@ -66,6 +66,20 @@ def not_passed(verdict: Any) -> set[str]:
     return {c.id for c in verdict.checks if c.status.value != "pass"}
 
 
+def test_a_text_withheld_from_one_of_two_answers_fails_the_window(sampled: Finished, tmp_path: Path) -> None:
+    """Beside noise, the window decides which texts are returned: one receipt opens a position, the other does not."""
+    forge = Forge(sampled)
+    held = forge.receipt("medicine-1", 1)
+    other = copy.deepcopy(held)
+    held.body["documents"][0]["salt"] = "b" * 64
+    other.body["documents"][0]["salt"] = None
+    forge.receipts.append(other)
+    verdict = forge.verify(tmp_path, require=ACCEPTED)
+    assert verdict.exit_code is FAIL and verdict.deciding is not None
+    assert verdict.deciding.id == "receipt.consistent"
+    assert "null salt, and a salt in the receipt of record" in verdict.deciding.found
+
+
 def test_the_sample_is_proved_once_and_every_record_about_it(sampled: Finished) -> None:
     verdict = sampled.verify(require=ACCEPTED)
     assert verdict.passed, verdict.deciding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,8 +20,8 @@ from rag_audit.errors import InvalidProof
 from rag_audit.formats.passage import Passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.receipts import OpenedReceipt, open_receipt
-from rag_audit.formats.records import DocumentOpening
+from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
+from rag_audit.formats.records import DocumentOpening, ReceiptBody, TenantEntry
 from rag_audit.formats.requests import Answer, AnsweredDocument
 from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.embedders import get_embedder
@@ -151,6 +152,98 @@ def test_a_text_beside_a_closed_digest_is_refused(asked: tuple[Service, Window, 
     forged = answer.model_copy(update={"documents": [texts[p] for p in body.positions]})
     with pytest.raises(InvalidProof, match="not the committed document"):
         check_documents(forged, receipt, sampled=True)
+
+
+# -- a provider that withholds texts ---------------------------------------------------------------------------
+
+
+def closed_at(receipt: OpenedReceipt, *places: int) -> OpenedReceipt:
+    """The receipt with null salts at these places of its list, as a provider would sign it that withholds the texts."""
+    documents = [
+        d.model_copy(update={"salt": None}) if n in places else d
+        for n, d in enumerate(receipt.body.documents)
+    ]
+    return replace(receipt, body=receipt.body.model_copy(update={"documents": documents}))
+
+
+def in_order(receipt: OpenedReceipt, positions: Sequence[int], closed: Sequence[int]) -> OpenedReceipt:
+    """The receipt with other positions, and null salts at these positions; its commitments do not open."""
+    documents = [
+        DocumentOpening(hash="a" * 64, salt=None if p in closed else "b" * 64, path=[]) for p in positions
+    ]
+    body: ReceiptBody = receipt.body.model_copy(update={"positions": list(positions), "documents": documents})
+    return replace(receipt, body=body)
+
+
+def entry_of(window: Window, receipt: OpenedReceipt) -> TenantEntry:
+    return window.commitment.tenants[receipt.record.tenant].entry
+
+
+def misplaced(receipt: OpenedReceipt, window: Window) -> list[str]:
+    return [
+        text
+        for text in contradictions(receipt, entry_of(window, receipt), window.policy)
+        if "null salt" in text
+    ]
+
+
+def test_a_withheld_text_of_positive_score_is_a_contradiction(
+    asked: tuple[Service, Window, list[Answer]],
+) -> None:
+    """Positions of score 0 are the end of a list of exact scores, in ascending order."""
+    service, window, answers = asked
+    receipts = [opened(service, window, answer) for answer in answers]
+    assert all(contradictions(r, entry_of(window, r), window.policy) == [] for r in receipts)
+    rules, receipt = window.policy.rules_by_name("law"), receipts[0]
+    if rules.mechanism != "sampling":
+        assert misplaced(closed_at(receipt, 0), window) == []  # only receipts together show it
+        return
+    for positions, closed, withheld in (
+        ([5, 2, 9, 11, 12, 13], [2], 2),  # before a returned text
+        ([5, 9, 2, 11, 12, 13], [9, 2, 11, 12, 13], 9),  # before a lower position
+        ([5, 9, 2, 11, 12, 13], [2, 11, 12, 13], None),
+        ([1, 2, 9, 11, 12, 13], [1, 2, 9, 11, 12, 13], None),
+        ([9, 5, 2, 4, 3, 1], [], None),
+    ):
+        found = misplaced(in_order(receipt, positions, closed), window)
+        assert [text.partition(",")[0] for text in found] == (
+            [] if withheld is None else [f"position {withheld} has a null salt"]
+        )
+    several = next(r for r in receipts if sum(d.salt is not None for d in r.body.documents) > 1)
+    (text,) = contradictions(closed_at(several, 0), entry_of(window, several), window.policy)
+    assert "the provider withholds its text" in text
+
+
+def test_a_null_salt_of_a_tenant_without_a_sample_is_a_contradiction(
+    asked: tuple[Service, Window, list[Answer]],
+) -> None:
+    service, window, _ = asked
+    receipt = opened(service, window, service.ask(window, "medicine-1", QUESTIONS["medicine"][1]))
+    assert misplaced(receipt, window) == []
+    last = len(receipt.body.documents) - 1
+    assert misplaced(closed_at(receipt, last), window) == [
+        f"position {receipt.body.positions[last]} has a null salt, and its tenant has no sample"
+    ]
+
+
+def test_a_text_withheld_from_one_answer_is_a_contradiction(
+    asked: tuple[Service, Window, list[Answer]],
+) -> None:
+    """With noise, and with listing: the window decides which texts are returned, not the question."""
+    service, window, answers = asked
+    receipts = [opened(service, window, answer) for answer in answers]
+    assert withheld_once(receipts, window.policy) == {}
+    first = next(r for r in receipts if any(d.salt is not None for d in r.body.documents))
+    place = next(n for n, d in enumerate(first.body.documents) if d.salt is not None)
+    found = withheld_once([first, closed_at(first, place)], window.policy)
+    if window.policy.rules_by_name("law").mechanism == "sampling":
+        assert found == {}
+    else:
+        assert list(found) == [1]
+        assert found[1].startswith(
+            f"position {first.body.positions[place]} has a null salt, and a salt in the receipt of record"
+            f" {first.record.seq}:"
+        )
 
 
 # -- many windows through the engine --------------------------------------------------------------------------

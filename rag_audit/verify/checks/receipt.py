@@ -7,7 +7,7 @@ account could frame the provider. Only a contradiction that the provider signed 
 from __future__ import annotations
 
 from rag_audit.errors import RagAuditError, SetupError
-from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt
+from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
 from rag_audit.formats.records import QueryRecord, verifies
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.query import OpenedQuery
@@ -34,6 +34,8 @@ def check(case: Case, embedder: Embedder | None) -> None:
         _first_of(rejected) if rejected else f"{len(opened)} receipts",
     )
     found = [(item, text) for item, receipt in opened for text in _disagreements(case, receipt)]
+    between = withheld_once([receipt for _, receipt in opened], case.policy)
+    found += [(opened[index][0], text) for index, text in between.items()]
     wrong = [f"{item.name}: {text}" for item, text in found]
     case.tallies["receipts_accepted"] = len(opened)
     case.tallies["receipts_agreeing"] = len(opened) - len({id(item) for item, _ in found})
