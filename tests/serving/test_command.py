@@ -95,4 +95,4 @@ def test_a_port_that_is_taken_is_a_set_up_error(tmp_path: Path) -> None:
         process = _command(tmp_path, address)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "SetupError: the address cannot be listened on" in said and address in said
+    assert "rag-audit: the address cannot be listened on" in said and address in said
