@@ -142,7 +142,9 @@ class Pins(Model):
 
 
 class Require(Model):
-    """The relying party's requirements. An absent maximum or minimum is an unmet requirement, never a free pass."""
+    """The relying party's requirements. An absent maximum or minimum is an unmet requirement, never a free pass.
+
+    The exception is max_empty, which is 7 where it is absent."""
 
     mode: Literal["full", "sampled"] = "full"
     mechanisms: list[MechanismName] = Field(default_factory=lambda: [NOISE])
@@ -410,9 +412,10 @@ def trust_template(
             ),
         )
     document.add("pins", pins)
-    required = table({}, "an absent max_ or min_ is an unmet requirement")
     # Trust files of earlier releases leave max_empty out, and are written again as they are.
     unsaid = {"max_empty"} - require.model_fields_set
+    exception = "" if unsaid else f", but an absent max_empty is {MAX_EMPTY}"
+    required = table({}, f"an absent max_ or min_ is an unmet requirement{exception}")
     for key, value in require.model_dump(exclude=unsaid).items():
         if value is None:
             required.add(tomlkit.comment(f"{key} =  # set me{_ADVICE.get(key, '')}"))

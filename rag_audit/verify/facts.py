@@ -219,7 +219,7 @@ def _counts(case: Case) -> Counts:
         asked=tallies.get("asked"),
         proved=figures.get("proved", 0),
         proofs=len(case.file.proofs),
-        receipts_handed_in=len(case.receipts) + len(case.unread),
+        receipts_handed_in=len(case.receipts) + len(case.unread) - tallies.get("receipts_repeated", 0),
         receipts_accepted=tallies.get("receipts_accepted", 0),
         receipts_agreeing=tallies.get("receipts_agreeing", 0),
         receipts_independent=figures.get("receipts", 0),

@@ -50,6 +50,7 @@ from rag_audit.verify.measured import Measured, measured_of
 from rag_audit.verify.needed import needed_checks
 from rag_audit.verify.report.parts import OutcomeName
 from rag_audit.verify.withheld import facts_without, uncertified, without_figures, without_findings
+from rag_audit.verify.words import counted
 
 DOES_NOT_PROVE = (
     "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
@@ -93,6 +94,10 @@ DOES_NOT_PROVE_BY_MECHANISM = {
     "none": "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves integrity",
 }
 """Printed besides, where a tenant has the mechanism."""
+
+
+CONDITIONAL = "eps_audit is conditional on query vectors that do not depend on the index"
+"""What the level of A1 means for epsilon; a window without a figure has no such note."""
 
 
 @dataclass(frozen=True)
@@ -443,8 +448,7 @@ def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
     if case.figures.get("a1") != "proved":
         notes = [
             *notes,
-            f"A1 is {case.figures.get('a1')}: eps_audit is conditional on query vectors that do not depend"
-            " on the index",
+            f"A1 is {case.figures.get('a1')}: {CONDITIONAL}",
         ]
     if case.figures.get("challenge") == "published":
         notes = [
@@ -455,7 +459,8 @@ def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
     if case.checking.known:
         notes = [
             *notes,
-            f"{case.checking.known} proofs were verified by an earlier run of this user and not again (--no-cache)",
+            f"{counted(case.checking.known, 'proof was', 'proofs were')} verified by an earlier run of this user and"
+            " not again (--no-cache)",
         ]
     limit = case.policy.tokens.query
     notes = [
@@ -503,6 +508,7 @@ def concluded(
     return replace(
         verdict,
         checks=without_findings(verdict.checks),
+        notes=[note for note in notes if not note.endswith(CONDITIONAL)],
         figures=without_figures(figures),
         described=described if isinstance(described, Exception) else facts_without(described),
     )

@@ -17,7 +17,7 @@ from rag_audit.verify.facts import Facts
 from rag_audit.verify.figures import Figures
 from rag_audit.verify.measured import Measured, Point
 
-WITHHELD = "withheld: the figures of this window are not established"
+WITHHELD = "no figure is shown: the figures of this window are not established"
 QUOTING = frozenset({"bound.computed", "trust.max_epsilon", "trust.max_odds_unlisted"})
 """The checks whose findings quote a privacy figure."""
 

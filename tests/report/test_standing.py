@@ -21,7 +21,7 @@ from rag_audit.verify.report.faces import face
 from rag_audit.verify.report.short import filing_of, report_without_window
 from rag_audit.verify.standing import RULES, Kind
 from rag_audit.verify.verifier import Verdict, concluded
-from rag_audit.verify.withheld import QUOTING
+from rag_audit.verify.withheld import QUOTING, WITHHELD
 from tests.report.conftest import NOW
 from tests.simulate.cases import FOLDER, run
 
@@ -107,9 +107,7 @@ def test_a_limit_beside_what_is_not_established_shows_no_figure(bare: Verdict) -
     found = ended(bare, trust__max_epsilon="unmet", ledger__quorum="unproven")
     assert found.line == "UNPROVEN ledger.quorum"
     assert all(not PRIVACY.search(text) for text in formats(found).values())
-    assert {c.id for c in found.checks if c.found.startswith("withheld")} == QUOTING & {
-        c.id for c in found.checks
-    }
+    assert {c.id for c in found.checks if c.found == WITHHELD} == QUOTING & {c.id for c in found.checks}
 
 
 @pytest.mark.parametrize(

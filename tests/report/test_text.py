@@ -117,7 +117,9 @@ def test_a_realised_figure_above_the_bound_is_explained(verdicts: dict[str, Verd
     figures: Any = {**verdict.figures, "eps_realised": "12.4"}
     report = report_of(replace(verdict, figures=figures), now=NOW)
     assert report.figures.realised_above
-    assert "as asked lies above eps_audit and contradicts nothing" in " ".join(render(report).split())
+    assert "the figure for the queries really asked lies above eps_audit and contradicts nothing" in " ".join(
+        render(report).split()
+    )
     assert "contradicts nothing" not in render(report_of(verdict, now=NOW))
 
 
@@ -184,7 +186,7 @@ def test_a_window_that_failed_has_no_figure(reports: dict[str, Report]) -> None:
 
 
 def test_a_file_that_the_provider_did_not_sign_is_not_held_against_it(reports: dict[str, Report]) -> None:
-    said = "fetch it again before you hold any of it against the provider"
+    said = "fetch the file again before you hold any of it against the provider"
     assert said in " ".join(render(reports["FAIL"]).split())
     assert not [n for n in ("UNDECIDED", "UNPROVEN", "UNMET") if said in " ".join(render(reports[n]).split())]
 

@@ -37,7 +37,7 @@ def check(case: Case) -> None:
     strangers = unknown + _strangers(case, given)
     case.record("proof.records", Status.UNDECIDED if strangers else Status.PASS,
                 "proofs of query records only, for their tenants' statements",
-                strangers[:3] or "each has its record")  # fmt: skip
+                ", ".join(strangers[:3]) or "each has its record")  # fmt: skip
     _eager(case, unpinned)
     _chains(case)
     kept = samples.check(case)

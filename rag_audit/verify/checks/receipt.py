@@ -13,6 +13,7 @@ from rag_audit.index.embedders import Embedder
 from rag_audit.index.query import OpenedQuery
 from rag_audit.verify.case import Case, ReceiptFile, Status
 from rag_audit.verify.checks.signatures import provider_key
+from rag_audit.verify.words import counted
 
 
 def check(case: Case, embedder: Embedder | None) -> None:
@@ -31,18 +32,23 @@ def check(case: Case, embedder: Embedder | None) -> None:
         "receipt.accepted",
         Status.UNDECIDED if rejected else Status.PASS,
         "signed by provider and account, of this window",
-        _first_of(rejected) if rejected else f"{len(opened)} receipts",
+        _first_of(rejected) if rejected else counted(len(opened), "receipt"),
     )
     found = [(item, text) for item, receipt in opened for text in _disagreements(case, receipt)]
     between = withheld_once([receipt for _, receipt in opened], case.policy)
     found += [(opened[index][0], text) for index, text in between.items()]
     wrong = [f"{item.name}: {text}" for item, text in found]
-    case.tallies["receipts_accepted"] = len(opened)
-    case.tallies["receipts_agreeing"] = len(opened) - len({id(item) for item, _ in found})
-    case.tallies["disclosed"] = sum(item.receipt.disclosed is not None for item, _ in opened)
+    # A receipt counts once, however many files hold it.
+    accepted = {receipt.record.seq for _, receipt in opened}
+    disagreeing = {id(item) for item, _ in found}
+    case.tallies["receipts_repeated"] = len(opened) - len(accepted)
+    case.tallies["receipts_accepted"] = len(accepted)
+    case.tallies["receipts_agreeing"] = len(
+        accepted - {r.record.seq for i, r in opened if id(i) in disagreeing}
+    )
+    case.tallies["disclosed"] = len({r.record.seq for i, r in opened if i.receipt.disclosed is not None})
     case.report("receipt.consistent", not wrong, "every receipt agrees with the ledger",
                 wrong[0] if wrong else f"{len(opened)} agree")  # fmt: skip
-    # A receipt counts once, however many files hold it.
     named = {receipt.record.seq: _independent(case, item) for item, receipt in opened}
     independent = sum(named.values())
     case.figures["receipts"] = independent
@@ -134,7 +140,8 @@ def _re_execute(
         opened_query = OpenedQuery(query.query, bytes.fromhex(query.salt), embedder)
         with case.guarding("receipt.disclosed"):
             if opened_query.hq != receipt.record.hq:
-                raise SetupError("the disclosed query does not open hq", field=item.name)
+                raise SetupError("the disclosed query does not open hq", field=item.name,
+                                 expected="a text and a salt that open hq")  # fmt: skip
             if opened_query.cq != receipt.record.cq:
                 wrong.append(f"record {receipt.record.seq}")
             done.add(receipt.record.seq)

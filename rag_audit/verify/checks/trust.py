@@ -23,6 +23,9 @@ from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.verify.case import Case, Findings, Status
 from rag_audit.verify.words import counted
 
+ABSENT = "set in trust.toml (absent)"
+"""What is expected of a limit that trust.toml leaves out."""
+
 
 def check(case: Case) -> None:
     """Run the group, after all others, since it reads their figures."""
@@ -205,4 +208,4 @@ def _maximum(case: Findings, name: str, limit: Decimal | None, value: Decimal | 
 
 
 def _or_absent(words: str, limit: object) -> str:
-    return "set in trust.toml (absent)" if limit is None else f"{words} {limit}"
+    return ABSENT if limit is None else f"{words} {limit}"

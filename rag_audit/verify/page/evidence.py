@@ -137,6 +137,7 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     """Each field, and what this window says to it."""
     f, w = report.figures, report.window
     kinds = {t.mechanism for t in report.tenants}
+    stands = f.standing != "not-established"
     conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
     yield (
         "Unit of privacy",
@@ -185,7 +186,9 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
             + (
                 "proved, not trusted"
                 if f.standing == "proved"
-                else "not trusted, and see the verdict for what was shown"
+                else "not established by this verification"
+                if f.standing == "not-established"
+                else "proved for the records that were drawn"
             )
         ),
     )
@@ -199,7 +202,8 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     yield (
         "Utility and bias",
         (
-            "measured on public collections (above). Noise and samples treat all positions alike; whose"
+            ("measured on public collections (above)" if stands else "not established")
+            + ". Noise and samples treat all positions alike; whose"
             " questions suffer more was not measured"
         ),
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rag_audit.verify.page import words
 from rag_audit.verify.page.curves import protections
 from rag_audit.verify.page.markup import Html, clip, tag
+from rag_audit.verify.report.cause import CAVEAT, SENTENCES, Cause, cause_of
 from rag_audit.verify.report.model import CheckLine, Report
 from rag_audit.verify.report.strength import protection_words
 from rag_audit.verify.words import counted, day, instant
@@ -23,7 +24,7 @@ OUTCOMES = {
         "Every check passed, on a random sample of the answers. They show that answers are correct, not that"
         " documents are private.",
     ),
-    "FAIL": ("fail", "At least one statement of the provider is false. Rely on no figure of this page."),
+    "FAIL": ("fail", SENTENCES[Cause.WINDOW]),
     "UNDECIDED": ("undecided", "The files could not be judged. That is no verdict in the provider's favour."),
     "UNPROVEN": (
         "unproven",
@@ -78,6 +79,8 @@ def masthead(report: Report) -> Html:
 def verdict(report: Report) -> Html:
     """The verdict in a word, a sentence and three figures."""
     colour, meaning = OUTCOMES[report.outcome]
+    if report.outcome == "FAIL":
+        meaning = SENTENCES[cause_of(report.checks)]
     established = report.figures.standing != "not-established"
     return tag(
         "section",
@@ -124,18 +127,18 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
     if f.eps is None:
         yield "Epsilon (ε)", "not computed", "because a check before it could not be decided."
     elif len(groups) == 1 and f.eps != "inf":
-        yield _epsilon(report, f"Epsilon (ε) for {_pooled(report)}", f.eps)
+        yield _epsilon(report, f"Epsilon (ε) for {_pooled(report)}", f.eps, groups[0].mechanism)
     else:
         for protection in shown:
             eps = protection.first.eps or "inf"
             whose = f"{words.some([clip(t, 60) for t in protection.tenants], 3)}, {protection.mechanism}"
-            yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps)
+            yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps, protection.mechanism)
     if f.eps is not None and any(p.mechanism == "noise" and p.first.eps != "inf" for p in shown):
         chance = f"at most {words.one_in(float(f.delta))}"
         yield "Delta (δ)", chance, "is the probability with which the epsilon of noise may be exceeded."
     if f.odds_unlisted is not None:
         yield (
-            "A document that was not received",
+            f"A document that was not received{_of_tenants(report)}",
             f"factor {f.odds_unlisted}",
             f"is the most by which the absence of a document becomes more likely for {words.accounts(f.k_max)} that"
             f" never received it; for all accounts of a tenant the factor is {f.odds_unlisted_all_accounts}. Both"
@@ -150,17 +153,25 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
         )
 
 
+def _of_tenants(report: Report) -> str:
+    """The tenants whose factor is the window's, where other tenants have a smaller factor or none."""
+    whose = [t.tenant for t in report.tenants if t.odds_unlisted == report.figures.odds_unlisted]
+    return "" if len(whose) == len(report.tenants) else f" ({words.some([clip(t, 60) for t in whose], 3)})"
+
+
 def _pooled(report: Report) -> str:
     f = report.figures
     return f"{words.accounts(f.k_max)} with {counted(f.n, 'query', 'queries')} each"
 
 
-def _epsilon(report: Report, name: str, eps: str) -> tuple[str, str, str]:
+def _epsilon(report: Report, name: str, eps: str, mechanism: str) -> tuple[str, str, str]:
     if eps == "inf":
-        meaning = (
-            "Whoever is handed a document knows that it is there, and nothing bounds what lists show of it."
+        bounded = (
+            "no epsilon bounds what lists show of it. A ceiling for every test of a document's presence is below."
+            if mechanism == "sampling"
+            else "nothing bounds what lists show of it."
         )
-        return name, "none", meaning
+        return name, "none", f"Whoever is handed a document knows that it is there, and {bounded}"
     value = float(eps)
     return (
         name,
@@ -258,6 +269,7 @@ def why(report: Report) -> Html | None:
     return tag(
         "section",
         tag("h2", "Why"),
+        tag("p", CAVEAT, class_="warning") if cause_of(report.checks) is Cause.FILE else None,
         [_shown(check, explain=first.get(check.base) is check) for check in wrong[:MOST_SHOWN]],
         tag("p", f"{counted(rest, 'further check')} did not pass; the table of checks has them.")
         if rest > 0

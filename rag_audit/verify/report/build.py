@@ -12,8 +12,10 @@ from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.privacy.cumulative import WindowPart, compose
 from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.verify.case import Check, Status
+from rag_audit.verify.checks.trust import ABSENT
 from rag_audit.verify.measured import LABEL, Measured, Point
 from rag_audit.verify.report import model
+from rag_audit.verify.report.cause import Cause, cause_of
 from rag_audit.verify.report.claims import INSTANTS, SENTENCES, WITNESSED, Passed, Window, claims_of
 from rag_audit.verify.report.explained import explanations
 from rag_audit.verify.report.parts import Chain, Event, Vouching
@@ -46,7 +48,8 @@ def report_of(
     late = [e for e in facts.events if e.kind in _PAST and e.at is not None and e.at > now]
     verified = Event(kind="verified", at=now, words="this report was made")
     passed = Passed(verdict.checks, verdict.needed)
-    requirements = requirements_of(facts.require, checks, facts.vouching, passed, facts.tenants, figures.eps)
+    requirements = requirements_of(facts.require, checks, facts.vouching, passed, facts.tenants, figures.eps,
+                                   established=verdict.established)  # fmt: skip
     weaker = weaknesses_of(
         figures,
         facts.tenants,
@@ -61,6 +64,7 @@ def report_of(
     events = [e for e in facts.events if e.kind not in INSTANTS or passed.holds(INSTANTS[e.kind])]
     activity = facts.activity if passed.holds(INSTANTS["first-query"]) else None
     lines = [_check(check, verdict) for check in verdict.checks]
+    cause = cause_of(lines)
     notes = list(verdict.notes)
     if late:
         said = f"{late[0].words} at {instant(late[0].at or 0)}, and this report was made at {instant(now)}"
@@ -82,7 +86,7 @@ def report_of(
         outcome=verdict.outcome,
         exit_code=int(verdict.exit_code),
         line=verdict.line,
-        sentence=_sentence(verdict, figures, deciding),
+        sentence=_sentence(verdict, figures, deciding, cause),
         decided_by=deciding,
         protection=protection,
         claims=claims,
@@ -99,7 +103,7 @@ def report_of(
         retrieval=retrieval_of(facts.tenants) if verdict.established else [],
         notes=notes,
         does_not_prove=verdict.does_not_prove,
-        next_steps=next_steps_of(verdict.outcome, deciding, [w.id for w in weaker], protection.level),
+        next_steps=next_steps_of(lines, verdict.outcome, deciding, [w.id for w in weaker], protection.level),
         attacks=None if verdict.measured is None else _attacks(verdict.measured),
         filing=model.Filing(
             verified_at=now,
@@ -156,7 +160,22 @@ def _check(check: Check, verdict: Verdict) -> model.CheckLine:
         expected=check.expected,
         found=check.found,
         at=check.at,
-        explanation=None if check.status is Status.PASS else explanations().get(base),
+        explanation=None if check.status is Status.PASS else _explained(check, base),
+    )
+
+
+def _explained(check: Check, base: str) -> model.Explanation | None:
+    """The explanation of a check; of a limit that trust.toml leaves out, that the reader has to set it."""
+    found = explanations().get(base)
+    if found is None or not check.expected.startswith(ABSENT):
+        return found
+    name = base.partition(".")[2]
+    return found.model_copy(
+        update={
+            "failed": f"trust.toml sets no {name}, and a limit that is left out counts as not met.",
+            "honest_causes": ["trust.toml was written by hand, or for another kind of policy"],
+            "ask": f"nobody: set {name} in trust.toml, and verify again",
+        }
     )
 
 
@@ -241,7 +260,7 @@ def _condition(others: int) -> str:
     return f"the figure holds only if {each} verifies, which this run did not check"
 
 
-def _sentence(verdict: Verdict, figures: model.Figures, deciding: list[str]) -> str:
+def _sentence(verdict: Verdict, figures: model.Figures, deciding: list[str], cause: Cause) -> str:
     counts, total = verdict.facts.counts, len(verdict.checks)
     window = f"window {verdict.facts.window.window} of {verdict.facts.window.origin}"
     if verdict.passed:
@@ -257,7 +276,18 @@ def _sentence(verdict: Verdict, figures: model.Figures, deciding: list[str]) -> 
     rest = [f"{len(deciding) - 3} more"] if len(deciding) > 3 else []
     named = listed([*deciding[:3], *rest])
     if verdict.exit_code is ExitCode.FAIL:
-        return f"The {window} is false: {counted(len(deciding), 'check')} of {total} proved so ({named})."
+        false = f"{counted(len(deciding), 'check')} of {total} failed ({named})"
+        if cause is Cause.PIN:
+            return (
+                f"The {window} does not match what trust.toml pins: {false}. Compare the pins of trust.toml with their"
+                " source first."
+            )
+        if cause is Cause.FILE:
+            return (
+                f"The file of {window} is not the ledger that the provider signed: {false}. Fetch the file again"
+                " first."
+            )
+        return f"The {window} is false: {false}."
     if verdict.exit_code is ExitCode.MALFORMED:
         return (
             f"The {window} could not be judged: {counted(len(deciding), 'check')} of {total} could not be decided"

@@ -173,7 +173,11 @@ def _privacy(w: Window) -> str | None:
         return None
     who = f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
     if f.eps == "inf":
-        return f"The window's {f.name} is inf for {who}: no epsilon bounds every outcome."
+        bare = [t.tenant for t in w.tenants if t.eps in (None, "inf")]
+        own = [f"{t.eps} for {t.tenant}" for t in w.tenants if t.eps not in (None, "inf")]
+        conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
+        held = f"Epsilon is {_some(own)}, for {who}, at delta {f.delta}{conforming}. " if own else ""
+        return f"{held}No epsilon is promised for {_some(bare)}."
     holds = f"The window's {f.name} is {f.eps} for {who}, at delta {f.delta}"
     if f.standing == "if-conforming" and f.sampled != w.counts.records:
         return f"{holds}, for the answers that conform."

@@ -71,7 +71,7 @@ def privacy_words(report: Report) -> list[str]:
         lines.append(f"{f.name} inf for {who}: a mechanism here bounds no epsilon over all outcomes")
     for tenant in report.tenants:
         own = float(tenant.eps or "inf")
-        if not math.isfinite(eps) and math.isfinite(own):
+        if math.isfinite(own) and (not math.isfinite(eps) or tenant.eps != f.eps):
             lines.append(f"{tenant.tenant}: eps {tenant.eps}, {strength(own).partition(':')[0]}: odds change by at most"
                          f" {factor(own)}")  # fmt: skip
     by_odds: dict[tuple[str, str | None], list[str]] = {}
@@ -96,11 +96,12 @@ def privacy_words(report: Report) -> list[str]:
     if f.eps_all_accounts is not None:
         others.append(f"all {f.accounts_max} accounts of a tenant together {f.eps_all_accounts}")
     if f.eps_realised is not None:
-        others.append(f"as asked {f.eps_realised}")
+        others.append(f"for the queries really asked {f.eps_realised}")
     lines.append(f"eps for others: {', '.join(others)}")
     if f.realised_above:
         lines.append(
-            f"as asked lies above {f.name} and contradicts nothing: counts are chosen by who reads answers, and"
+            f"the figure for the queries really asked lies above {f.name} and contradicts nothing:"
+            " counts are chosen by who reads answers, and"
             f" correcting for that costs more here than the queries that nobody asked; {f.name} is the bound"
         )
     if f.standing == "if-conforming":
@@ -118,11 +119,14 @@ def vouched_words(report: Report) -> list[str]:
     """Who vouches: provider, witnesses, beacon."""
     v = report.vouching
     both = [w.name for w in v.witnesses if w.opening and w.end]
-    some = [w.name for w in v.witnesses if w.opening != w.end]
-    names = listed(both) if both else "no witness"
-    said = f"{names} cosigned opening and end (quorum {v.quorum} of {len(v.witnesses)})"
-    if some:
-        said += f"; {listed(some)} one of the two"
+    all_of = listed(both) if both else "no witness"
+    said = f"{all_of} cosigned opening and end (quorum {v.quorum} of {len(v.witnesses)})"
+    for part, names in (
+        ("opening", [w.name for w in v.witnesses if w.opening and not w.end]),
+        ("end", [w.name for w in v.witnesses if w.end and not w.opening]),
+    ):
+        if names:
+            said += f"; {listed(names)} cosigned the {part} only"
     beacon = (
         f"drand round {v.beacon.round}"
         if v.beacon.source == "drand"
@@ -131,10 +135,19 @@ def vouched_words(report: Report) -> list[str]:
     if not report.shows("randomness") and not _bare(report):
         beacon = "not established"
     key = f"{v.provider.name}+{v.provider.key_id or 'malformed'}"
-    signed = (
-        f"provider key {key}" if report.shows("provider") else f"no signature under provider key {key} counts"
-    )
+    signed = f"provider key {key}"
+    if not report.shows("provider"):
+        signed = (
+            f"nothing is concluded from signatures under provider key {key} (the checks below have each)"
+            if _silent(report)
+            else f"no signature under provider key {key} counts"
+        )
     return [f"{said}; beacon: {beacon}; {signed}"]
+
+
+def _silent(report: Report) -> bool:
+    """Whether the report states nothing of the window, also where the checks that it would rest on passed."""
+    return report.outcome in ("FAIL", "UNDECIDED")
 
 
 def _bare(report: Report) -> bool:
@@ -147,14 +160,18 @@ def counted_words(report: Report) -> list[str]:
     c = report.counts
     asked = "no draw counts" if c.asked is None else f"{c.proved:,} proved, {c.asked:,} had to be"
     if not report.shows("answers") and not report.shows("answers-drawn"):
-        asked = "that they are proved is not established"
-    handed = f"{counted(c.receipts_handed_in, 'receipt')} handed in"
+        asked = "this report does not establish that they are proved"
+    files = report.filing.receipts.files
+    twice = f" (in {files:,} files)" if files > c.receipts_handed_in > 0 else ""
+    handed = f"{counted(c.receipts_handed_in, 'receipt')}{twice} handed in"
     if c.receipts_handed_in:
         agree = f"{c.receipts_agreeing:,} in agreement with the ledger" if report.shows("receipts") else None
         named = f"{c.receipts_independent:,} of accounts that trust.toml names"
         shown = [agree, named if report.shows("receipts-independent") else None]
-        handed += ": " + (", ".join(part for part in shown if part) or "what they show is not established")
+        handed += ": " + (", ".join(part for part in shown if part) or "nothing is concluded from them")
     asking = f"by {counted(c.accounts_asking, 'account')} of {c.accounts:,}"
+    if not c.records:
+        return [f"no record: none of {counted(c.accounts, 'account')} asked anything; {handed}"]
     return [f"{counted(c.records, 'record')} ({asked}) {asking}; {handed}"]
 
 
@@ -262,8 +279,12 @@ def chain_words(report: Report) -> list[str]:
         else f"before it: opening {chain.before.opening[:16]}.."
     )
     if not report.shows("chain"):
+        if _silent(report):
+            return [
+                "nothing is concluded about the window before this one (the check opening.chain is below)"
+            ]
         return ["what comes before this window is not established"]
-    said = f"{before} ({chain.words})"
+    said = f"{before} ({chain.words})" if chain.before is None else f"before it: {chain.words}"
     if chain.before is not None and chain.before.abandoned:
         said += f"; {counted(chain.before.abandoned, 'window')} since the last complete one came to nothing"
     if chain.before is not None and chain.before.empty:

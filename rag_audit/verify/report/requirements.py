@@ -52,6 +52,8 @@ def requirements_of(
     passed: Passed,
     tenants: list[TenantReport],
     eps: str | None,
+    *,
+    established: bool,
 ) -> list[Requirement]:
     """The requirements that a window was held against.
 
@@ -59,6 +61,7 @@ def requirements_of(
 
     :param checks: the checks by id
     :param eps: epsilon of the whole window
+    :param established: whether the window's figures are established; where they are not, no requirement counts as met
     """
     found = []
     for name, (kind, words) in WORDS.items():
@@ -80,7 +83,10 @@ def requirements_of(
                     used=_used(kind, limit, check.found),
                 )
             )
-    return found
+    if established:
+        return found
+    unproven: StatusName = Status.UNPROVEN.value
+    return [r.model_copy(update={"outcome": unproven}) if r.outcome == "pass" else r for r in found]
 
 
 def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
@@ -96,7 +102,7 @@ def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) 
         reason = "no epsilon bounds what answers of"
     elif name == "max_odds_unlisted":
         inside = [t.tenant for t in tenants if t.mechanism == "sampling"]
-        reason = "the factor says nothing of"
+        return _odds_scope(inside, [t for t in tenants if t.tenant not in inside])
     else:
         return None
     outside = [t.tenant for t in tenants if t.tenant not in inside]
@@ -104,6 +110,18 @@ def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) 
         return None
     rest = f"{reason} {_some(outside)}" + (" show" if name == "max_epsilon" else "")
     return f"{_some(inside)} alone; {rest}"
+
+
+def _odds_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
+    """The tenants without noise, and what the others have instead of the limit."""
+    if not inside or not outside:
+        return None
+    rest = [
+        f"{t.tenant}, which has {t.mechanism}"
+        + ("" if t.odds_unlisted is None else f" and a factor of {t.odds_unlisted}")
+        for t in outside
+    ]
+    return f"{_some(inside)} alone; the limit is not applied to {_some(rest)}"
 
 
 def _some(names: list[str]) -> str:

@@ -7,6 +7,7 @@ file; everything else that does is indented or has a label before it, so no file
 
 from __future__ import annotations
 
+from rag_audit.verify.report.cause import CAVEAT, Cause, cause_of
 from rag_audit.verify.report.detail import (
     alarm_lines,
     attack_lines,
@@ -134,11 +135,8 @@ def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str
             lines.append(f"    Read: {check.explanation.section}")
     for check in deciding[_SHOWN:]:
         lines.append(f"  {check.outcome} {check.id}: found {shortened(check.found)}")
-    if {"ledger.root", "ledger.size"} & {c.id for c in failed} and len(failed) > 1:
-        lines += wrapped(
-            "The file is not what the provider signed, so what else did not pass may follow from that: fetch it again"
-            " before you hold any of it against the provider."
-        )
+    if cause_of(report.checks) is Cause.FILE and len(failed) > 1:
+        lines += wrapped(CAVEAT)
     if others := len(failed) - len(deciding):
         lines.append(
             f"  {counted(others, 'other check')} did not pass either, and decided nothing: see below"
