@@ -20,10 +20,11 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
     """
     from rag_audit.accounting.values import text
     from rag_audit.privacy.cumulative import compose, load_window
-    from rag_audit.privacy.explain import COVERS, by_odds
+    from rag_audit.privacy.explain import COVERS, by_odds, covers
 
     found = compose([load_window(path) for path in windows], delta)
-    lines = [COVERS, ""]
+    covered = covers([part.policy for part in found.windows]) or COVERS
+    lines = [covered, ""]
     lines += [
         f"window {part.policy.window}: {part.compositions:,} queries by {part.policy.k_max} accounts,"
         f" alone eps {text(eps)}"
@@ -38,4 +39,4 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
         ),
         "not verified here: run `rag-audit verify` on each window",
     ]
-    emit({"covers": COVERS, **found.as_json()}, as_json, lines)
+    emit({"covers": covered, **found.as_json()}, as_json, lines)

@@ -371,13 +371,14 @@ def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options
     from rag_audit.accounting import Mechanism, policy_figures
     from rag_audit.accounting.values import probability
     from rag_audit.accounting.wellformed import check_infinite_loss
-    from rag_audit.privacy.explain import COVERS, figures_text
+    from rag_audit.privacy.explain import COVERS, covers, covers_noise, figures_text
 
     given = [name for name, value in options.items() if value is not None]
     if file is not None:
         if given or accounts_max is not None:
             raise click.UsageError("give a policy file or constants, not both")
-        figures = read_policy(file).figures()
+        read = read_policy(file)
+        figures, covered = read.figures(), covers([read])
     else:
         if missing := [f"--{name.replace('_', '-')}" for name in options if name not in given]:
             raise click.UsageError(f"give a policy file, or also {', '.join(missing)}")
@@ -393,7 +394,8 @@ def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options
             delta=delta,
             accounts_max=accounts_max,
         )
-    emit({"covers": COVERS, **figures}, as_json, figures_text(figures).split("\n"))
+        covered = covers_noise(n)
+    emit({"covers": covered or COVERS, **figures}, as_json, figures_text(figures, covered).split("\n"))
 
 
 policy.add_command(explore)

@@ -37,7 +37,7 @@ def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
     lines = [
         f"mechanisms at n = {policy.n}, k_max = {policy.k_max}; of 100 public questions (SQuAD) that many find their"
         f" passage among five, {WITHOUT_NOISE} without noise:",
-        f"  --mechanism noise         {_noised(mechanism):>2}  eps_audit {accounting.text(eps)} over all outcomes",
+        f"  --mechanism noise         {_noised(mechanism):>2}  eps_audit {accounting.text(eps)} over all lists",
     ]
     for keep, found in SAMPLED.items():
         odds = accounting.text(Sampling(coin_of(keep, "keep")).odds_unlisted(policy.n))
@@ -49,7 +49,7 @@ def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
     eps_listing = accounting.text(listing.epsilon(policy.k_max))
     odds = accounting.text(listing.odds_unlisted(policy.n * policy.k_max))
     lines.append(
-        f"  --mechanism listing:0.7   {LISTED:>2}  eps {eps_listing} over all outcomes, for any number of queries;"
+        f"  --mechanism listing:0.7   {LISTED:>2}  eps {eps_listing} over all lists, for any number of queries;"
         f" odds_unlisted {odds}; accounts keep what they are handed"
     )
     lines.append(f"  --mechanism none          {WITHOUT_NOISE:>2}  nothing about privacy: integrity alone")

@@ -4,32 +4,123 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rag_audit import accounting
 from rag_audit.accounting.figures import PolicyFigures, TenantFigures
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.tenants import NoisePolicy, TenantPolicyV2
+from rag_audit.formats.tenants import NoisePolicy, TenantPolicy, TenantPolicyV2
 from rag_audit.relation.coins import COIN_RANGE
 
 _WIDTH = 110
 _COLUMN = 18
+_WITH_EPSILON = frozenset({"noise", "listing"})
 
 COVERS = (
     "These figures cover the list of selected positions and nothing else. Whatever eps is, a passage that is handed"
-    " out is seen by whoever gets it: even with unlimited noise a given document among 1,024 positions is handed out"
-    " with probability 0.5 % a query (K = 5), 62 % over 200 queries."
+    " out is seen by whoever gets it."
 )
 """Text that is printed before every eps or AUC bound (docs/accounting.md, "What the figures cover")."""
 
 
-def figures_text(figures: PolicyFigures) -> str:
+def covers(policies: Sequence[Policy]) -> str:
+    """`COVERS`, and with noise or listing how likely one account is handed a given document whatever it asks.
+
+    :param policies: the policies of one window, or of several windows over one index, whose common tenants count
+    :returns: the text; empty if every tenant has mechanism none, whose answers no figure bounds
+    """
+    shared = set.intersection(*({t.tenant for t in policy.tenants} for policy in policies))
+    mechanisms = {name: {p.rules_by_name(name).mechanism for p in policies} for name in sorted(shared)}
+    if all(kinds == {"none"} for kinds in mechanisms.values()):
+        return ""
+    found = [COVERS]
+    noised = [name for name, kinds in mechanisms.items() if kinds == {"noise"}]
+    listing = [name for name, kinds in mechanisms.items() if kinds == {"listing"}]
+    queries = sum(p.n for p in policies)
+    if noised:
+        name = max(noised, key=lambda name: _handed_out(policies, name))
+        first = policies[0]
+        tenant, often = first.tenant(name), _handed_out(policies, name)
+        assert tenant is not None  # every policy has the tenant
+        where = f"Even with unlimited noise a given document among {tenant.capacity:,} positions of {name}"
+        if len(policies) == 1:
+            once = _kept(first, name) * min(1.0, first.top_k / tenant.capacity)
+            found.append(
+                f"{where} is handed out with probability {percent(once)} a query (K = {first.top_k}),"
+                f" {percent(often)} over {queries:,} queries."
+            )
+        else:
+            found.append(
+                f"{where} is handed out to one account with probability {percent(often)} over the {queries:,} queries"
+                f" of {len(policies)} windows."
+            )
+    if listing:
+        name = max(listing, key=lambda name: _listed_by_chance(policies, name))
+        found.append(
+            f"Chance alone lists a given position of {name} to one account with probability"
+            f" {percent(_listed_by_chance(policies, name))} over {queries:,} queries, or less where lists are full."
+        )
+    return " ".join(found)
+
+
+def covers_noise(queries: int) -> str:
+    """`covers` for noise on an index of any size.
+
+    :param queries: the queries of one account
+    """
+    return (
+        f"{COVERS} Even with unlimited noise a given document among N positions is handed out with probability K/N a"
+        f" query, where K is the length of a list, and with probability 1 - (1 - K/N)^{queries} over {queries:,}"
+        " queries."
+    )
+
+
+def percent(share: float) -> str:
+    """A probability in percent with two digits; one that only rounds to 100 % is not called certain.
+
+    :param share: in 0..1
+    """
+    if 0.995 <= share < 1:
+        return "nearly 100 %"
+    return "100 %" if share >= 1 else f"{100 * share:.2g} %"
+
+
+def _kept(policy: Policy, name: str) -> float:
+    """The probability with which a window keeps a position of the tenant; texts of other positions are not returned."""
+    keep = policy.rules_by_name(name).keep
+    return 1.0 if keep is None else keep / COIN_RANGE
+
+
+def _handed_out(policies: Sequence[Policy], name: str) -> float:
+    """How likely all queries of one account hand a given document of a tenant out under unlimited noise, which lists
+    any K of the N positions alike."""
+    missed = 1.0
+    for policy in policies:
+        tenant = policy.tenant(name)
+        assert tenant is not None  # as in `covers`
+        unlisted_chance = (1 - min(1.0, policy.top_k / tenant.capacity)) ** policy.n
+        missed *= 1 - _kept(policy, name) * (1 - unlisted_chance)
+    return 1 - missed
+
+
+def _listed_by_chance(policies: Sequence[Policy], name: str) -> float:
+    """How likely chance lists a given position of a tenant at one of the queries of one account, at most."""
+    missed = 1.0
+    for policy in policies:
+        listing = policy.rules_by_name(name).listing
+        assert listing is not None  # as in `covers`
+        missed *= (1 - listing.chance / COIN_RANGE) ** policy.n
+    return 1 - missed
+
+
+def figures_text(figures: PolicyFigures, covered: str) -> str:
     """The text for people of every bound, with its validity and whether it counts as eps_audit.
 
     :param figures: the result of `accounting.policy_figures`
+    :param covered: what the figures cover (`covers`)
     """
-    lines = [*textwrap.wrap(COVERS, _WIDTH), ""]
+    lines = [*textwrap.wrap(covered, _WIDTH), ""] if covered else []
     if "tenants" in figures:
         lines += [*mechanism_lines(figures["tenants"]), ""]
     if "bounds" in figures:
@@ -49,7 +140,7 @@ def unlisted(odds: str, all_accounts: str, tenants: Sequence[str]) -> str:
         f" {all_accounts} for all accounts. Both figures assume {accounting.POSITIONS_PER_DOCUMENT} position for each"
         " document; a document of s positions has at least the s-th power of them. The presence of a document that an"
         " account asks for has no protection: the document is returned if it ranks high enough and its coin permits."
-        " The figures are no epsilon, and windows multiply them."
+        " Both figures bound the probability of one event and are not differential privacy; windows multiply them."
     )
 
 
@@ -77,7 +168,21 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
         (n, t["odds_unlisted"], t["odds_unlisted_all_accounts"]) for n, t in tenants.items()
     ):
         lines += textwrap.wrap(words, _WIDTH)
+    beyond = [name for name, t in tenants.items() if _exceeds(t["odds_unlisted"], t["eps"])]
+    if beyond:
+        lines += textwrap.wrap(
+            f"odds_unlisted of {', '.join(beyond)} exceeds exp(eps), because eps does not bound it: eps is about the"
+            " lists of selected positions, and odds_unlisted also counts the texts at these positions, which eps leaves"
+            " out. Lists contain positions that match no question. Accounts that have received the texts of nearly all"
+            " positions, and not the document, can conclude that the document is absent.",
+            _WIDTH,
+        )
     return lines
+
+
+def _exceeds(odds: str | None, eps: str) -> bool:
+    """Whether a factor is larger than exp(eps)."""
+    return odds is not None and math.log(float(odds)) > float(eps)
 
 
 MECHANISM_WORDS = {
@@ -134,10 +239,11 @@ def explain(policy: Policy, figures: PolicyFigures, target: str) -> str:
     for name, value, meaning in _entries(policy, target):
         lines += textwrap.wrap(f"{name:{_COLUMN}} = {value}", _WIDTH, subsequent_indent=" " * (_COLUMN + 3))
         lines += textwrap.wrap(meaning, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    return "\n".join([*lines, "", "What it promises", "", figures_text(figures), ""])
+    return "\n".join([*lines, "", "What it promises", "", figures_text(figures, covers([policy])), ""])
 
 
 def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
+    mechanisms = {p.rules(t).mechanism for t in p.tenants}
     yield "v", str(p.v), "Version of this format."
     yield "window", p.window, "Its id: unique, since the ledger's chain and every receipt name it."
     yield (
@@ -154,36 +260,36 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     yield (
         "n",
         f"{p.n:,}",
-        "Queries that one account may make in the window. Every figure counts all of them, asked or not.",
+        "Queries that one account may make in the window. Figures that grow with queries count all of them, asked or"
+        " not.",
     )
     yield (
         "k_max",
         f"{p.k_max:,}",
-        f"The largest coalition covered: {p.k_max:,} accounts that pool their answers make"
-        f" {p.k_max * p.n:,} queries. More accounts than this are outside eps_audit.",
+        _coalition(p, mechanisms),
     )
     if p.noise is None:
-        yield "delta_policy", p.delta_policy, "The delta of noise, which no tenant of this policy has."
+        yield (
+            "delta_policy",
+            p.delta_policy,
+            "No figure of this policy depends on it: delta belongs to noise, and no tenant has noise. A verifier's"
+            " max_delta limits it all the same.",
+        )
     else:
         yield from _noise_entries(p, p.noise, target)
     yield (
         "top_k",
         str(p.top_k),
-        "Positions in an answer. The bounds do not depend on it, but what is handed out does.",
+        _length(p),
     )
-    yield (
-        "unit, adjacency",
-        f"{p.unit}, {p.adjacency}",
-        "Privacy is for one committed position: a document of one position added, removed or replaced. A document of"
-        " s positions loses up to s times epsilon, and has at least the s-th power of odds_unlisted.",
-    )
+    yield "unit, adjacency", f"{p.unit}, {p.adjacency}", _unit(p, mechanisms)
     for tenant in p.tenants:
         words = "Circuits" if tenant.system == "groth16" else "Protocols"
         yield (
             f"tenants.{tenant.tenant}",
             f"capacity {tenant.capacity:,}, accounts_max {tenant.accounts_max}, {tenant.system}",
             "Positions, empty ones included: a contract constant that says nothing about the documents. accounts_max"
-            " caps this tenant's accounts, so a bound with no assumption on coalitions exists."
+            f" caps this tenant's accounts{_no_assumption(p, tenant)}."
             f" {words} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
         )
         if isinstance(tenant, TenantPolicyV2):
@@ -218,6 +324,51 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     )
 
 
+def _coalition(p: Policy, mechanisms: Collection[str]) -> str:
+    """What k_max limits under these mechanisms."""
+    queries = f"{p.k_max * p.n:,} queries"
+    words = f"The largest coalition covered: {p.k_max:,} accounts that pool their answers make {queries}."
+    if _WITH_EPSILON.intersection(mechanisms):
+        return f"{words} More accounts than this are outside eps_audit."
+    if "sampling" in mechanisms:
+        return f"{words} odds_unlisted of mechanism sampling is the same for every number of accounts."
+    return f"{words} No figure of this policy depends on it, since no tenant has a mechanism that hides documents."
+
+
+def _length(p: Policy) -> str:
+    """What the lists of the tenants have to do with top_k, which listing does not read."""
+    lengths = [
+        f"{tenant.tenant} {p.longest(tenant)}" for tenant in p.tenants if p.rules(tenant).listing is not None
+    ]
+    own = f"With listing a list has at most listed_max positions instead: {', '.join(lengths)}."
+    if len(lengths) == len(p.tenants):
+        return f"Positions that `account search` shows of what an account holds. {own}"
+    words = "Positions in an answer. Epsilon does not depend on it, but what is handed out does."
+    return f"{words} {own}" if lengths else words
+
+
+def _unit(p: Policy, mechanisms: Collection[str]) -> str:
+    """What the figures of one position are for a document of several."""
+    several = []
+    if _WITH_EPSILON.intersection(mechanisms):
+        several.append("loses up to s times epsilon")
+    if any(p.rules(tenant).sampled for tenant in p.tenants):
+        several.append("has at least the s-th power of odds_unlisted")
+    if not several:
+        return "The unit of the format: one committed position. No tenant of this policy has a figure for it."
+    return (
+        "Privacy is for one committed position: a document of one position added, removed or replaced. A document of s"
+        f" positions {', and '.join(several)}."
+    )
+
+
+def _no_assumption(p: Policy, tenant: TenantPolicy) -> str:
+    """What accounts_max makes possible, where the tenant's mechanism promises anything."""
+    if p.rules(tenant).mechanism == "none":
+        return ""
+    return ", so a bound with no assumption on coalitions exists"
+
+
 def _mechanism(p: Policy, tenant: TenantPolicyV2) -> tuple[str, str]:
     """A tenant's mechanism, and what it promises and costs."""
     rules = p.rules(tenant)
@@ -225,14 +376,15 @@ def _mechanism(p: Policy, tenant: TenantPolicyV2) -> tuple[str, str]:
     if rules.keep is not None:
         words.append(
             f"each position is kept for the whole window with probability {rules.keep / COIN_RANGE:.4g} and scores 0"
-            " otherwise, so an answer misses that share of what it would find"
+            f" otherwise, so an answer misses about {percent(1 - rules.keep / COIN_RANGE)} of what it would find"
         )
     if rules.listing is not None:
         chance = rules.listing.chance / COIN_RANGE
         words.append(
-            f"a list is the first {rules.listing.most} positions that score at least {rules.listing.threshold} and"
-            f" that the account does not hold yet, and any other with probability {chance:.4g}; each account keeps"
-            " what it is handed, and ranks it by itself (`account search`)"
+            f"positions that score at least {rules.listing.threshold} and that the account does not hold yet are"
+            f" candidates, and every other position is one with probability {chance:.4g}; a list holds the first"
+            f" {rules.listing.most} candidates at most, whatever top_k is; each account keeps what it is handed, and"
+            " ranks it by itself (`account search`)"
         )
     elif not rules.gains:
         words.append(

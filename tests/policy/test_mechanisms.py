@@ -216,12 +216,12 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
     for sentence in (
         "tenants.sample.mechanism = sampling",
         "each position is kept for the whole window with probability 0.9",
-        "The figures are no epsilon",
+        "Both figures bound the probability of one event and are not differential privacy",
         "the absence becomes more likely by a factor of at most 10 for k_max accounts (odds_unlisted)",
         "Both figures assume 1 position for each document; a document of s positions has at least the s-th power",
         "The presence of a document that an account asks for has no protection",
         "nothing hides what is in the index",
-        "a list is the first 10 positions that score at least 354",
+        "positions that score at least 354 and that the account does not hold yet are candidates",
     ):
         assert " ".join(sentence.split()) in " ".join(text.split()), sentence
 

@@ -205,7 +205,10 @@ def test_bounds_of_constants_and_of_a_policy_file_are_the_same(tmp_path: Path) -
     by_file = run("policy", "bounds", tmp_path / "p.json", "--json")
     by_hand = run("policy", "bounds", *options(CONSTANTS), "--accounts-max", "16", "--json")
     assert by_file.exit_code == by_hand.exit_code == 0
-    assert json.loads(by_file.stdout) == json.loads(by_hand.stdout)
+    of_file, of_constants = json.loads(by_file.stdout), json.loads(by_hand.stdout)
+    assert "among 64 positions of law" in of_file.pop("covers")  # constants have no capacity
+    assert "among N positions" in of_constants.pop("covers")
+    assert of_file == of_constants
 
 
 def test_bounds_say_which_is_valid_why_not_and_which_counts() -> None:

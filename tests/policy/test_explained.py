@@ -1,0 +1,132 @@
+"""What `policy new` and `policy bounds` say in words of a policy: each statement is about this policy's own sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit.cli import main
+from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.formats.policy import Policy
+from rag_audit.privacy.explain import covers, percent
+from rag_audit.relation.coins import COIN_RANGE
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def words(folder: Path, *options: object) -> str:
+    """What `policy new` prints, in one line."""
+    done = run("policy", "new", folder / "p.json", "--window", "w", "--certificate", "none", *options)
+    assert done.exit_code == 0, done.output
+    return " ".join(done.stdout.split())
+
+
+def drafted(capacities: dict[str, int], n: int = 200, **mechanisms: Mechanism) -> Policy:
+    return draft_policy(window="w", opens_at=1, closes_at=2, capacities=capacities, n=n, k_max=2, eps_acc="20",
+                        mechanisms=mechanisms or None)  # fmt: skip
+
+
+def test_the_chance_of_being_handed_out_is_that_of_the_smallest_index(tmp_path: Path) -> None:
+    said = words(tmp_path, "--tenant", "law=64", "--tenant", "medicine=1024")
+    sentence = (
+        "Even with unlimited noise a given document among 64 positions of law is handed out with probability 7.8 % a"
+        " query (K = 5), nearly 100 % over 200 queries."
+    )
+    assert sentence in said and "among 1,024" not in said
+    assert sentence in " ".join(run("policy", "bounds", tmp_path / "p.json").stdout.split())
+    assert sentence in json.loads(run("policy", "bounds", tmp_path / "p.json", "--json").stdout)["covers"]
+    large = covers([drafted({"law": 1024})])
+    assert "among 1,024 positions of law is handed out with probability 0.49 % a query (K = 5), 62 %" in large
+
+
+def test_a_sample_returns_no_text_of_a_position_that_it_drops() -> None:
+    said = covers([drafted({"law": 64}, law=Mechanism(keep=COIN_RANGE // 2))])
+    assert "with probability 3.9 % a query (K = 5), 50 % over 200 queries" in said
+
+
+def test_windows_together_hand_out_more_than_each() -> None:
+    large = drafted({"law": 1024})
+    assert covers([large, large]).endswith(
+        "handed out to one account with probability 86 % over the 400 queries of 2 windows."
+    )
+
+
+@pytest.mark.parametrize("kind", ["none", "sampling", "listing"])
+def test_nothing_is_said_of_noise_that_no_tenant_has(tmp_path: Path, kind: str) -> None:
+    said = words(tmp_path, "--tenant", "law=64", "--mechanism", kind)
+    assert "unlimited noise" not in said
+    assert ("These figures cover the list of selected positions" in said) is (kind != "none")
+    if kind == "listing":
+        assert (
+            "Chance alone lists a given position of law to one account with probability nearly 100 % over"
+            in said
+        )
+
+
+def test_constants_without_an_index_have_the_formula() -> None:
+    said = run("policy", "bounds", "--n", 20, "--k", 2, "--eps-acc", 20, "--delta-acc", "1e-7", "--delta", "1e-5",
+               "--gains", "1,8,64", "--lattice", 32)  # fmt: skip
+    assert "with probability 1 - (1 - K/N)^20 over 20 queries" in " ".join(said.stdout.split()), said.output
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [(1.0, "100 %"), (0.9999, "nearly 100 %"), (0.99, "99 %"), (0.078125, "7.8 %"), (0.00005, "0.005 %")],
+)
+def test_only_what_is_certain_is_100_percent(share: float, shown: str) -> None:
+    assert percent(share) == shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "missed"),
+    [("sampling:0.9", "10 %"), ("noise:0.7", "30 %"), ("listing", "30 %"), ("listing:0.8", "20 %")],
+)
+def test_an_answer_misses_what_the_sample_drops(tmp_path: Path, kind: str, missed: str) -> None:
+    said = words(tmp_path, "--tenant", "law=64", "--mechanism", kind)
+    assert f"an answer misses about {missed} of what it would find" in said
+
+
+def bounded_apart(text: str) -> bool:
+    return "odds_unlisted of law exceeds exp(eps), because eps does not bound it" in text
+
+
+def test_a_factor_above_its_epsilon_is_explained(tmp_path: Path) -> None:
+    """A document may be missed by more than exp(eps), since texts are outside eps."""
+    said = words(tmp_path, "--tenant", "law=64", "--mechanism", "listing")
+    assert bounded_apart(said) and "no epsilon" not in said.partition("mechanisms at n")[0]
+    assert "are not differential privacy" in said
+    large = tmp_path / "large"
+    large.mkdir()
+    assert not bounded_apart(words(large, "--tenant", "law=4096", "--mechanism", "listing"))
+
+
+def test_a_list_has_its_own_length(tmp_path: Path) -> None:
+    said = words(tmp_path, "--tenant", "law=64", "--mechanism", "listing", "--top-k", 3)
+    assert "a list holds the first 6 candidates at most, whatever top_k is" in said
+    assert "With listing a list has at most listed_max positions instead: law 6." in said
+    assert "Positions in an answer" not in said
+
+
+NOISE_ALONE = ("outside eps_audit", "times epsilon", "The delta of noise")
+
+
+@pytest.mark.parametrize("options", [("none",), ("sampling",), ("noise",)])
+def test_lines_about_noise_are_for_policies_with_noise(tmp_path: Path, options: Sequence[str]) -> None:
+    said = words(tmp_path, "--tenant", "law=64", "--mechanism", *options)
+    explained = said.partition("What it promises")[0]
+    assert [line in explained for line in NOISE_ALONE] == [options == ("noise",)] * 2 + [False]
+    assert ("odds_unlisted" in explained) is (options == ("sampling",))
+    assert ("no assumption on coalitions" in explained) is (options != ("none",))
+
+
+def test_a_sample_below_the_asked_share_is_named_as_that() -> None:
+    """A share of 0.7 is below the 0.8 that a verifier may ask for, and most answers still have what they find."""
+    said = " ".join(run("explain", "trust.min_keep").stdout.split())
+    assert "The sample keeps a smaller share of positions than you ask for" in said
+    assert "mostly" not in said
