@@ -231,22 +231,30 @@ def command_line(
     previous: Sequence[Path],
     challenges: Sequence[Path],
 ) -> list[str]:
-    """The command that verifies again, with the files' last names alone: it is read elsewhere."""
+    """The command that verifies again. It is read elsewhere, so of a path that leads outside the working folder it has
+    the last name alone."""
     named = [
         ("--trust", trust),
         *(("--receipts", p) for p in receipts),
         *(("--previous", p) for p in previous),
     ]
     named += [("--challenge", p) for p in challenges]
-    words = ["rag-audit", "verify", _name(window)]
+    words = ["rag-audit", "verify", _below(window)]
     for option, path in named:
-        words += [option, _name(path)]
+        words += [option, _below(path)]
     for option, parameter in (("--engine", "engine"), ("--max-epsilon", "max_epsilon")):
         if ctx.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE:
             words += [option, str(ctx.params[parameter])]
     if ctx.params["allow_unsafe_setup"]:
         words.append("--allow-unsafe-setup")
     return [shlex.quote(word) for word in words]
+
+
+def _below(path: Path) -> str:
+    """A path below the working folder as it was given, and the last name of any other."""
+    if path.is_absolute() or ".." in path.parts or not path.name:
+        return _name(path)
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _name(path: Path) -> str:

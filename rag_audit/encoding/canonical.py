@@ -184,13 +184,31 @@ def parse_json(
         raise EncodingError(
             "not valid JSON (truncated or damaged?)",
             field=f"{source}, line {exc.lineno} column {exc.colno}",
-            found=exc.msg,
+            found=not_json(exc),
         ) from exc
     except RecursionError as exc:
         raise EncodingError("JSON nested too deeply", field=source, expected=f"depth <= {MAX_DEPTH}") from exc
     if not _plain(value, 0):
         _check(value, source, 0)
     return value
+
+
+def not_json(error: json.JSONDecodeError) -> str:
+    """What stands where a JSON text goes wrong, in words."""
+    if not error.doc[: error.pos].strip():
+        return "text that is not JSON"
+    return _NOT_JSON.get(error.msg, "text that is not JSON")
+
+
+_NOT_JSON = {
+    "Expecting value": "no JSON value",
+    "Expecting ',' delimiter": "no comma and no closing bracket",
+    "Expecting ':' delimiter": "no colon after a name",
+    "Expecting property name enclosed in double quotes": "no name in double quotes",
+    "Extra data": "further text after the JSON value",
+    "Unterminated string starting at": "a text without its closing quote",
+    "Invalid control character at": "a control character in a text",
+}
 
 
 def count_values(data: bytes) -> int:

@@ -16,6 +16,7 @@ from rag_audit.encoding.canonical import (
     MAX_SAFE_INTEGER,
     MAX_VALUES,
     count_values,
+    not_json,
     read_bytes,
 )
 from rag_audit.encoding.characters import MARKS, decode_text
@@ -179,7 +180,7 @@ def _loaded(data: bytes, source: str) -> object:
         raise EncodingError("not UTF-8", field=source, found=f"byte {exc.start}") from exc
     except json.JSONDecodeError as exc:
         raise EncodingError("not valid JSON (truncated or damaged?)", field=f"{source}, column {exc.colno}",
-                            found=exc.msg) from exc  # fmt: skip
+                            found=not_json(exc)) from exc  # fmt: skip
     except RecursionError as exc:
         raise EncodingError("JSON nested too deeply", field=source, expected=f"depth <= {MAX_DEPTH}") from exc
 

@@ -42,6 +42,8 @@ class RagAuditError(Exception):
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.MALFORMED
+    missing: bool = False
+    """whether there is no file where the error is"""
 
     def __init__(
         self,

@@ -44,6 +44,20 @@ class Inputs:
         self.files.append(InputFile.parse({"role": role, "name": name, "sha256": digest}, field="inputs"))
 
 
+def _missing(what: str, name: str, remedy: str) -> EncodingError:
+    """The error about a file that is not there."""
+    error = EncodingError(f"{what} not found: {name}", field=name, hint=remedy)
+    error.missing = True
+    return error
+
+
+def in_folder(path: Path) -> str:
+    """The name of the window file that a path means: of a folder, the file inside, with the folder's name."""
+    if not path.is_dir():
+        return printable_name(path) or str(path)
+    return f"{printable_name(path)}/window.json" if path.name else "window.json"
+
+
 @contextmanager
 def reading(what: str, path: Path, *, missing: str, remedy: str) -> Iterator[None]:
     """Say of an error in the block which of the verifier's files it is about, and what to do about it.
@@ -56,8 +70,7 @@ def reading(what: str, path: Path, *, missing: str, remedy: str) -> Iterator[Non
         yield
     except RagAuditError as exc:
         if not path.exists():
-            name = printable_name(path) if path.name else str(path)
-            raise EncodingError(f"{what} not found: {name}", field=name, hint=missing) from exc
+            raise _missing(what, printable_name(path) if path.name else str(path), missing) from exc
         if exc.hint is None:
             exc.hint = remedy
         raise
@@ -69,11 +82,15 @@ def reading_trust(path: Path) -> AbstractContextManager[None]:
                    remedy="correct the trust file, or make a new one with `rag-audit trust new`")  # fmt: skip
 
 
-def reading_window(path: Path) -> AbstractContextManager[None]:
+@contextmanager
+def reading_window(path: Path) -> Iterator[None]:
     """`reading` of a window file."""
     fetch = "fetch window.json and the files beside it from the provider's public folder"
-    return reading("window file", path / "window.json" if path.is_dir() else path, missing=fetch,
-                   remedy=f"{fetch} again; if they are the same files, ask the provider")  # fmt: skip
+    if path.is_dir() and not (path / "window.json").exists():
+        raise _missing("window file", in_folder(path), fetch)
+    with reading("window file", path / "window.json" if path.is_dir() else path, missing=fetch,
+                   remedy=f"{fetch} again; if they are the same files, ask the provider"):  # fmt: skip
+        yield
 
 
 def reading_challenge(path: Path) -> AbstractContextManager[None]:
@@ -119,10 +136,14 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
     :param inputs: where each file's digest is written down
     :returns: the receipts, and a complaint for each file or folder that is none. Receipts come from others, so an
         unreadable one must not keep the rest of the window from being judged
+    :raises EncodingError: nothing is at one of the paths
     """
     receipts: list[ReceiptFile] = []
     unread: list[str] = []
     for path in paths:
+        if not os.path.lexists(path):
+            raise _missing("receipts", printable_name(path) or str(path),
+                           "give --receipts the files or folders that accounts exported")  # fmt: skip
         try:
             inside = (
                 sorted(f for f in path.iterdir() if f.name.endswith(".json")) if path.is_dir() else [path]
@@ -193,7 +214,13 @@ def printable_name(path: Path) -> str:
 
 
 def read_previous(path: Path, inputs: Inputs) -> WindowFile | RagAuditError:
-    """An earlier window, or the error if it cannot be read, which `opening.chain` reports; the others still count."""
+    """An earlier window, or the error if it cannot be read, which `opening.chain` reports; the others still count.
+
+    :raises EncodingError: nothing is at the path, or the folder has no window.json
+    """
+    if not os.path.lexists(path / "window.json" if path.is_dir() else path):
+        raise _missing("previous window", in_folder(path),
+                       "give --previous the window.json, or the folder, of an earlier window")  # fmt: skip
     try:
         file, digests = WindowFile.load_with_digests(path)
         inputs.add("previous", *next(iter(digests.items())))

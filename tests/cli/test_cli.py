@@ -209,15 +209,11 @@ def test_an_error_has_its_name_and_place(
         assert value.get("field"), value
 
 
-def test_a_receipt_that_is_not_there_is_named_in_the_verdict(service: Shell) -> None:
+def test_a_receipt_that_is_not_there_is_one_error(service: Shell) -> None:
     done = service.run(*arguments(), "--receipts", "none.json", "--json")
-    accepted = next(
-        c
-        for c in json.loads(done.stdout)["checks"]
-        if c["id"] == "receipt.accepted" and c["outcome"] != "pass"
-    )
-    assert done.returncode == 2
-    assert accepted["outcome"] == "undecided" and "none.json" in accepted["found"] + (accepted["at"] or "")
+    value = json.loads(done.stdout)
+    assert done.returncode == 2 and value["outcome"] == "MALFORMED" and value["checks"] == []
+    assert value["malformed"]["message"] == "receipts not found: none.json"
 
 
 def test_without_json_an_error_leaves_stdout_empty(service: Shell) -> None:

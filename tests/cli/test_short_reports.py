@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.cli.reports import FORMATS
-from rag_audit.verify.report.model import Report, ShortReport
+from rag_audit.verify.report.model import NO_FILE, Report, ShortReport
 from tests.report.test_messages import CLASSES, UNREADABLE
 from tests.simulate.cases import FOLDER
 
@@ -193,3 +193,48 @@ def test_a_place_below_the_working_folder_is_relative_to_it(
     verify(tmp_path / "evidence", FOLDER / "honest/trust.toml", "--format", "sarif", "--output", "r")
     (run,) = json.loads((tmp_path / "r").read_text())["runs"]
     assert [a["location"]["uri"] for a in run["artifacts"]] == ["evidence/window.json", "trust.toml"]
+
+
+def test_a_trust_file_that_is_missing_is_named_once_and_in_its_own_place(tmp_path: Path) -> None:
+    done = verify(FOLDER / "few/window.json", tmp_path / "nope.toml", *outputs(tmp_path))
+    faces = written(tmp_path)
+    malformed = says_no_pass(faces, "MALFORMED", 2)["malformed"]
+    assert done.exit_code == 2 and (malformed["expected"], malformed["actual"]) == ("a file", NO_FILE)
+    for kind in ("junit", "sarif"):
+        assert "nope.toml: trust file" not in faces[kind]
+    assert "this does not prove" not in faces["junit"]
+    (result,) = json.loads(faces["sarif"])["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "nope.toml"
+    assert "<li>Create one with <code>rag-audit trust new</code>" in faces["html"]
+
+
+@pytest.mark.parametrize("option", ["--receipts", "--previous"])
+def test_what_is_not_there_is_one_line_and_no_verdict(option: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    place = tmp_path / "nope" if option == "--receipts" else tmp_path / "empty"
+    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", option, place)
+    assert done.exit_code == 2 and done.stdout == ""
+    said = (
+        "receipts not found: nope"
+        if option == "--receipts"
+        else "previous window not found: empty/window.json"
+    )
+    assert done.stderr.startswith(f"rag-audit: {said} (") and len(done.stderr.splitlines()) == 1
+
+
+def test_a_folder_without_a_window_is_named_with_the_file_that_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "receipts").mkdir()
+    done = verify(tmp_path / "receipts", FOLDER / "honest/trust.toml")
+    assert done.exit_code == 2 and done.stderr.startswith(
+        "rag-audit: window file not found: receipts/window.json ("
+    )
+
+
+def test_the_command_of_a_report_names_paths_below_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence/window.json").write_bytes((FOLDER / "few/window.json").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    done = verify(Path("evidence/window.json"), FOLDER / "honest/trust.toml")
+    assert "rag-audit verify evidence/window.json --trust trust.toml" in " ".join(done.stdout.split())

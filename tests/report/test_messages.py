@@ -183,7 +183,7 @@ def test_what_is_no_receipt_is_named_without_its_folder(tmp_path: Path) -> None:
     """A report is read elsewhere, and has the last names of paths alone."""
     (tmp_path / "none.json").write_text("{")
     (tmp_path / "list.json").write_text("[]")
-    for name in ("none.json", "list.json", "missing.json"):
+    for name in ("none.json", "list.json"):
         verdict = verify_window(
             FOLDER / "few/window.json", trust=FOLDER / "honest/trust.toml", receipts=[tmp_path / name]
         )

@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Sequence
 from importlib import resources
 
-from rag_audit.verify.page import evidence, privacy, record, top
-from rag_audit.verify.page.markup import Html, clip, raw, tag
+from rag_audit.verify.page import evidence, privacy, record, top, words
+from rag_audit.verify.page.markup import Child, Html, clip, raw, tag
 from rag_audit.verify.report.model import Report, ShortReport
 from rag_audit.verify.words import instant
 
@@ -35,13 +35,19 @@ def render_short(report: ShortReport) -> str:
         tag("p", report.sentence),
         _table("What could not be used", [(name, text) for name, text in rows if text is not None]),
         tag("h2", "What to do now"),
-        tag("ul", [tag("li", step) for step in report.next_steps]),
+        tag("ul", [tag("li", _prose(step)) for step in report.next_steps]),
         _table("Checks that did not pass", [(c.id, f"{c.outcome}: found {c.found}, expected {c.expected}")
                                             for c in report.checks if c.outcome != "pass"]),
         _table("Files", files),
         tag("p", f"Made {instant(report.filing.verified_at)} by rag-audit {report.filing.version}."),
     ]  # fmt: skip
     return _page(report.line, [tag("main", main)])
+
+
+def _prose(text: str) -> list[Child]:
+    """A step as a sentence, its commands (between backticks) as code."""
+    parts = words.sentence(clip(text, 600)).split("`")
+    return [tag("code", part) if number % 2 else part for number, part in enumerate(parts)]
 
 
 def _table(title: str, rows: Sequence[tuple[str, str]]) -> Html | None:

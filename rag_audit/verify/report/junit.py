@@ -48,8 +48,7 @@ def render(report: Report | ShortReport) -> str:
             protection_words(report.protection),
             *(["this shows:", *(c.words for c in report.claims)] if report.claims else []),
             *report.notes,
-            "this does not prove:",
-            *report.does_not_prove,
+            *(["this does not prove:", *report.does_not_prove] if report.does_not_prove else []),
         ]
     )
     ET.indent(root)

@@ -264,6 +264,10 @@ class Filing(Model):
     """the words of the command line, with the files' names alone"""
 
 
+NO_FILE = "no file of this name"
+"""What a run found where an input is missing."""
+
+
 class Malformed(Model):
     """Why a run has no verdict: an input that could not be used."""
 
@@ -275,6 +279,11 @@ class Malformed(Model):
     expected: Text
     actual: Text
     next_step: Text
+
+    @property
+    def words(self) -> str:
+        """What could not be used, in one line that says nothing twice."""
+        return self.message if self.actual in (self.message, NO_FILE) else f"{self.message}: {self.actual}"
 
 
 class Report(Model):
@@ -383,7 +392,7 @@ class ShortReport(Model):
                 outcome="undecided",
                 decides=True,
                 expected=expected,
-                found=self.line if found is None else f"{found.message}: {found.actual}",
+                found=self.line if found is None else found.words,
                 at=None if found is None else found.object,
                 explanation=explanation,
             ),

@@ -137,7 +137,7 @@ def _result(
     check: CheckLine, numbers: dict[str, int], artifacts: list[Json], report: Report | ShortReport
 ) -> Json:
     kind, level = ("fail", "error") if check.base in OWN else _KINDS[check.outcome]
-    about_trust = check.base.startswith("trust.") or (check.base in OWN and _names_trust(check))
+    about_trust = check.base.startswith("trust.") or (check.base in OWN and _names_trust(check, report))
     index = int(about_trust)
     artifact = artifacts[index]
     assert isinstance(artifact, dict) and isinstance(artifact["location"], dict)
@@ -169,6 +169,10 @@ def _result(
     }
 
 
-def _names_trust(check: CheckLine) -> bool:
+def _names_trust(check: CheckLine, report: Report | ShortReport) -> bool:
     """Whether the trust file is what could not be used."""
-    return check.at is not None and "trust" in check.at
+    at = check.at or ""
+    named = {f.role: f.name for f in report.filing.inputs}
+    if named.get("window") != named.get("trust") and (trust := named.get("trust")):
+        return at.startswith(trust)
+    return "trust" in at

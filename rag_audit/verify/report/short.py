@@ -12,7 +12,7 @@ from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.formats.trust import MAX_TRUST_BYTES
 from rag_audit.formats.windowfile import MAX_WINDOW_BYTES
 from rag_audit.verify.inputs import Inputs, printable_name
-from rag_audit.verify.report.model import CheckLine, Filing, Malformed, ShortReport
+from rag_audit.verify.report.model import NO_FILE, CheckLine, Filing, Malformed, ShortReport
 from rag_audit.verify.report.parts import InputFile
 from rag_audit.verify.verifier import Verdict
 
@@ -38,8 +38,8 @@ def report_of_error(error: RagAuditError, filing: Filing, paths: Collection[Path
         error=error.name,
         message=message,
         object=None if error.field is None else local(error.field),
-        expected=local(expected or "a value that its format allows"),
-        actual=local(found or message),
+        expected="a file" if error.missing else local(expected or "a value that its format allows"),
+        actual=NO_FILE if error.missing else local(found or message),
         next_step=error.hint or "correct what is named, and run the same command again",
     )
     # UNMET would say that the window is sound, which nobody has found out.
