@@ -11,8 +11,7 @@ from random import Random
 from rag_audit.attacks.interface import AttackError
 from rag_audit.attacks.text import words
 from rag_audit.empirical.sets import NAMES, collection
-from rag_audit.errors import SchemaError
-from rag_audit.index.inventory import Inventory
+from rag_audit.index.inventory import Inventory, NoDocumentsError
 
 LEAST_WORDS = 12
 """Documents with fewer words are left out: no attack has anything to ask about them."""
@@ -148,9 +147,10 @@ def load_data(name: str, inventory: Inventory | None = None, *, skip_unreadable:
 def load_texts(path: Path, inventory: Inventory | None = None, *, skip_unreadable: bool = False) -> list[str]:
     """Documents from JSON Lines, ``{"text": ..}``, or from a folder of texts.
 
-    :param inventory: notes what of a folder is read and what is omitted
-    :param skip_unreadable: whether a folder's file that cannot be read is omitted; without it the error is raised
+    :param inventory: notes what is read and what is omitted
+    :param skip_unreadable: whether a file or line that cannot be read is omitted; without it the error is raised
     :raises SchemaError: a line has another shape; an empty text is none of them, and is left out later
+    :raises NoDocumentsError: there are no documents; the error names what was omitted
     """
     from rag_audit.privacy.explore.samples import load_passages
 
@@ -159,7 +159,9 @@ def load_texts(path: Path, inventory: Inventory | None = None, *, skip_unreadabl
 
         found = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable)
         return [document.text for tenant in found.values() for document in tenant]
-    texts = [passage.text for passage in load_passages(path)]
+    inventory = inventory or Inventory()
+    texts = [p.text for p in load_passages(path, inventory=inventory, skip_unreadable=skip_unreadable)]
     if not texts:
-        raise SchemaError("the file has no documents", field=str(path), expected='lines of {"text": ..}')
+        raise NoDocumentsError("the file has no documents", field=str(path), expected='lines of {"text": ..}',
+                               inventory=inventory)  # fmt: skip
     return texts

@@ -140,13 +140,15 @@ def documents_(
         raise click.UsageError("give one of --tenant and --tenant-column")
     columns = Columns(text_column, tenant_column, keep or None, drop)
     show, inventory = progress("documents"), Inventory()
-    with closing(rows(Asked(source, query, texts, columns.unused))) as read:
-        for name in copied(documents(read, columns, inventory, skip=skip_unreadable), out, tenant):
-            inventory.documents[name] += 1
+    asked = Asked(source, query, texts, columns.unused)
+    with closing(rows(asked)) as read:
+        lines = documents(read, columns, inventory, skip=skip_unreadable)
+        for _ in copied(lines, out, tenant, source=asked.shown, inventory=inventory):
             if (done := inventory.documents.total()) % 1000 == 0:
                 show(done, done)
     for line in inventory.lines():
         say(line)
-    counts = dict(inventory.documents)
-    value = {"documents": counts, "out": str(out)}
-    emit({**value, "inventory": inventory.as_json()} if as_json else value, as_json)
+    counts = dict(sorted(inventory.documents.items()))
+    named = "; ".join(f"{name} {count}" for name, count in counts.items())
+    value = {"documents": counts, "out": str(out), "inventory": inventory.as_json()}
+    emit(value, as_json, [f"documents: {named}", f"out: {out}"])

@@ -145,8 +145,13 @@ def explore(
     noise = None if base is None else base.noise
     own = None if noise is None else simulate.Noise(tuple(noise.gains), noise.score_window())
     inventory = Inventory()
-    passages = samples.load_passages(index, tenant, inventory, skip_unreadable=skip_unreadable)
-    for line in inventory.lines() if inventory.documents or inventory.omitted else ():
+    try:
+        passages = samples.load_passages(index, tenant, inventory, skip_unreadable=skip_unreadable)
+    except samples.SampleError:  # a tenant may be missing since its files were omitted
+        for line in inventory.lines():
+            say(line)
+        raise
+    for line in inventory.lines():
         say(line)
     sample = samples.make_sample(
         passages,

@@ -60,7 +60,7 @@ model_option = click.option(
 skip_option = click.option(
     "--skip-unreadable",
     is_flag=True,
-    help="of a folder: omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
+    help="omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"

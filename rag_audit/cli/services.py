@@ -182,6 +182,6 @@ def documents_of(data: str, *, skip_unreadable: bool = False) -> list[str]:
 
 
 def _say_read(inventory: Inventory) -> None:
-    """Print what became of a folder's documents; a single file's lines are read or refused."""
+    """Print what became of the documents of a file or folder; a public collection has no inventory."""
     for line in inventory.lines() if inventory.documents else ():
         say(line)

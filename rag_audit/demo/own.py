@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rag_audit.demo.corpus import Question
 from rag_audit.estimate import estimate
 from rag_audit.index.embedders import Embedder, NothingToEmbed
-from rag_audit.index.inventory import Inventory
+from rag_audit.index.inventory import Inventory, NoDocumentsError
 from rag_audit.index.readers import DocumentsError
 from rag_audit.index.texts import Document, load_directory
 
@@ -42,14 +42,14 @@ def own_texts(
 
     :param inventory: notes what is read and what is omitted
     :param skip_unreadable: whether a file that cannot be read is omitted; without it the error is raised
-    :raises DocumentsError: there are no texts, or a tenant has none
+    :raises NoDocumentsError: there are no texts, or a tenant has none; the error names what was omitted
     """
-    tenants, left_out = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable), {}
+    inventory, left_out = inventory or Inventory(), {}
+    tenants = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable)
     for name, texts in tenants.items():
         if not texts:
-            raise DocumentsError(
-                "a tenant has no text", field=str(path / f"{name}.jsonl"), expected="a text or more"
-            )
+            raise NoDocumentsError("a tenant has no text", field=str(path / f"{name}.jsonl"),
+                                   expected="a text or more", inventory=inventory)  # fmt: skip
         if len(texts) > MAX_TEXTS:
             left_out[name] = len(texts) - MAX_TEXTS
             tenants[name] = texts[:MAX_TEXTS]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from rag_audit.errors.printable import printable
+from rag_audit.index.parsing.results import DocumentsError
 
 SHOWN = 10
 """The most names that a line for people shows."""
@@ -50,6 +55,19 @@ class Inventory:
     cut: list[Entry] = field(default_factory=list)
     omitted: list[Entry] = field(default_factory=list)
     repeated: list[Entry] = field(default_factory=list)
+    _digests: dict[str, set[bytes]] = field(default_factory=dict, repr=False, compare=False)
+
+    def count(self, tenant: str, name: str, text: str) -> None:
+        """Note a document that was read, and whether an earlier document of its tenant has the same text.
+
+        :param name: the document's place
+        """
+        self.documents[tenant] += 1
+        digests = self._digests.setdefault(tenant, set())
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        if digest in digests:
+            self.repeat(name, "the text of an earlier document of the tenant")
+        digests.add(digest)
 
     def omit(self, name: str, reason: str, found: object = None) -> None:
         """Note a file or a part of it that is in no document."""
@@ -82,10 +100,30 @@ class Inventory:
         total, files = self.documents.total(), self.sources.total()
         counts = [f"{tenant} {count}" for tenant, count in sorted(self.documents.items())]
         of = f" of {_number(files, 'file')}" if files else ""
-        yield f"read {_number(total, 'document')}{of}: {_some(counts, len(counts))}"
+        yield f"read {_number(total, 'document')}{of}" + (f": {_some(counts, len(counts))}" if counts else "")
         yield from grouped("omitted", self.omitted)
         yield from grouped("cut", self.cut)
         yield from grouped("repeated", self.repeated)
+
+
+class NoDocumentsError(DocumentsError):
+    """A reading yields no document. The error carries what the reading omitted, for people and for programs.
+
+    :param inventory: the inventory of the reading
+    """
+
+    def __init__(self, message: str, *, inventory: Inventory, **others: Any) -> None:
+        super().__init__(message, **others)
+        self.inventory = inventory
+
+    def diagnostics(self) -> str:
+        """The error for people, with a line for each reason why something was omitted."""
+        lines = [f"  {printable(line)}" for line in grouped("omitted", self.inventory.omitted)]
+        return "\n".join([super().diagnostics(), *lines])
+
+    def as_json(self) -> dict[str, object]:
+        """The error for programs, with the whole inventory."""
+        return {**super().as_json(), "inventory": self.inventory.as_json()}
 
 
 def grouped(what: str, entries: Sequence[Entry]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from rag_audit.errors import RagAuditError, SchemaError, SetupError
 from rag_audit.formats.models import Identifier
 from rag_audit.formats.passage import Passage
 from rag_audit.index.chunks import Cutting, chunks
-from rag_audit.index.inventory import Inventory
+from rag_audit.index.inventory import Inventory, NoDocumentsError
 from rag_audit.index.metadata import plain
 from rag_audit.index.readers import (
     MAX_NAME,
@@ -82,7 +82,8 @@ def load_directory(
     :param skip_unreadable: whether a file, folder or line that cannot be read, or that holds no text, is omitted;
         without it the error is raised
     :param inventory: notes what was read and what was omitted
-    :raises DocumentsError: the folder is missing, unreadable or without text, or a folder's name is not a tenant's id
+    :raises DocumentsError: the folder is missing or unreadable, or a folder's name is not a tenant's id
+    :raises NoDocumentsError: the folder holds no text; the error names what was omitted
     :raises NoTextError: a file or a line holds no text
     :raises EncodingError: a file is not UTF-8, or a line is not JSON
     :raises SchemaError: a line has no text, or a field both beside `metadata` and inside it
@@ -113,11 +114,12 @@ class _Loading:
             self._read_files(files, tenants)
             tenants = {tenant: documents for tenant, documents in tenants.items() if documents}
         if not tenants:
-            raise DocumentsError(
+            raise NoDocumentsError(
                 "the folder holds no text",
                 field=str(self.path),
                 expected=f"<tenant>{LINES}, or files ending in {', '.join(sorted(SUFFIXES))}",
-                found=f"{len(self.inventory.omitted)} files or folders that are not read",
+                found=_not_read(len(self.inventory.omitted)),
+                inventory=self.inventory,
             )
         for tenant, documents in tenants.items():
             self._note_read(tenant, documents)
@@ -247,13 +249,8 @@ class _Loading:
         return path.relative_to(self.path).as_posix()
 
     def _note_read(self, tenant: str, documents: Iterable[Document]) -> None:
-        seen: dict[str, Document] = {}
         for document in documents:
-            self.inventory.documents[tenant] += 1
-            if seen.setdefault(document.text, document) is not document:
-                self.inventory.repeat(
-                    document.place or document.title, "the text of an earlier document of the tenant"
-                )
+            self.inventory.count(tenant, document.place or document.title, document.text)
         self.inventory.documents.setdefault(tenant, 0)
 
     def _files(self) -> Iterator[Path]:
@@ -289,6 +286,15 @@ class _Loading:
                 raise error from exc
             self._refuse(error, self._inside(folder))
             return []
+
+
+def _not_read(count: int) -> str:
+    """The number of files and folders that yield no document, in words."""
+    if not count:
+        return "an empty folder"
+    return (
+        "1 file or folder that is not read" if count == 1 else f"{count} files and folders that are not read"
+    )
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -8,6 +8,7 @@ from rag_audit.attacks import split as split_module
 from rag_audit.attacks.interface import AttackError
 from rag_audit.attacks.split import given_split, load_texts, make_split, same
 from rag_audit.errors import RagAuditError, SchemaError
+from rag_audit.index.inventory import NoDocumentsError
 
 
 def test_the_parts_are_disjoint_and_the_seed_decides(texts: list[str]) -> None:
@@ -52,7 +53,7 @@ def test_a_given_split_takes_the_attackers_texts_from_the_others(texts: list[str
         ('{"body": "x"}\n', SchemaError),
         ('["a"]\n', SchemaError),
         ("not json\n", RagAuditError),
-        ("", SchemaError),
+        ("", NoDocumentsError),
     ],
 )
 def test_a_file_of_another_shape_is_refused(content: str, error: type[RagAuditError], tmp_path: Path) -> None:

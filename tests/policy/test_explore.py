@@ -413,3 +413,77 @@ def test_bad_input_ends_in_a_named_error(files: Path, arguments: list[str], erro
     assert result.exit_code == 2
     assert error_name(result) == error
     assert f"  at: {field}\n" in result.stderr
+
+
+# -- what was read ---------------------------------------------------------------------------------------
+
+
+def explore_of(files: Path, index: Path, *arguments: object) -> Result:
+    return run(
+        "policy", "explore", "--index", index, "--questions", files / "questions.jsonl", "--repeats", 1,
+        "--gains", "1,8", *arguments,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_the_documents_of_a_list_are_counted(files: Path, beside: bool) -> None:
+    folder = files / "index"
+    folder.mkdir()
+    (folder / "law.jsonl").write_text((files / "docs.jsonl").read_text())
+    if beside:
+        (folder / "notes.txt").write_text("Notes.")
+    done = explore_of(files, folder, "--tenant", "law")
+    assert done.exit_code == 0, done.output
+    assert "rag-audit: read 4 documents of 1 file: law 4\n" in done.stderr
+    assert ("omitted 1: only law.jsonl is read: notes.txt" in done.stderr) == beside
+
+
+def test_a_single_file_s_documents_are_counted_and_its_repeated_texts_named(files: Path) -> None:
+    with (files / "docs.jsonl").open("a") as file:
+        file.write(json.dumps({"id": "again", "text": TEXTS["tea"]}) + "\n")
+    done = explore_of(files, files / "docs.jsonl")
+    assert done.exit_code == 0, done.output
+    assert "read 5 documents of 1 file: docs 5" in done.stderr
+    assert "repeated 1: the text of an earlier document of the tenant: docs.jsonl, line 5" in done.stderr
+
+
+def test_lines_that_cannot_be_read_stop_or_are_named(files: Path) -> None:
+    with (files / "docs.jsonl").open("a") as file:
+        file.write(
+            '{"id": "cut", "text": \n{"id": "blank", "text": " "}\n{"id": "none"}\n{"id": "tea", "text": "Tea."}\n'
+        )
+    assert explore_of(files, files / "docs.jsonl").exit_code == 2
+    done = explore_of(files, files / "docs.jsonl", "--skip-unreadable")
+    assert done.exit_code == 0, done.output
+    assert "read 4 documents of 1 file: docs 4" in done.stderr
+    for place in ("line 5", "line 6", "line 7", "line 8"):
+        assert f": docs.jsonl, {place}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("empty.txt", b"", "the file holds no text: law/empty.txt"),
+        ("minutes.odt", b"PK", "files of this format are not supported: law/minutes.odt (.odt)"),
+        ("app.html", b"<body><script src=a.js></script></body>", "law/app.html"),
+    ],
+)
+def test_a_folder_of_which_nothing_is_read_names_every_file(
+    files: Path, name: str, content: bytes, reason: str
+) -> None:
+    folder = files / "index" / "law"
+    folder.mkdir(parents=True)
+    (folder / name).write_bytes(content)
+    done = explore_of(files, folder.parent, "--skip-unreadable")
+    assert done.exit_code == 2
+    assert "  found: 1 file or folder that is not read\n  omitted 1: " in done.stderr
+    assert reason in done.stderr, done.stderr
+
+
+def test_a_tenant_whose_files_were_all_omitted_is_missing_and_the_files_are_named(files: Path) -> None:
+    for name, content in {"law/empty.txt": "", "hr/leave.txt": "Leave."}.items():
+        (files / "index" / name).parent.mkdir(parents=True)
+        (files / "index" / name).write_text(content)
+    done = explore_of(files, files / "index", "--skip-unreadable", "--tenant", "law")
+    assert done.exit_code == 2 and "there is no such tenant" in done.stderr
+    assert "omitted 1: the file holds no text: law/empty.txt" in done.stderr

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.errors import RagAuditError
 from rag_audit.index import texts
 from rag_audit.index.chunks import Cutting
-from rag_audit.index.inventory import SHOWN, Inventory
+from rag_audit.index.inventory import SHOWN, Inventory, NoDocumentsError
 from rag_audit.index.readers import MAX_NAME, DocumentsError, Omission, ReadFile, Section
 from rag_audit.index.texts import load_directory
 
@@ -255,3 +255,54 @@ def test_copied_rows_are_counted_and_omitted_ones_named(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "omitted 1: a row has no tenant: rows.jsonl, line 3 (id 3).who (NULL)" in done.stderr
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["law.jsonl"]
+
+
+def documents(folder: Path, rows: str, *options: str) -> Result:
+    put(folder, {"rows.jsonl": rows})
+    arguments = ["documents", str(folder / "rows.jsonl"), "--out", str(folder / "out"), *options]
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"), [("", "no rows"), ('{"text": ""}\n{"n": 1}\n', "no row that can be used")]
+)
+def test_a_source_without_documents_is_named_with_the_rows_that_were_omitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str, found: str
+) -> None:
+    options = ("--tenant", "law", "--skip-unreadable")
+    done = documents(tmp_path, rows, *options)
+    assert done.exit_code == 2 and "the source holds no documents" in done.stderr
+    assert f"  at: {tmp_path / 'rows.jsonl'}\n" in done.stderr and f"  found: {found}\n" in done.stderr
+    reasons = ["a row has no text: rows.jsonl, line 1.text", "a row lacks a column: rows.jsonl, line 2"]
+    assert all((f"  omitted 1: {reason}" in done.stderr) == bool(rows) for reason in reasons), done.stderr
+    monkeypatch.setattr(sys, "argv", ["rag-audit", "--json"])
+    value = json.loads(documents(tmp_path, rows, *options, "--json").stdout)
+    assert [entry["reason"] for entry in value["inventory"]["omitted"]] == (
+        ["a row has no text", "a row lacks a column"] if rows else []
+    )
+
+
+def test_names_in_an_error_without_documents_stay_on_one_line(tmp_path: Path) -> None:
+    put(tmp_path, {"law/a\n  found: nothing wrong.txt": ""})
+    with pytest.raises(NoDocumentsError) as caught:
+        read(tmp_path, skip_unreadable=True)
+    assert "law/a\\n  found: nothing wrong.txt" in caught.value.diagnostics()
+
+
+def test_a_copy_names_repeated_texts_of_one_tenant(tmp_path: Path) -> None:
+    rows = "".join(
+        json.dumps({"text": text, "who": who}) + "\n"
+        for text, who in [("Rent.", "law"), ("Rent.", "hr"), ("Roof.", "law"), ("Rent.", "law")]
+    )
+    done = documents(tmp_path, rows, "--tenant-column", "who", "--json")
+    assert done.exit_code == 0, done.output
+    value = json.loads(done.stdout)
+    assert value["documents"] == {"hr": 1, "law": 3}
+    assert [entry["name"] for entry in value["inventory"]["repeated"]] == ["rows.jsonl, line 4"]
+    assert "repeated 1: the text of an earlier document of the tenant: rows.jsonl, line 4" in done.stderr
+
+
+def test_a_copy_prints_its_counts_in_words(tmp_path: Path) -> None:
+    rows = '{"text": "Rent.", "who": "law"}\n{"text": "Leave.", "who": "hr"}\n'
+    done = documents(tmp_path, rows, "--tenant-column", "who")
+    assert done.stdout == f"documents: hr 1; law 1\nout: {tmp_path / 'out'}\n"

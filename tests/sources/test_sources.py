@@ -19,7 +19,7 @@ from qdrant_client import QdrantClient, models
 
 from rag_audit.cli import main
 from rag_audit.formats.passage import Passage
-from rag_audit.index.sources.databases import _without_password
+from rag_audit.index.sources.model import Asked
 from rag_audit.index.texts import load_directory
 
 ROWS: list[dict[str, Any]] = [
@@ -197,7 +197,7 @@ def test_a_password_stands_in_no_error(tmp_path: Path) -> None:
     place = "postgresql://me:se%40cret@127.0.0.1:1/db"
     done = run(place, "--query", "SELECT 1", "--out", tmp_path / "out", "--tenant", "law")
     assert done.exit_code == 2 and "cret" not in done.stderr and "does not answer" in done.stderr, done.stderr
-    assert _without_password(place) == "postgresql://me:***@127.0.0.1:1/db"
+    assert Asked(place).shown == "postgresql://me:***@127.0.0.1:1/db"
     for place in (
         "postgresql://[::1/db?password=secret",
         "postgresql://me:sec/ret@127.0.0.1:1/db?user=a&password=secret",

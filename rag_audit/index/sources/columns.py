@@ -61,6 +61,11 @@ class Line:
     tenant: str | None
     line: dict[str, Json]
 
+    @property
+    def text(self) -> str:
+        """The document's text."""
+        return str(self.line["text"])
+
 
 def documents(
     found: Iterable[Row], columns: Columns, inventory: Inventory | None = None, *, skip: bool = False

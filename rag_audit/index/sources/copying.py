@@ -13,6 +13,7 @@ from typing import BinaryIO
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import sync_directory
 from rag_audit.errors import StoreError
+from rag_audit.index.inventory import Inventory, NoDocumentsError
 from rag_audit.index.readers import DocumentsError
 from rag_audit.index.sources.columns import Line
 from rag_audit.index.texts import tenant_id
@@ -21,13 +22,18 @@ MAX_TENANTS = 512
 """The most tenants of one source, each of which has a file open."""
 
 
-def copied(lines: Iterable[Line], out: Path, tenant: str | None = None) -> Iterator[str]:
+def copied(
+    lines: Iterable[Line], out: Path, tenant: str | None = None, *, source: str, inventory: Inventory
+) -> Iterator[str]:
     """Write documents into a folder, and yield each one's tenant once it is written.
 
     The files appear together when the last document is read, so an interrupted copy leaves nothing behind.
 
     :param tenant: the tenant of the documents that name none
-    :raises DocumentsError: there is none, a tenant's name is no id, there are too many, or a file is there already
+    :param source: where the documents come from, for errors, without a password
+    :param inventory: notes the documents that are written, and those that repeat a text of their tenant
+    :raises DocumentsError: a tenant's name is no id, there are too many tenants, or a file is there already
+    :raises NoDocumentsError: there are no documents; the error names the rows that were omitted
     :raises StoreError: the files cannot be written
     """
     try:
@@ -47,9 +53,16 @@ def copied(lines: Iterable[Line], out: Path, tenant: str | None = None) -> Itera
                                              hint="copy into another folder, and see `rag-audit diff`")  # fmt: skip
                     files[name] = stack.enter_context(open(Path(temporary, path.name), "xb"))
                 files[name].write(jcs(document.line) + b"\n")
+                inventory.count(name, document.place, document.text)
                 yield name
             if not files:
-                raise DocumentsError("the source holds no documents", field=str(out))
+                raise NoDocumentsError(
+                    "the source holds no documents",
+                    field=source,
+                    expected="a row with text",
+                    found="no row that can be used" if inventory.omitted else "no rows",
+                    inventory=inventory,
+                )
             for file in files.values():
                 file.flush()
                 os.fsync(file.fileno())

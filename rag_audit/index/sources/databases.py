@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +58,7 @@ def postgresql(asked: Asked) -> Rows:
                         )  # fmt: skip
                     yield Row(f"row {number}", values)
     except psycopg.Error as exc:
-        shown = _without_password(asked.place)
+        shown = asked.shown
         raise DocumentsError("the database does not answer with documents", field=shown,
                              found=str(exc).replace(asked.place, shown).strip()[:300]) from exc  # fmt: skip
 
@@ -136,9 +135,3 @@ def _points(client: QdrantClient, collection: str, without: Collection[str]) -> 
             yield Row(f"point {point.id}", values)
         if after is None:
             return
-
-
-def _without_password(place: str) -> str:
-    """A database's address as an error shows it. libpq takes a password before the host and among the parameters."""
-    shown = re.sub(r"(?<=[?&])((?:ssl)?password)=[^&]*", r"\1=***", place)
-    return re.sub(r"(//[^/@:]*):.*@", r"\1:***@", shown)

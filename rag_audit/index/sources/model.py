@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from rag_audit.errors import RagAuditError
+from rag_audit.errors.printable import without_userinfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +44,14 @@ class Asked:
     query: str | None = None
     texts: Path | None = None
     without: Collection[str] = ()
+
+    @property
+    def shown(self) -> str:
+        """The place as an error shows it, without a password.
+
+        libpq takes a password before the host and among the parameters.
+        """
+        if self.place.startswith(("postgres:", "postgresql:")):
+            shown = re.sub(r"(?<=[?&])((?:ssl)?password)=[^&]*", r"\1=***", self.place)
+            return re.sub(r"(//[^/@:]*):.*@", r"\1:***@", shown)
+        return without_userinfo(self.place) if "://" in self.place else self.place

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from rag_audit.encoding.jsonlines import records, string
+from rag_audit.encoding.jsonlines import parse_row, records, string, text_lines
 from rag_audit.errors import RagAuditError, SchemaError
 from rag_audit.index.embedders import Embedder, NothingToEmbed
 from rag_audit.index.embedders.base import document_number
@@ -126,22 +126,24 @@ def load_passages(
     given. From a folder, as `rag-audit open --docs` takes it: ``<tenant>.jsonl`` files, or folders of text files
     that are cut into pieces ``name.md#1``, ..; a question may name a piece or the file.
 
-    :param inventory: notes what of a folder is read and what is omitted
-    :param skip_unreadable: whether a folder's file that cannot be read is omitted; without it the error is raised
+    :param inventory: notes what is read and what is omitted
+    :param skip_unreadable: whether a file of a folder, or a line, that cannot be read or holds no text is omitted;
+        without it the error is raised. An empty text is then a passage, which no embedder accepts
     :raises EncodingError: a file is unreadable or not JSON Lines
     :raises SchemaError: a line has no text, or an id occurs twice
     :raises SampleError: the folder has several tenants and none is named, or there is no such tenant
     """
     if not path.is_dir():
-        return _passages(path)
-    lists = {p.name.partition(".jsonl")[0]: p for p in sorted(path.glob("*.jsonl*"))}
+        return _passages(path, _tenant(path), inventory, skip_unreadable)
+    lists = {_tenant(p): p for p in sorted(path.glob("*.jsonl*"))}
     if lists:
-        chosen = lists[_choose(lists, tenant, path)]
+        name = _choose(lists, tenant, path)
+        chosen = lists[name]
         if inventory is not None:
             for other in sorted(path.iterdir()):
                 if other != chosen:
                     inventory.omit(other.name, f"only {chosen.name} is read")
-        return _passages(chosen)
+        return _passages(chosen, name, inventory, skip_unreadable)
     from rag_audit.index.texts import load_directory
 
     pieces = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable)
@@ -164,15 +166,38 @@ def _choose(tenants: Mapping[str, object], tenant: str | None, path: Path) -> st
     return tenant
 
 
-def _passages(path: Path) -> list[Passage]:
+def _tenant(path: Path) -> str:
+    return path.name.partition(".jsonl")[0]
+
+
+def _passages(path: Path, tenant: str, inventory: Inventory | None, skip: bool) -> list[Passage]:
+    """The lines of a JSON Lines file of one tenant (`load_passages`)."""
+    from rag_audit.index.readers import NoTextError
+    from rag_audit.index.texts import has_text
+
     passages: list[Passage] = []
     seen: set[str] = set()
-    for place, number, value in records(path):
-        name = str(value.get("id", number))
-        if name in seen:
-            raise SchemaError("an id occurs twice", field=place, found=name)
+    for place, number, line in text_lines(path):
+        try:
+            value = parse_row(line, source=place)
+            name, text = str(value.get("id", number)), string(value, "text", place)
+            if name in seen:
+                raise SchemaError("an id occurs twice", field=place, found=name)
+            if skip and not has_text(text):
+                raise NoTextError("the line holds no text", field=place)
+        except RagAuditError as exc:
+            if not skip:
+                raise
+            if inventory is not None:
+                inventory.omit(exc.field or place, exc.message, exc.found)
+            continue
         seen.add(name)
-        passages.append(Passage((name,), string(value, "text", place), place))
+        passages.append(Passage((name,), text, place))
+        if inventory is not None:
+            inventory.count(tenant, place, text)
+    if inventory is not None:
+        inventory.sources[tenant] += 1
+        inventory.documents.setdefault(tenant, 0)
     return passages
 
 
