@@ -59,7 +59,7 @@ DOES_NOT_PROVE = (
     "documents of several positions: each figure is for a document of one position. A document of s positions loses up"
     " to s times epsilon, and the factor by which its absence becomes more likely is at least the s-th power",
     "a true coalition above k_max",
-    "records that no proof was asked for",
+    "in sampled mode, records that no proof was asked for",
     "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"
     " word for word, and a checked estimate says nothing of others",
     "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text; nobody"

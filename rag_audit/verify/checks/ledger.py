@@ -89,8 +89,8 @@ def _closing(case: Case) -> None:
         case.report("ledger.closing", False, "a closing record", "none: the window is not closed")
         return
     enrolments = len(case.enrolments)
-    found = f"{closing.queries} queries, {closing.enrolments} enrolments"
-    expected = f"{len(case.queries)} queries, {enrolments} enrolments"
+    found = f"{counted(closing.queries, 'query', 'queries')}, {counted(closing.enrolments, 'enrolment')}"
+    expected = f"{counted(len(case.queries), 'query', 'queries')}, {counted(enrolments, 'enrolment')}"
     case.report("ledger.closing", found == expected and not closing.abandoned, expected,
                 found + (", abandoned" if closing.abandoned else ""))  # fmt: skip
     case.figures["enrolments"] = enrolments
@@ -163,7 +163,7 @@ def _clock(case: Case) -> None:
         "ledger.clock",
         bad is None,
         f"times that fit those of {len(stands)} quorums within {CLOCK_LEEWAY_SECONDS} s",
-        bad or f"they fit {len(stands)} quorums",
+        bad or f"they fit {counted(len(stands), 'quorum')}",
         bad and "entries",
     )
 

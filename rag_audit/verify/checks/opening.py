@@ -10,7 +10,7 @@ from rag_audit.formats.records import EMPTY_LEDGER, BeaconEntry, BeaconSource, D
 from rag_audit.ledger.checkpoint import SignedCheckpoint
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.proofs.policy import check_policy
-from rag_audit.verify.case import Case
+from rag_audit.verify.case import Case, refusal
 from rag_audit.verify.checks import chain
 from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
 from rag_audit.verify.words import instant
@@ -121,7 +121,7 @@ def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconE
         try:
             quorum_at = signed.quorum_time(case.trust.quorum)
         except SignatureError as exc:
-            case.require(check_id, False, exc.expected, exc, f"entries[{entry.seq}].checkpoint")
+            case.require(check_id, False, exc.expected, refusal(exc), f"entries[{entry.seq}].checkpoint")
             return
         try:
             value, drawn_at = beacon_value(case, source, entry, signed)

@@ -268,8 +268,9 @@ def _independent(w: Window) -> str | None:
     count = w.counts.receipts_independent
     if not count:
         return None
-    are = "receipt is" if count == 1 else "receipts are"
-    return f"{count:,} {are} from accounts that the reader knows to be independent of the provider."
+    if count == 1:
+        return "1 receipt is from an account that the reader knows to be independent of the provider."
+    return f"{count:,} receipts are from accounts that the reader knows to be independent of the provider."
 
 
 def _coalition(w: Window) -> str | None:
@@ -302,7 +303,9 @@ def _chain(w: Window) -> str | None:
     came = f"; {lost} since the last complete one came to nothing" if before.abandoned else ""
     if before.empty:
         came += f"; {counted(before.empty, 'window')} since the last complete one ended without a query"
-    return f"The opening names the window before this one, {before.opening[:16]}.. ({w.chain.words}){came}."
+    named = f"{before.opening[:16]}.."
+    words = w.chain.words.removeprefix(f"opening {named}, ")
+    return f"The opening names the window before this one, {named} ({words}){came}."
 
 
 def _next(w: Window) -> str | None:

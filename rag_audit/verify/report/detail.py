@@ -77,7 +77,7 @@ def figure_lines(report: Report) -> list[str]:
     lines.append(f"  one account    eps {f.eps_one_account}")
     if f.eps_all_accounts is not None:
         lines.append(
-            f"  all {f.accounts_max:<3} accounts eps {f.eps_all_accounts}  (no assumption on coalitions)"
+            f"  {f'all {f.accounts_max} accounts':14} eps {f.eps_all_accounts}  (no assumption on coalitions)"
         )
     if f.eps_realised is not None:
         lines.append(f"  realised       eps {f.eps_realised}  (the ledger's own counts, odometer-corrected)")
