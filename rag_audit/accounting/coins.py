@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rag_audit.accounting.values import Real, count, decimal, probability, round_up
+from rag_audit.errors import PolicyError
 from rag_audit.relation.coins import COIN_RANGE, check_coin
 
 COIN_BIAS = 2.0**-52
@@ -27,7 +28,15 @@ def coin_of(value: Real, field: str) -> int:
     :raises PolicyError: the value is not a decimal number, or rounds to 0 or 1
     """
     exact = Fraction(decimal(value, field))
-    return check_coin(math.floor(exact * COIN_RANGE + Fraction(1, 2)), field)
+    coin = math.floor(exact * COIN_RANGE + Fraction(1, 2))
+    if not 0 < coin < COIN_RANGE:
+        what = "the share is not between 0 and 1"
+        if 0 < exact < 1:
+            what = "the share rounds to 0 or to 1"
+        raise PolicyError(
+            what, field=field, expected="a share above 0 and below 1, such as 0.9", found=str(value)
+        )
+    return coin
 
 
 @dataclass(frozen=True)

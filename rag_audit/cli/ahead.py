@@ -12,7 +12,7 @@ from rag_audit.cli.options import read_policy
 from rag_audit.errors import ExitCode
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.trust import Trust
-from rag_audit.verify.ahead import CHANGES, Parties, check_ahead
+from rag_audit.verify.ahead import Parties, change_of, check_ahead
 from rag_audit.verify.case import Check, Status, worst
 
 
@@ -26,11 +26,12 @@ def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:
 
     Exit codes are the verdict's: 3 where something is asked for that the policy does not give.
     """
-    checks = check_ahead(read_policy(file), Trust.load(trust))
+    policy = read_policy(file)
+    checks = check_ahead(policy, Trust.load(trust))
     wanting = _wanting(checks)
-    value = {"policy": str(file), "trust": str(trust), "wanting": [_row(c) for c in wanting]}
+    value = {"policy": str(file), "trust": str(trust), "wanting": [_row(c, policy) for c in wanting]}
     met = f"{file} has what {trust} asks of a policy: {len(checks)} checks"
-    emit(value, as_json, [line for c in wanting for line in _lines(c)] or met)
+    emit(value, as_json, [line for c in wanting for line in _lines(c, policy)] or met)
     ctx.exit(int(_code(wanting)))
 
 
@@ -42,9 +43,9 @@ def stop_if_wanting(
     if not wanting:
         return
     if as_json:
-        emit({"status": "not opened", "wanting": [_row(c) for c in wanting]}, as_json)
+        emit({"status": "not opened", "wanting": [_row(c, policy) for c in wanting]}, as_json)
     say(f"nothing was opened: {len(wanting)} checks of {trust} would not pass")
-    for line in (line for c in wanting for line in _lines(c)):
+    for line in (line for c in wanting for line in _lines(c, policy)):
         say(line)
     ctx.exit(int(_code(wanting)))
 
@@ -58,13 +59,13 @@ def _code(wanting: Sequence[Check]) -> ExitCode:
     return worst({c.status for c in wanting}).exit_code
 
 
-def _row(check: Check) -> dict[str, object]:
-    change = CHANGES.get(check.id)
+def _row(check: Check, policy: Policy) -> dict[str, object]:
+    change = change_of(check.id, policy)
     return {**check.as_json(), **({} if change is None else {"change": change})}
 
 
-def _lines(check: Check) -> list[str]:
+def _lines(check: Check, policy: Policy) -> list[str]:
     lines = [f"{check.status.value:9}  {check.id}", f"  trust.toml asks: {check.expected}",
              f"  the window has:  {check.found}"]  # fmt: skip
-    change = CHANGES.get(check.id)
+    change = change_of(check.id, policy)
     return lines if change is None else [*lines, f"  decided by {change}"]

@@ -34,13 +34,13 @@ def _listing(keep: str | None, rest: str, capacity: int, dimension: int, item: s
                           expected=f"listing:{keep or LISTING_KEEP}:CHANCE:THRESHOLD, measured")  # fmt: skip
     chance, most = default_listing(capacity)
     rules = ListingRules(
-        coin_of(form[1], "--mechanism: chance")
+        coin_of(form[1], "--mechanism: CHANCE")
         if form[1]
         else math.floor(chance * COIN_RANGE + Fraction(1, 2)),
         int(form[3] or most),
         int(form[2] or THRESHOLDS["wordllama-256"]),
     )
-    return Mechanism(False, coin_of(keep or LISTING_KEEP, "--mechanism: keep"), rules)
+    return Mechanism(False, coin_of(keep or LISTING_KEEP, "--mechanism: KEEP"), rules)
 
 
 def read_mechanisms(
@@ -52,13 +52,20 @@ def read_mechanisms(
     for item in sorted(items, key=lambda item: "=" in item):  # one for all tenants first, then those of one
         match = re.fullmatch(r"(?:([^=]+)=)?(noise|sampling|none|listing)(?::([0-9.]{1,30}))?(:.+)?", item)
         tenant = match[1] if match is not None else None
-        if (
-            match is None
-            or (match[4] and match[2] != "listing")
-            or (tenant or "") in named
-            or (tenant is not None and tenant not in made)
-        ):
+        if match is None or (match[4] and match[2] != "listing"):
             raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
+        if tenant is not None and tenant not in made:
+            raise PolicyError(
+                f"no --tenant is named {tenant}", field="--mechanism", expected=" or ".join(made), found=item
+            )
+        if (tenant or "") in named:
+            whose = "all tenants" if tenant is None else tenant
+            raise PolicyError(
+                "a mechanism is given twice",
+                field="--mechanism",
+                expected=f"one --mechanism for {whose}",
+                found=item,
+            )
         named.add(tenant or "")
         kind, keep = match[2], match[3]
         if kind == "listing":
@@ -70,6 +77,6 @@ def read_mechanisms(
                               expected=f"sampling:{keep}", found=item)  # fmt: skip
         if kind == "sampling":
             keep = keep or defaults.KEEP
-        mechanism = Mechanism(kind == "noise", None if keep is None else coin_of(keep, "--mechanism"))
+        mechanism = Mechanism(kind == "noise", None if keep is None else coin_of(keep, "--mechanism: KEEP"))
         made |= dict.fromkeys([*made] if tenant is None else [tenant], mechanism)
     return None if all(m == Mechanism() for m in made.values()) else made

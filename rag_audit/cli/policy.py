@@ -82,11 +82,14 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     systems: dict[str, SystemName] = {}
     for item in items:
         match = re.fullmatch(r"([^=]+)=([0-9]{1,15})(:(scan|groth16))?", item)
-        if match is None or match[1] in capacities:
+        if match is None:
             raise PolicyError(
-                "not a tenant", field="--tenant", expected="ID=CAPACITY or ID=CAPACITY:SYSTEM, each id once",
-                found=item,
-            )  # fmt: skip
+                "not a tenant", field="--tenant", expected="ID=CAPACITY or ID=CAPACITY:SYSTEM", found=item
+            )
+        if match[1] in capacities:
+            raise PolicyError(
+                f"{match[1]} is given twice", field="--tenant", expected="each tenant once", found=item
+            )
         capacities[match[1]] = int(match[2])
         systems[match[1]] = cast(SystemName, match[4] or system)
     return capacities, systems

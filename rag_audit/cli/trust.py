@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -90,7 +91,8 @@ def trust() -> None:
 @click.option(
     "--policy",
     type=PATH,
-    help="the policy whose mechanisms you accept, and whose circuits the --zkey are for; no limit is taken from it",
+    help="the policy whose mechanisms you accept, and whose circuits the --zkey are for; its own figures set no limit,"
+    f" but max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} where it has listing and no noise",
 )
 @click.option("--ptau", type=PATH, help="the powers of tau of the --zkey")
 @ptau_digest_option
@@ -231,6 +233,11 @@ def _requirements(
         if setting.startswith("mechanisms="):
             mechanisms = setting.partition("=")[2].split(",")
     listing_alone = "listing" in mechanisms and "noise" not in mechanisms
+    if listing_alone and not any(setting.startswith("max_epsilon=") for setting in settings):
+        say(
+            f"warning: max_epsilon is {defaults.EPS_LISTING}, where other trust files have {defaults.EPS_JOINT}:"
+            " you accept listing and no noise; --require max_epsilon=VALUE sets your own limit"
+        )
     published = published_constants(embedder, model)
     window = ScoreWindow.for_scale(published.scale, 1)
     unproved = "re-executed" if re_executable(embedder) else "declared"
@@ -264,13 +271,7 @@ def _requirements(
             "min_receipts",
         )
         integer = integer or (key, text) == ("min_tau", WHOLE_WINDOW)
-        if key not in Require.model_fields or not text or (integer and not COUNT.fullmatch(text)):
-            raise SetupError(
-                "the value is not a requirement",
-                field="--require",
-                expected=sorted(Require.model_fields),
-                found=setting,
-            )
+        _check_setting(setting, integer=integer)
         if key == "mechanisms":
             values[key] = [*text.split(",")]
             continue
@@ -284,6 +285,32 @@ def _requirements(
             )
         values[key] = int(text) if integer else (text == "true") if flag else text
     return Require.parse(values, field="--require")
+
+
+def _check_setting(setting: str, *, integer: bool) -> None:
+    """Refuse a setting that is not KEY=VALUE of a requirement.
+
+    :param integer: whether the requirement takes a whole number
+    :raises SetupError: the key is unknown, the value is missing, or the value is not a whole number
+    """
+    key, _, text = setting.partition("=")
+    if key not in Require.model_fields:
+        near = difflib.get_close_matches(key, sorted(Require.model_fields), n=1, cutoff=0.6)
+        raise SetupError(
+            "the setting names no requirement",
+            field="--require",
+            expected=near[0] if near else "a key below [require] of docs/protocol.md",
+            found=key,
+            hint=f"did you mean {near[0]}?" if near else None,
+        )
+    if not text:
+        raise SetupError(
+            "the setting has no value", field=f"--require {key}", expected=f"{key}=VALUE", found=setting
+        )
+    if integer and not COUNT.fullmatch(text):
+        raise SetupError(
+            "the value is not a whole number", field=f"--require {key}", expected="a whole number", found=text
+        )
 
 
 def _show(path: Path) -> None:

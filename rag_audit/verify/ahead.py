@@ -45,6 +45,30 @@ CHANGES = {
     "receipt.independent": "open --roster: an account that trust.toml names, under its own key",
 }
 """For each check the field that decides it, and what changes that field."""
+_LISTING = "policy new --mechanism listing:KEEP:CHANCE:THRESHOLD"
+_CHANGES_OF_LISTING = {
+    "trust.max_epsilon": f"policy.tenants.keep, chance: {_LISTING}, --k-max",
+    "trust.max_K_share": f"policy.tenants.listed_max over the capacity: {_LISTING}:MOST, --tenant",
+    "trust.max_score_hi": f"policy.tenants.threshold: {_LISTING}",
+    "trust.min_keep": f"policy.tenants.keep: {_LISTING}",
+}
+"""The same for policies in which every tenant with a figure for the check has listing."""
+
+
+def change_of(check: str, policy: Policy) -> str | None:
+    """What decides a check of this policy, and what changes it; None where no command is known to change it.
+
+    :param check: the check's id
+    """
+    mechanisms = {policy.rules(tenant).mechanism for tenant in policy.tenants}
+    thresholds = "listing" in mechanisms and "noise" not in mechanisms
+    if thresholds and check in ("trust.max_epsilon", "trust.max_score_hi"):
+        return _CHANGES_OF_LISTING[check]
+    if mechanisms == {"listing"} and check in _CHANGES_OF_LISTING:
+        return _CHANGES_OF_LISTING[check]
+    if "noise" not in mechanisms and check == "trust.min_score_width":
+        return "policy.tenants.scores, which the embedder's dimension fixes: policy new --embedder, --dimension"
+    return CHANGES.get(check)
 
 
 @dataclass(frozen=True)

@@ -199,3 +199,78 @@ def test_protocols_of_another_release_are_undecided(given: Path, tmp_path: Path)
     found = {row["id"]: row["outcome"] for row in json.loads(done.stdout)["wanting"]}
     expected = {"proof.key.law": "undecided", "coalition.key": "undecided", "trust.setup": "unproven"}
     assert (done.exit_code, found) == (2, expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "decided"),
+    [
+        ("noise", "policy.noise: policy new --eps-joint"),
+        ("listing", "policy.tenants.keep, chance: policy new --mechanism listing:KEEP:CHANCE:THRESHOLD"),
+    ],
+)
+def test_what_decides_epsilon_is_of_the_policys_mechanism(
+    given: Path, tmp_path: Path, kind: str, decided: str
+) -> None:
+    policy = drafted(tmp_path, "--tenant", "law=64", "--mechanism", kind)
+    checked(
+        given, tmp_path, "--require", f"mechanisms={kind}", "--require", "max_epsilon=1", policy=str(policy)
+    )
+    said = run("policy", "check", policy, "--trust", tmp_path / "trust.toml").stdout
+    assert f"decided by {decided}" in said
+    assert ("policy.noise" in said) is (kind == "noise")
+
+
+def trusted(tmp_path: Path, *options: object) -> Result:
+    """`trust new` with keys of its own."""
+    provider = SigningKey.generate("example.org").verifier
+    witness = SigningKey.generate("w", ALG_COSIGNATURE).verifier
+    out = tmp_path / "trust.toml"
+    out.unlink(missing_ok=True)
+    return run(
+        "trust", "new", out, "--origin", "example.org", "--provider", provider, "--witness", witness, *options
+    )
+
+
+def test_the_weaker_limit_of_listing_is_announced(tmp_path: Path) -> None:
+    policy = drafted(tmp_path, "--tenant", "law=64", "--mechanism", "listing")
+    for accepted in (["--policy", policy], ["--require", "mechanisms=listing"]):
+        made = trusted(tmp_path, *accepted)
+        assert made.exit_code == 0 and 'max_epsilon = "80"' in (tmp_path / "trust.toml").read_text()
+        assert "warning: max_epsilon is 80, where other trust files have 8:" in made.stderr
+        own = trusted(tmp_path, *accepted, "--require", "max_epsilon=8")
+        assert own.exit_code == 0 and "warning: max_epsilon" not in own.stderr
+    assert "max_epsilon is 80 instead of 8" in " ".join(run("trust", "new", "--help").stdout.split())
+    assert "warning: max_epsilon" not in trusted(tmp_path).stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("max_epsilom=8", "did you mean max_epsilon?"),
+        ("max_epsilon", "expected: max_epsilon=VALUE"),
+        ("max_epsilon=", "expected: max_epsilon=VALUE"),
+        ("min_k_max=ten", "expected: a whole number"),
+        ("xyz=1", "a key below [require] of docs/protocol.md"),
+    ],
+)
+def test_a_setting_that_is_no_requirement_is_named(tmp_path: Path, setting: str, said: str) -> None:
+    done = trusted(tmp_path, "--require", setting)
+    assert done.exit_code == 2 and said in done.stderr and "['" not in done.stderr
+    assert not (tmp_path / "trust.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mechanism", "sampling:9"], ["a share above 0 and below 1, such as 0.9", "found: 9\n", "KEEP"]),
+        (["--mechanism", "listing:0.7:1:354"], ["a share above 0 and below 1", "found: 1\n", "CHANCE"]),
+        (["--mechanism", "medicine=none"], ["no --tenant is named medicine", "expected: law"]),
+        (["--mechanism", "law=none", "--mechanism", "law=noise"], ["given twice", "one --mechanism for law"]),
+        (["--mechanism", "none", "--mechanism", "noise"], ["given twice", "one --mechanism for all tenants"]),
+        (["--tenant", "law=32"], ["law is given twice", "found: law=32"]),
+    ],
+)
+def test_an_option_that_fits_no_tenant_is_named(tmp_path: Path, options: list[str], said: list[str]) -> None:
+    done = run("policy", "new", tmp_path / "p.json", "--window", "w", "--tenant", "law=64", *options)
+    assert done.exit_code == 2 and all(words in done.stderr for words in said), done.stderr
+    assert "2^40" not in done.stderr and not (tmp_path / "p.json").exists()
