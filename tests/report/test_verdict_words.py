@@ -54,8 +54,8 @@ def test_a_false_statement_of_the_window_is_still_one() -> None:
 
 @pytest.mark.parametrize("name", ["no-draw", "a-disclosed-query-that-was-not-asked"])
 def test_an_undecided_window_denies_no_signature_that_was_checked(name: str) -> None:
-    report, text, _ = said(name)
-    assert report.outcome == "UNDECIDED"
+    report, text, page = said(name)
+    assert report.outcome == "UNDECIDED" and "no signature of it counts" not in page
     assert all(c.outcome == "pass" for c in report.checks if c.id in ("ledger.checkpoint", "opening.chain"))
     assert "no signature under" not in text and "what comes before this window is not established" not in text
 
@@ -103,3 +103,9 @@ def test_advice_names_what_is_missing() -> None:
     report, text, _ = said("no-records")
     assert not any("ask the provider for what is missing" in s for s in report.next_steps)
     assert "counted no record: none of 4 accounts asked anything" in text
+
+
+def test_every_tenant_s_epsilon_is_on_the_first_screen() -> None:
+    report, text, _ = said("listing")
+    law = next(t for t in report.tenants if t.tenant == "law")
+    assert law.eps != report.figures.eps and f"law: eps {law.eps}, " in text.partition("vouched by")[0]

@@ -200,6 +200,8 @@ def vouching(report: Report) -> Html:
         return tag("code", fingerprint) if fingerprint else "none: the key is malformed"
 
     signed = "signed the ledger" if report.shows("provider") else "no signature of it counts"
+    if signed != "signed the ledger" and report.outcome in ("FAIL", "UNDECIDED"):
+        signed = "nothing is concluded from its signatures"
     rows: list[list[Child]] = [
         ["provider", clip(v.provider.name, 128), signed, print_(v.provider.fingerprint)]
     ]
