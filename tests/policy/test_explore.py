@@ -238,9 +238,10 @@ def test_a_bad_grid_is_refused_whatever_its_noise(changes: dict[str, Any], field
 def test_shares_in_words() -> None:
     words = {
         0.025: "1 question in 40", 0.0013: "1 question in 769", 0.75: "8 questions in 10",
-        0.97: "97 questions in 100", 1.0: "99 questions in 100 or more", 0.0: "none of 500 questions",
+        0.97: "97 questions in 100", 0.999: "99 questions in 100 or more", 1.0: "500 of 500 questions", 0.0: "none of 500 questions",
     }  # fmt: skip
     assert {share: in_words(share, 500) for share in words} == words
+    assert (in_words(1.0, 1), in_words(0.0, 1)) == ("1 of 1 question", "none of 1 question")
 
 
 # -- documents and questions -----------------------------------------------------------------------------
@@ -487,3 +488,14 @@ def test_a_tenant_whose_files_were_all_omitted_is_missing_and_the_files_are_name
     done = explore_of(files, files / "index", "--skip-unreadable", "--tenant", "law")
     assert done.exit_code == 2 and "there is no such tenant" in done.stderr
     assert "omitted 1: the file holds no text: law/empty.txt" in done.stderr
+
+
+def test_one_question_and_one_document_are_counted_in_words(files: Path) -> None:
+    (files / "one.jsonl").write_text(json.dumps({"id": "bail", "text": TEXTS["bail"]}) + "\n")
+    (files / "questions.jsonl").write_text(
+        json.dumps({"question": "What is bail?", "passage": "bail"}) + "\n"
+    )
+    done = explore_of(files, files / "one.jsonl")
+    assert done.exit_code == 0, done.output
+    assert "\n1 document at 8 positions, 1 question asked 1x;" in done.stdout
+    assert "(without noise: 1 of 1 question;" in done.stdout

@@ -135,6 +135,17 @@ def test_a_tenant_that_is_neither_text_nor_a_whole_number_is_refused(value: obje
     assert caught.value.field == "row 3.who"
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(JsonNumber("1.0"), "1.0, a fraction"), (np.float64(1), "1.0, a fraction"), (True, "true"), (["acme"], "an array"),
+     ({"id": 1}, "an object"), (b"acme", "bytes"), (JsonNumber("-9007199254740993"), "-9007199254740993, a whole number")],
+)  # fmt: skip
+def test_a_refused_tenant_is_shown_in_words(value: object, shown: str) -> None:
+    with pytest.raises(RagAuditError) as caught:
+        tenants_of([value])
+    assert caught.value.found == shown
+
+
 @pytest.mark.parametrize("source", FILES)
 def test_a_tenant_may_stand_in_a_nested_field(tmp_path: Path, source: Source) -> None:
     rows = [

@@ -162,6 +162,7 @@ def test_rows_that_are_no_documents_leave_nothing_behind(
     ("source", "message"),
     [
         ("x.docx", "no reader knows such documents"),
+        ("x.csv", "hint: convert the table to JSON Lines (.jsonl) or Parquet (.parquet)"),
         ("none.parquet", "cannot be read"),
         ("none.jsonl", "none.jsonl"),
         ("none.faiss", "--texts"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import math
 import numbers
@@ -9,6 +10,8 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from rag_audit.encoding.canonical import Json
 from rag_audit.encoding.jsonlines import JsonNumber, left_out_of
@@ -178,12 +181,31 @@ def _found(values: Mapping[str, object], column: str) -> Iterator[object]:
 
 
 def _shown(value: object) -> str:
-    """A value for an error: its type, and whether it is empty. Texts and numbers may be somebody's data."""
+    """A value for an error, in words: what it is, and whether it is empty. Texts are private and are not shown."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None:
         return "NULL"
     if isinstance(value, str):
         return "an empty text" if not value else "text without a visible character"
     if _is_nan(value):
         return "NaN"
-    numeric = isinstance(value, numbers.Number | JsonNumber) and not isinstance(value, bool)
-    return f"{value} ({type(value).__name__})" if numeric else type(value).__name__
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, numbers.Number | JsonNumber):
+        return f"{value}, a {'whole number' if _is_integer(value) else 'fraction'}"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return "bytes"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, datetime.date | datetime.time):
+        return "a date or time"
+    return (
+        "an array"
+        if isinstance(value, Sequence | np.ndarray)
+        else "a value that is neither text nor a number"
+    )
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, numbers.Integral) or re.fullmatch(r"-?[0-9]+", str(value)) is not None

@@ -10,6 +10,10 @@ from rag_audit.errors.printable import without_userinfo
 from rag_audit.index.sources import databases, files
 from rag_audit.index.sources.model import Asked, Rows
 
+_TABLES = (".csv", ".json", ".ods", ".tsv", ".xls", ".xlsx")
+_TABLE = "convert the table to JSON Lines (.jsonl) or Parquet (.parquet)"
+_FOLDER = "a folder of files goes to `open --docs` as it is"
+
 
 def rows(asked: Asked) -> Rows:
     """The rows of a source, in its own order.
@@ -30,6 +34,6 @@ def rows(asked: Asked) -> Rows:
         raise SetupError(
             "no reader knows such documents", field="SOURCE", found=without_userinfo(asked.place),
             expected="a .jsonl, .parquet or .faiss file, qdrant://.. or postgresql://..",
-            hint="a folder of files goes to `open --docs` as it is",
+            hint=_TABLE if Path(asked.place).suffix.lower() in _TABLES else _FOLDER,
         )  # fmt: skip
     return reader(asked)

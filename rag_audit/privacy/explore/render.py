@@ -22,8 +22,8 @@ def table(exploration: Exploration) -> str:
     head = f"{'gains':18} {'R':>5} {'lo..hi':>11} {'sigma/Delta':>11} {'n':>6} {'k':>4} {'eps_audit':>10} "
     lines = [
         COVERS,
-        f"{exploration.documents:,} documents at {exploration.capacity:,} positions,"
-        f" {exploration.questions:,} questions asked {exploration.repeats}x;"
+        f"{_number(exploration.documents, 'document')} at {exploration.capacity:,} positions,"
+        f" {_number(exploration.questions, 'question')} asked {exploration.repeats}x;"
         f" delta {exploration.delta}; standard errors in brackets; seed {exploration.seed}",
         "",
         f"{head} recall@{exploration.top_k}  questions that find their passage",
@@ -33,7 +33,7 @@ def table(exploration: Exploration) -> str:
         lines.append(
             f"{','.join(map(str, point.noise.gains)):18} {window.lattice:>5} {f'{window.lo}..{window.hi}':>11}"
             f" {point.noise.sigma_over_delta:>11.4g} {point.n:>6} {point.k:>4} {text(point.eps):>10}"
-            f"  {_percent(point.recall)}  {in_words(point.recall.hit, exploration.questions * exploration.repeats)}"
+            f"  {_percent(point.recall)}  {in_words(point.recall.hit, exploration.questions)}"
         )
     for name, recall in (("without noise", exploration.without_noise), ("blind chance", exploration.chance)):
         lines.append(f"{name:{len(head)}} {_percent(recall)}  {in_words(recall.hit, exploration.questions)}")
@@ -67,6 +67,10 @@ def coin_table(points: Sequence[CoinPoint], exploration: Exploration, n: int) ->
         " presence of a document that is asked for has no protection"
     )
     return "\n".join(lines)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _percent(recall: Recall) -> str:
@@ -126,7 +130,9 @@ def draw(exploration: Exploration, path: Path, coins: Sequence[CoinPoint] = ()) 
     axes.set_ylim(bottom=-2)  # so that blind chance is seen above the frame
     axes.set_xlabel(f"eps_audit at delta {exploration.delta} (list of selected positions)")
     axes.set_ylabel(f"recall@{exploration.top_k}, percent")
-    axes.set_title(f"{exploration.documents:,} documents, {exploration.questions:,} questions")
+    axes.set_title(
+        f"{_number(exploration.documents, 'document')}, {_number(exploration.questions, 'question')}"
+    )
     axes.grid(alpha=0.3)
     axes.legend()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}

@@ -145,9 +145,9 @@ class Exploration:
     def sentence(self, point: Point) -> str:
         """A sentence on what a policy means for the people who ask."""
         eps = "no finite eps exists" if math.isinf(point.eps) else f"eps_audit is {text(point.eps)}"
-        verb = "finds its" if in_words(point.recall.hit, 0).startswith("1 ") else "find their"
+        verb = "finds its" if in_words(point.recall.hit, self.questions).startswith("1 ") else "find their"
         return (
-            f"at this policy {in_words(point.recall.hit, self.questions * self.repeats)} still {verb} passage"
+            f"at this policy {in_words(point.recall.hit, self.questions)} still {verb} passage"
             f" among the first {self.top_k} (without noise: {in_words(self.without_noise.hit, self.questions)};"
             f" by blind chance: {in_words(self.chance.hit, self.questions)}), and {eps}"
         )
@@ -170,9 +170,15 @@ COVERS = (
 
 
 def in_words(share: float, tried: int) -> str:
-    """A share of questions in words, such as ``1 question in 40`` or ``7 questions in 10``."""
+    """A share of questions in words, such as ``1 question in 40`` or ``7 questions in 10``; all and none are counted.
+
+    :param tried: the number of questions
+    """
+    word = "question" if tried == 1 else "questions"
     if share <= 0:
-        return f"none of {tried:,} questions"
+        return f"none of {tried:,} {word}"
+    if share >= 1:
+        return f"{tried:,} of {tried:,} {word}"
     if share < 0.4:
         return f"1 question in {round(1 / share):,}"
     if share > 0.995:
