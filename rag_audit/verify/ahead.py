@@ -67,7 +67,9 @@ def change_of(check: str, policy: Policy) -> str | None:
     if mechanisms == {"listing"} and check in _CHANGES_OF_LISTING:
         return _CHANGES_OF_LISTING[check]
     if "noise" not in mechanisms and check == "trust.min_score_width":
-        return "policy.tenants.scores, which the embedder's dimension fixes: policy new --embedder, --dimension"
+        return (
+            "policy.tenants.scores, which the embedder's dimension fixes: policy new --embedder, --dimension"
+        )
     return CHANGES.get(check)
 
 

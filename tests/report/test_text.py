@@ -148,6 +148,10 @@ def test_the_positions_are_the_windows_own(reports: dict[str, Report]) -> None:
     assert "among 100,000 positions out with probability 0.005 % a query (K = 5), 0.015 % over 3" in screen(
         report.model_copy(update={"tenants": big})
     )
+    half = [t.model_copy(update={"capacity": 64, "longest": 60}) for t in report.tenants]
+    assert "with probability 94 % a query (K = 60), nearly 100 % over 3" in screen(
+        report.model_copy(update={"tenants": half})
+    )
 
 
 def test_no_time_is_in_raw_milliseconds(reports: dict[str, Report]) -> None:

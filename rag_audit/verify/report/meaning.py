@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+from rag_audit.privacy.explain import percent
 from rag_audit.verify.report.model import Measured, Report, Requirement
 from rag_audit.verify.report.parts import TenantReport
 from rag_audit.verify.report.requirements import nearest
@@ -265,7 +266,7 @@ def outside_words(report: Report) -> list[str]:
         once, often = handed_out(most, report.figures.n)
         lines.append(
             f"even unlimited noise hands a given document among {most.capacity:,} positions out with probability"
-            f" {100 * once:.2g} % a query (K = {most.longest}), {100 * often:.2g} % over {report.figures.n:,}"
+            f" {percent(once)} a query (K = {most.longest}), {percent(often)} over {report.figures.n:,}"
         )
     return lines
 
