@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from rag_audit import _native
 from rag_audit.cli import main
 from rag_audit.cli import setup as commands
+from rag_audit.cli import trust as trusts
 from rag_audit.encoding import cache
 from rag_audit.encoding.canonical import read_json
 from rag_audit.formats.trust import Trust
@@ -158,6 +159,7 @@ def place(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(ceremonies, "compiled_anew", compiled_apart)
     monkeypatch.setattr(commands, "_instances", lambda *_: [CIRCUIT, OTHER])
+    monkeypatch.setattr(trusts, "_mechanisms", lambda _: ["noise"])
     root = tmp_path / "ceremony"
     shutil.copytree(files, root)
     return Place(root)
