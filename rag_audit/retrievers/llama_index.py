@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -45,11 +46,12 @@ class PassageNode(TextNode):
 
 
 def _node(found: Found) -> NodeWithScore:
-    node = PassageNode(
-        id_=found.id,
-        text=found.text,
-        metadata=dict(found.metadata),
-        excluded_embed_metadata_keys=[KEY],
-        excluded_llm_metadata_keys=[KEY],
-    )
-    return NodeWithScore(node=node)
+    # LlamaIndex takes `metadata` by this name, and its declared types name the field `extra_info` alone.
+    values: dict[str, Any] = {
+        "id_": found.id,
+        "text": found.text,
+        "metadata": dict(found.metadata),
+        "excluded_embed_metadata_keys": [KEY],
+        "excluded_llm_metadata_keys": [KEY],
+    }
+    return NodeWithScore(node=PassageNode(**values))
