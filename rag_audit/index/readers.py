@@ -166,9 +166,9 @@ class FileReader:
         except BaseException:
             self.close()
             raise
+        if not reply.pop("usable"):
+            self.close()  # this child has ended itself, and the next file starts another
         if name := reply.pop("error", None):
-            if reply["message"] == "reading the file takes too much memory":
-                self.close()
             reply["hint"] = reply["hint"] or _SKIP
             raise _RAISED[name](reply.pop("message"), field=str(file), **reply)
         return ReadFile(

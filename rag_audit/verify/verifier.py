@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_bytes, sha256
@@ -133,9 +133,9 @@ class Verdict:
         """Whether every check passed and every requirement is met."""
         return self.exit_code is ExitCode.PASS
 
-    @property
+    @cached_property
     def status(self) -> Status:
-        """The worst outcome of a check, which is the verdict's."""
+        """The worst outcome of a check, which is the verdict's. Each check is compared with it (`decides`)."""
         return worst({c.status for c in self.checks})
 
     @property

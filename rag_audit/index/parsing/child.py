@@ -52,7 +52,7 @@ def main(handle: int, seconds: int, memory: int) -> None:
             _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds + 1, hard=False)
             with os.fdopen(handles[0], "rb") as file:
                 reply, usable = _answer(request.decode().strip(), file, memory)
-            data = json.dumps(reply, ensure_ascii=False)
+            data = json.dumps({**reply, "usable": usable}, ensure_ascii=False)
             raw = _SURROGATES.sub("\ufffd", data).encode()
             asked.sendall(len(raw).to_bytes(8, "big") + raw)
             if not usable:
