@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,8 +162,8 @@ def _loaded(data: bytes, source: str) -> object:
         made = dict(items)
         if len(made) == len(items):
             return made
-        names = [name for name, _ in items]
-        return _Twice(made, next(name for name in names if names.count(name) > 1))
+        counts = Counter(name for name, _ in items)
+        return _Twice(made, next(name for name, count in counts.items() if count > 1))
 
     def integer(text: str) -> int | JsonNumber:
         small = len(text) <= 17 and text != "-0" and abs(int(text)) <= MAX_SAFE_INTEGER

@@ -7,6 +7,7 @@ from pathlib import Path
 from rag_audit.encoding.jsonlines import parse_row, text_lines
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.errors.extras import missing
+from rag_audit.formats.models import repeated
 from rag_audit.index.readers import DocumentsError
 from rag_audit.index.sources.model import Asked, Row, Rows
 
@@ -49,7 +50,7 @@ def check_names(names: list[str], place: str) -> None:
 
     :raises DocumentsError: there are two
     """
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    if twice := repeated(names):
         raise DocumentsError("two columns have the same name", field=place, expected="each name once",
                              found=", ".join(twice), hint="rename one of them in the source")  # fmt: skip
 
