@@ -33,7 +33,7 @@ $(VENV)/.native: $(VENV)/.stamp pyproject.toml $(NATIVE_SOURCES)
 
 native: $(VENV)/.native  ## build the Rust core into the virtual environment
 
-WEB := rag_audit/browser/native.wasm
+WEB := rag_audit/report/browser/native.wasm
 
 $(WEB): $(NATIVE_SOURCES)
 	@if command -v rustup >/dev/null; then rustup --quiet target add wasm32-unknown-unknown || exit 2; fi
@@ -148,7 +148,7 @@ supply: $(VENV)/.supply  ## the locked packages against advisories, licences and
 	cargo deny --manifest-path native/Cargo.toml --config native/deny.toml --locked check
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes $(foreach lock,$(LOCKS),-r $(lock))
 	npm audit --package-lock-only --prefix circuits
-	npm audit --package-lock-only --prefix rag_audit/browser/locked
+	npm audit --package-lock-only --prefix rag_audit/report/browser/locked
 
 lint: setup  ## ruff, mypy --strict, clippy, rustfmt
 	$(BIN)/ruff check .

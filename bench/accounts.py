@@ -20,26 +20,26 @@ from typing import Any, TypeVar
 from bench.common import Cost, by_figure, emit, measured, parser
 from bench.service import LEAD_MS, text
 from bench.verify import STAND_IN, keys_of, trust_text, without_proofs
+from rag_audit._internal.canonical import jcs, parse_json
+from rag_audit.attest.enrolments import EnrolmentBook, Intake
+from rag_audit.attest.places import Places
+from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
-from rag_audit.encoding.canonical import jcs, parse_json
-from rag_audit.formats.enrolling import EnrolmentRequest
-from rag_audit.formats.opening import check_roster, list_root
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import CountersignedReceipt, RosterEntry, WitnessBeacon
-from rag_audit.formats.requests import Answer, SignedRequest, request_message
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import Embedder, get_embedder
-from rag_audit.index.query import OpenedQuery
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.parties.provider.enrolments import EnrolmentBook, Intake
-from rag_audit.parties.provider.places import Places
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.roster import RosterFile, add_to_roster, admit, load_roster
-from rag_audit.parties.witness import Witness
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.models.enrolling import EnrolmentRequest
+from rag_audit.models.opening import check_roster, list_root
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import CountersignedReceipt, RosterEntry, WitnessBeacon
+from rag_audit.models.requests import Answer, SignedRequest, request_message
+from rag_audit.models.roster import RosterFile, add_to_roster, admit, load_roster
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.query import OpenedQuery
 from rag_audit.verify.case import Status
 from rag_audit.verify.verifier import verify_window
+from rag_audit.witness.witness import Witness
 
 ORIGIN, WINDOW, TENANT = "bench.example", "bench", "bench"
 DOCUMENTS, ASKED = 1000, 1000

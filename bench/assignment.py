@@ -18,11 +18,11 @@ from typing import Any
 from bench.beside import record
 from bench.common import emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.proofs.groth16 import generator, proving_key
-from rag_audit.proofs.groth16.circuit import assign, compile_circuit, compute_witness
-from rag_audit.proofs.groth16.instance import Instance, RetrieveManyInstance
-from rag_audit.proofs.groth16.job import ProofJob
-from rag_audit.proofs.groth16.many import RetrieveManyJob
+from rag_audit.proofs.backends.groth16 import generator, proving_key
+from rag_audit.proofs.backends.groth16.circuit import assign, compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16.instance import Instance, RetrieveManyInstance
+from rag_audit.proofs.backends.groth16.job import ProofJob
+from rag_audit.proofs.backends.groth16.many import RetrieveManyJob
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

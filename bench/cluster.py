@@ -17,10 +17,10 @@ from random import Random
 
 from bench.common import emit, measured, parser
 from bench.service import opened, text
-from rag_audit.encoding.canonical import parse_json
-from rag_audit.formats.publication import Publication
-from rag_audit.index.embedders import get_embedder
+from rag_audit._internal.canonical import parse_json
+from rag_audit.models.publication import Publication
 from rag_audit.proofs.executors import KEY_VARIABLE, SealedExecutor, new_worker_key, worker_key
+from rag_audit.retrieval.embedders import get_embedder
 
 ACCOUNTS = 4
 IDLE_S = 5.0

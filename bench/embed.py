@@ -12,9 +12,8 @@ from random import Random
 from bench.common import Cost, by_figure, emit, measured, parser
 from bench.service import WORDS
 from rag_audit import _native as native
-from rag_audit.formats.statements import EmbedStatement
-from rag_audit.index.embedders import get_embedder
-from rag_audit.proofs.scan.embed import (
+from rag_audit.models.statements import EmbedStatement
+from rag_audit.proofs.backends.scan.embed import (
     EmbedArgument,
     EmbedJob,
     EmbedKey,
@@ -23,6 +22,7 @@ from rag_audit.proofs.scan.embed import (
     table_columns,
 )
 from rag_audit.relation.commitments import query_commitment, vector_commitment
+from rag_audit.retrieval.embedders import get_embedder
 
 
 def main() -> None:

@@ -17,20 +17,13 @@ import numpy as np
 
 from bench.common import emit, parser, resident_bytes
 from rag_audit import _native
-from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.engine import (
-    Int8Array,
-    build_index,
-    draw_coins,
-    draw_noise,
-    no_noise,
-    select,
-)
-from rag_audit.index.listing import HeldBits, select_listed
-from rag_audit.index.noise_pool import NoisePool
+from rag_audit.models.publics import SlotKey
+from rag_audit.models.tenants import ListingRules
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.engine import Int8Array, build_index, draw_coins, draw_noise, no_noise, select
+from rag_audit.retrieval.listing import HeldBits, select_listed
+from rag_audit.retrieval.noise_pool import NoisePool
 
 DIMENSION = 256
 GAINS = [1, 8, 64]

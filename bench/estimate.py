@@ -27,13 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.common import emit, measured, parser
-from rag_audit import accounting
-from rag_audit.empirical.sets import CollectionError, folder
 from rag_audit.estimate import estimate
 from rag_audit.estimate.calibration import calibrate_questions
-from rag_audit.index.embedders import Embedder, get_embedder
-from rag_audit.index.engine import Int8Array
+from rag_audit.lab.empirical.sets import CollectionError, folder
+from rag_audit.mechanisms import accounting
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.engine import Int8Array
 
 Floats = npt.NDArray[np.float64]
 

@@ -20,19 +20,14 @@ from typing import Any
 import numpy as np
 
 from bench.common import emit, parser
-from rag_audit.empirical.sets import Collection, collection
-from rag_audit.index.embedders import wordllama
-from rag_audit.privacy.explore.coins import CoinPoint, default_mechanisms, measure
-from rag_audit.privacy.explore.ladder import DEFAULT_MECHANISMS
-from rag_audit.privacy.explore.render import coin_table, draw, table
-from rag_audit.privacy.explore.samples import Passage, Question, Sample, make_sample
-from rag_audit.privacy.explore.simulate import (
-    Exploration,
-    Noise,
-    enough_repeats,
-    explore,
-)
+from rag_audit.commit.explore.coins import CoinPoint, default_mechanisms, measure
+from rag_audit.commit.explore.ladder import DEFAULT_MECHANISMS
+from rag_audit.commit.explore.render import coin_table, draw, table
+from rag_audit.commit.explore.samples import Passage, Question, Sample, make_sample
+from rag_audit.commit.explore.simulate import Exploration, Noise, enough_repeats, explore
+from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import wordllama
 
 # gains, R, then for the noise of about that sigma/Delta: recall@5 with MiniLM on SQuAD, eps of one Gaussian query
 REFERENCE = (

@@ -25,18 +25,18 @@ import numpy as np
 from bench import lists
 from bench.common import emit, machine, parser
 from bench.lists import Attack, Target
-from rag_audit import accounting
-from rag_audit.accounting.coins import Listing, Sampling, coin_of
-from rag_audit.empirical.sets import Collection, collection
-from rag_audit.encoding.durable import replace_file
+from rag_audit._internal.durable import replace_file
+from rag_audit.commit.explore import coins
+from rag_audit.commit.explore.samples import Sample
+from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_without_noise
 from rag_audit.errors import PolicyError, RagAuditError
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.embedders import Embedder, get_embedder
-from rag_audit.index.engine import build_index
-from rag_audit.privacy.explore import coins
-from rag_audit.privacy.explore.samples import Sample
-from rag_audit.privacy.explore.simulate import Noise, measure_recall, recall_without_noise
+from rag_audit.lab.empirical.sets import Collection, collection
+from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of
+from rag_audit.models.tenants import ListingRules
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.engine import build_index
 
 NAMES = ("squad", "scifact", "pubmedqa")
 WITH_QUESTIONS = (*NAMES, "medquad")

@@ -104,7 +104,7 @@ def measure(power: int, folder: Path, *, ceremony: bool, snarkjs: bool) -> dict[
 
 def compare(paths: dict[str, Path], folder: Path) -> dict[str, float]:
     """snarkjs on the same files; seconds by the clock with its start-up."""
-    from rag_audit.proofs.groth16 import snarkjs
+    from rag_audit.proofs.backends.groth16 import snarkjs
 
     commands = {
         "snarkjs_setup": ["groth16", "setup", str(paths["r1cs"]), str(paths["ptau"]), "s.zkey"],

@@ -24,16 +24,16 @@ from typing import Any
 
 from bench.common import emit, parser
 from bench.service import opened, text
+from rag_audit._internal.canonical import parse_json
+from rag_audit.account.account import Account, check_receipt
 from rag_audit.cli.settings import store_settings
-from rag_audit.encoding.canonical import parse_json
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import QueryRecord, parse_entry
-from rag_audit.formats.requests import Answer, SignedRequest, request_message
-from rag_audit.index.embedders import Embedder, get_embedder
-from rag_audit.index.query import OpenedQuery
-from rag_audit.ledger.keys import SigningKey, VerifierKey
-from rag_audit.ledger.store import read_ledger
-from rag_audit.parties.account import Account, check_receipt
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.store import read_ledger
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import QueryRecord, parse_entry
+from rag_audit.models.requests import Answer, SignedRequest, request_message
+from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.query import OpenedQuery
 
 ATTEMPTS = 400
 PAUSE_S = 0.1

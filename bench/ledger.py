@@ -17,8 +17,8 @@ from pathlib import Path
 from pymerkle import SqliteTree
 
 from bench.common import emit, parser
-from rag_audit.encoding.canonical import jcs
-from rag_audit.ledger.store import LedgerStore
+from rag_audit._internal.canonical import jcs
+from rag_audit.log.store import LedgerStore
 
 RETAINED = bytes(512)
 

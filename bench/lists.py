@@ -21,22 +21,15 @@ from random import Random
 import numpy as np
 
 from rag_audit import _native
-from rag_audit.accounting.coins import Listing, Sampling
-from rag_audit.empirical.lower_bounds import clopper_pearson, counted_epsilon, counted_roc
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.embedders import Embedder
-from rag_audit.index.engine import (
-    Int8Array,
-    Int32Array,
-    TenantIndex,
-    draw_coins,
-    draw_noise,
-    no_noise,
-)
-from rag_audit.index.listing import select_listed
-from rag_audit.privacy.explore.simulate import Noise
+from rag_audit.commit.explore.simulate import Noise
+from rag_audit.lab.empirical.lower_bounds import clopper_pearson, counted_epsilon, counted_roc
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling
+from rag_audit.models.tenants import ListingRules
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.engine import Int8Array, Int32Array, TenantIndex, draw_coins, draw_noise, no_noise
+from rag_audit.retrieval.listing import select_listed
 
 CONFIDENCE = 0.95
 PARAPHRASES = 64

@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from bench.common import emit, parser
 from bench.recall import float_vectors
-from rag_audit.demo import corpus
-from rag_audit.index.embedders import wordllama
-from rag_audit.index.embedders.quantise import published_scale, turned
+from rag_audit.cli.demo import corpus
 from rag_audit.relation.vectors import MAX_COMPONENT
+from rag_audit.retrieval.embedders import wordllama
+from rag_audit.retrieval.embedders.quantise import published_scale, turned
 
 Floats = npt.NDArray[np.float32]
 DIMENSIONS = (384, 768, 1024, 1536)

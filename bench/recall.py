@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.common import emit, parser
-from rag_audit.empirical.sets import Collection, collection
 from rag_audit.errors import RagAuditError
-from rag_audit.index.embedders import wordllama
-from rag_audit.index.engine import Int8Array, TenantIndex, build_index, draw_noise, select
+from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.noise import BASE_SIGMA
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import wordllama
+from rag_audit.retrieval.engine import Int8Array, TenantIndex, build_index, draw_noise, select
 
 CUTS = (5, 10)
 # (gains, R), from no visible effect to noise of the whole window's height: sigma/Delta = 16 |g| / R

@@ -17,16 +17,23 @@ import numpy as np
 
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.formats.statements import ListedStatement, Statement
-from rag_audit.index.engine import Int8Array
-from rag_audit.proofs.scan import SYSTEM, CertificateJob, ProofJob, ScanKey, commit_index, verify_batch
-from rag_audit.proofs.scan.job import SLOT
-from rag_audit.proofs.scan.kept import certify_coins
-from rag_audit.proofs.scan.key import PROTOCOL
-from rag_audit.proofs.scan.listing import ChanceJob, ListJob, held_digest, held_rows
+from rag_audit.models.statements import ListedStatement, Statement
+from rag_audit.proofs.backends.scan import (
+    SYSTEM,
+    CertificateJob,
+    ProofJob,
+    ScanKey,
+    commit_index,
+    verify_batch,
+)
+from rag_audit.proofs.backends.scan.job import SLOT
+from rag_audit.proofs.backends.scan.kept import certify_coins
+from rag_audit.proofs.backends.scan.key import PROTOCOL
+from rag_audit.proofs.backends.scan.listing import ChanceJob, ListJob, held_digest, held_rows
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.native import listed_commitment
+from rag_audit.retrieval.engine import Int8Array
 
 LO, HI, LATTICE = 101, 810, 128
 S0, S1, BEACON = 1, 2, 3

@@ -18,18 +18,17 @@ from random import Random
 from typing import Any
 
 from bench.common import emit, measured, parser
-from rag_audit.attest import answering
+from rag_audit._internal.canonical import Json, jcs, parse_json
+from rag_audit.account.account import Account
+from rag_audit.attest import answering, answers
+from rag_audit.attest.window import Window
 from rag_audit.commit.draft import Mechanism, draft_policy
-from rag_audit.encoding.canonical import Json, jcs, parse_json
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import WitnessBeacon
-from rag_audit.index.embedders import Embedder, get_embedder
-from rag_audit.index.query import OpenedQuery
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider import answers
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.witness import Witness
+from rag_audit.log.keys import SigningKey
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import WitnessBeacon
+from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.query import OpenedQuery
+from rag_audit.witness.witness import Witness
 
 TENANT = "bench"
 WORDS = ("index", "query", "account", "tenant", "noise", "record", "proof", "ledger", "witness", "policy")

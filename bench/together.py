@@ -12,9 +12,9 @@ import dataclasses
 from bench.batch import tenant
 from bench.common import emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.proofs.scan import SYSTEM, CertificateJob
-from rag_audit.proofs.scan.key import PROTOCOL
-from rag_audit.proofs.scan.together import Together, TogetherJob
+from rag_audit.proofs.backends.scan import SYSTEM, CertificateJob
+from rag_audit.proofs.backends.scan.key import PROTOCOL
+from rag_audit.proofs.backends.scan.together import Together, TogetherJob
 
 
 def main() -> None:

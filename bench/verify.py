@@ -20,8 +20,9 @@ from typing import Any
 from unittest import mock
 
 from bench.common import Cost, by_figure, emit, measured, parser
+from rag_audit._internal.canonical import Json, digest_hex, sha256
+from rag_audit._internal.durable import replace_file
 from rag_audit.attest import answering as attest
-from rag_audit.beacon.values import Reveal, combine, nonce_commitment
 from rag_audit.commit.commitment import (
     Commitment,
     CommittedTenant,
@@ -31,13 +32,17 @@ from rag_audit.commit.commitment import (
     commit_tenant,
 )
 from rag_audit.commit.draft import draft_policy
-from rag_audit.encoding.canonical import Json, digest_hex, sha256
-from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError
-from rag_audit.formats.passage import Passage
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.receipts import make_receipt
-from rag_audit.formats.records import (
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.note import cosign_note, sign_note
+from rag_audit.log.tree import MerkleTree
+from rag_audit.models.beacon import Reveal, combine, nonce_commitment
+from rag_audit.models.passage import Passage
+from rag_audit.models.policy import Policy
+from rag_audit.models.receipts import make_receipt
+from rag_audit.models.records import (
     BeaconEntry,
     BeaconSource,
     BeaconWitness,
@@ -51,21 +56,16 @@ from rag_audit.formats.records import (
     WitnessBeacon,
     answer_digest,
 )
-from rag_audit.formats.requests import RequestSalts, request_message
-from rag_audit.formats.trust import Require, trust_template
-from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
-from rag_audit.index.embedders import Embedder, get_embedder, manifest_digest
-from rag_audit.index.engine import build_index
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.note import cosign_note, sign_note
-from rag_audit.ledger.tree import MerkleTree
-from rag_audit.proofs import scan
-from rag_audit.proofs.scan.embed import table_columns
+from rag_audit.models.requests import RequestSalts, request_message
+from rag_audit.models.trust import Require, trust_template
+from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.proofs.backends import scan
+from rag_audit.proofs.backends.scan.embed import table_columns
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex
 from rag_audit.relation.native import topk_commitment
 from rag_audit.relation.noise import table_digest
+from rag_audit.retrieval.embedders import Embedder, get_embedder, manifest_digest
+from rag_audit.retrieval.engine import build_index
 from rag_audit.verify.verifier import Verdict, verify_window
 
 ORIGIN = "bench.example/rag"

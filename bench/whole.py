@@ -29,19 +29,19 @@ import numpy as np
 from bench.common import Cost, by_figure, emit, measured, parser, resident_bytes
 from bench.service import opened, text
 from bench.verify import trust_text
-from rag_audit.encoding.canonical import Json, jcs, parse_json
-from rag_audit.formats.challenge import Challenge
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import get_embedder
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import sign_note
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.witness import Witness
+from rag_audit._internal.canonical import Json, jcs, parse_json
+from rag_audit.account.account import Account
+from rag_audit.attest.window import Window
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import sign_note
+from rag_audit.models.challenge import Challenge
+from rag_audit.models.publication import Publication
+from rag_audit.models.publics import SlotKey
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.verify.verifier import verify_window
+from rag_audit.witness.witness import Witness
 
 ACCOUNTS = 4
 WARM = ACCOUNTS

@@ -21,16 +21,16 @@ from bench.accounts import ORIGIN, TENANT, WINDOW, Bench
 from bench.common import by_figure, emit, parser
 from bench.service import text
 from bench.verify import STAND_IN, trust_text
+from rag_audit._internal.canonical import jcs
+from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.requests import Answer, SignedRequest, request_message
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.query import OpenedQuery
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.note import sign_note
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.roster import add_to_roster
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.note import sign_note
+from rag_audit.models.requests import Answer, SignedRequest, request_message
+from rag_audit.models.roster import add_to_roster
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.query import OpenedQuery
 from rag_audit.verify.drawing import draw_challenge
 
 GROUP = 256

@@ -15,21 +15,21 @@ from typing import Any
 from click.testing import CliRunner
 
 from bench.common import Cost, by_figure, emit, measured, parser
-from rag_audit.beacon.values import nonce_commitment
+from rag_audit._internal.canonical import digest_hex, read_json
+from rag_audit._internal.durable import PRIVATE_MODE, replace_file
+from rag_audit.attest.growing import GrowingFile
 from rag_audit.cli import main as command
-from rag_audit.encoding.canonical import digest_hex, read_json
-from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
-from rag_audit.formats.publication import PUBLICATION, Publication
-from rag_audit.formats.records import BeaconEntry, Enrolment, Entry, Opening, log_origin
-from rag_audit.formats.trust import Require, trust_template
-from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.tree import MerkleTree
-from rag_audit.parties.provider.growing import GrowingFile
-from rag_audit.parties.witness import Witness
-from rag_audit.parties.witness_rules import Nonce, Revealed, State
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.tree import MerkleTree
+from rag_audit.models.beacon import nonce_commitment
+from rag_audit.models.publication import PUBLICATION, Publication
+from rag_audit.models.records import BeaconEntry, Enrolment, Entry, Opening, log_origin
+from rag_audit.models.trust import Require, trust_template
+from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.witness.rules import Nonce, Revealed, State
+from rag_audit.witness.witness import Witness
 
 ORIGIN, WINDOW = "bench.example/rag", "w-1"
 ZERO = "00" * 32

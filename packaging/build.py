@@ -1,6 +1,6 @@
 """Builds that anyone can repeat: the same sources, locks and tools give the same bytes, whatever folder they stand in.
 
-    python packaging/build.py web                   rag_audit/browser/native.wasm
+    python packaging/build.py web                   rag_audit/report/browser/native.wasm
     python packaging/build.py wheel x86_64 dist     one wheel
     python packaging/build.py twice x86_64          both in two clones of HEAD, and their digests compared
 
@@ -45,7 +45,7 @@ def web(folder: Path) -> Path:
         cwd=folder, env=environment(folder, "-C target-feature=+simd128"), check=True,
     )  # fmt: skip
     built = folder / "native/target" / WEB / "release/ragaudit_web.wasm"
-    place = folder / "rag_audit/browser/native.wasm"
+    place = folder / "rag_audit/report/browser/native.wasm"
     place.write_bytes(built.read_bytes())
     return place
 

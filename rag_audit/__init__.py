@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
+    from rag_audit._internal.canonical import jcs
+    from rag_audit.account.account import Account
+    from rag_audit.attest.window import Window
     from rag_audit.commit.draft import draft_policy
-    from rag_audit.encoding.canonical import jcs
-    from rag_audit.formats.passage import Passage
-    from rag_audit.formats.policy import Policy
-    from rag_audit.formats.publication import Publication
-    from rag_audit.formats.records import WitnessBeacon
-    from rag_audit.formats.trust import Require, Trust, trust_template
-    from rag_audit.formats.windowfile import WindowFile
-    from rag_audit.index.embedders import get_embedder, manifest_digest
-    from rag_audit.ledger.keys import SigningKey, VerifierKey
-    from rag_audit.ledger.merkle import HashTree, leaf_hash
-    from rag_audit.ledger.note import parse_note
-    from rag_audit.parties.account import Account
-    from rag_audit.parties.provider.window import Window
-    from rag_audit.parties.witness import Witness
-    from rag_audit.proofs.scan import protocols_digest
+    from rag_audit.log.keys import SigningKey, VerifierKey
+    from rag_audit.log.merkle import HashTree, leaf_hash
+    from rag_audit.log.note import parse_note
+    from rag_audit.models.passage import Passage
+    from rag_audit.models.policy import Policy
+    from rag_audit.models.publication import Publication
+    from rag_audit.models.records import WitnessBeacon
+    from rag_audit.models.trust import Require, Trust, trust_template
+    from rag_audit.models.windowfile import WindowFile
+    from rag_audit.proofs.backends.scan import protocols_digest
     from rag_audit.relation.noise import table_digest
+    from rag_audit.retrieval.embedders import get_embedder, manifest_digest
     from rag_audit.verify.verifier import Verdict, verify_window
+    from rag_audit.witness.witness import Witness
 
 __all__ = [
     "Account",
@@ -59,29 +59,29 @@ __all__ = [
 ]
 
 _HOME = {
-    "Account": "parties.account",
-    "HashTree": "ledger.merkle",
-    "Passage": "formats.passage",
-    "Policy": "formats.policy",
-    "Publication": "formats.publication",
-    "Require": "formats.trust",
-    "SigningKey": "ledger.keys",
-    "Trust": "formats.trust",
+    "Account": "account.account",
+    "HashTree": "log.merkle",
+    "Passage": "models.passage",
+    "Policy": "models.policy",
+    "Publication": "models.publication",
+    "Require": "models.trust",
+    "SigningKey": "log.keys",
+    "Trust": "models.trust",
     "Verdict": "verify.verifier",
-    "VerifierKey": "ledger.keys",
-    "Window": "parties.provider.window",
-    "WindowFile": "formats.windowfile",
-    "Witness": "parties.witness",
-    "WitnessBeacon": "formats.records",
+    "VerifierKey": "log.keys",
+    "Window": "attest.window",
+    "WindowFile": "models.windowfile",
+    "Witness": "witness.witness",
+    "WitnessBeacon": "models.records",
     "draft_policy": "commit.draft",
-    "get_embedder": "index.embedders",
-    "jcs": "encoding.canonical",
-    "leaf_hash": "ledger.merkle",
-    "manifest_digest": "index.embedders",
-    "parse_note": "ledger.note",
-    "protocols_digest": "proofs.scan",
+    "get_embedder": "retrieval.embedders",
+    "jcs": "_internal.canonical",
+    "leaf_hash": "log.merkle",
+    "manifest_digest": "retrieval.embedders",
+    "parse_note": "log.note",
+    "protocols_digest": "proofs.backends.scan",
     "table_digest": "relation.noise",
-    "trust_template": "formats.trust",
+    "trust_template": "models.trust",
     "verify_window": "verify.verifier",
 }
 

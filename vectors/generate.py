@@ -20,8 +20,7 @@ from typing import Any
 
 from coins import coin_vectors
 
-from rag_audit.formats.challenge import Challenge, draw, sample_size
-from rag_audit.index.embedders import wordllama
+from rag_audit.models.challenge import Challenge, draw, sample_size
 from rag_audit.relation import noise
 from rag_audit.relation.commitments import (
     derive_salt,
@@ -40,6 +39,7 @@ from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
 from rag_audit.relation.table import TableTree, leaf
 from rag_audit.relation.vectors import pack_nibbles, pack_tokens
+from rag_audit.retrieval.embedders import wordllama
 
 VERSION = 1
 ROOT = Path(__file__).resolve().parent

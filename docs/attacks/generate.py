@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rag_audit.formats.attacks import AttackCell, AttackResult, AttackRun
+from rag_audit.models.attacks import AttackCell, AttackResult, AttackRun
 
 PAGE = Path(__file__).resolve().parents[1] / "attacks.md"
 WEAK, STRONG = "noise:1,1,1,1:128", "noise:1,8,64:32"

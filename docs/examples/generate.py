@@ -21,17 +21,17 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from rag_audit.beacon.drand import QUICKNET  # noqa: E402
-from rag_audit.encoding.canonical import jcs, sha256  # noqa: E402
-from rag_audit.formats.publication import Publication  # noqa: E402
-from rag_audit.formats.records import DrandBeacon  # noqa: E402
-from rag_audit.formats.windowfile import WindowFile  # noqa: E402
-from rag_audit.ledger.merkle import HashTree, leaf_hash  # noqa: E402
-from rag_audit.ledger.note import parse_note  # noqa: E402
-from rag_audit.parties.account import Account  # noqa: E402
-from rag_audit.parties.provider.window import Window  # noqa: E402
-from rag_audit.verify.report.build import report_of  # noqa: E402
-from rag_audit.verify.report.text import render  # noqa: E402
+from rag_audit._internal.canonical import jcs, sha256  # noqa: E402
+from rag_audit.account.account import Account  # noqa: E402
+from rag_audit.attest.window import Window  # noqa: E402
+from rag_audit.log.merkle import HashTree, leaf_hash  # noqa: E402
+from rag_audit.log.note import parse_note  # noqa: E402
+from rag_audit.models.drand import QUICKNET  # noqa: E402
+from rag_audit.models.publication import Publication  # noqa: E402
+from rag_audit.models.records import DrandBeacon  # noqa: E402
+from rag_audit.models.windowfile import WindowFile  # noqa: E402
+from rag_audit.report.build import report_of  # noqa: E402
+from rag_audit.report.text import render  # noqa: E402
 from tests.window.simulator import QUESTIONS, Service  # noqa: E402
 
 PROTOCOL = HERE.parent / "protocol.md"
@@ -208,8 +208,8 @@ def examples() -> dict[str, tuple[str, str]]:
 
 
 def receipt_body(text: str) -> Any:
-    from rag_audit.encoding.canonical import parse_json
-    from rag_audit.ledger.tlog_proof import TlogProof
+    from rag_audit._internal.canonical import parse_json
+    from rag_audit.log.tlog_proof import TlogProof
 
     return parse_json(TlogProof.parse(text).extra or b"", source="extra")
 

@@ -17,11 +17,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_audit.experiments import report
-from rag_audit.experiments.registry import EXPERIMENTS
-from rag_audit.experiments.report import Line
-from rag_audit.experiments.run import collect
-from rag_audit.experiments.store import Store
+from rag_audit.lab.experiments import report
+from rag_audit.lab.experiments.registry import EXPERIMENTS
+from rag_audit.lab.experiments.report import Line
+from rag_audit.lab.experiments.run import collect
+from rag_audit.lab.experiments.store import Store
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "experiments.md"

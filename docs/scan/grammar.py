@@ -3,9 +3,9 @@
     python docs/scan/grammar.py          write the page
     python docs/scan/grammar.py --check  compare; exit 1 if the page is not what the reference reads
 
-The reference (`rag_audit.proofs.reference`) is given a proof of neutral points and zeros, as long as it is read, at the
-sizes of the published traces (`vectors/v3/scan`). What it hears is folded: rounds of a sumcheck, repetitions, and
-repetitions whose rounds grow by one. Numbers that differ between the sizes stand beside each other.
+The reference (`rag_audit.proofs.backends.reference`) is given a proof of neutral points and zeros, as long as it is
+read, at the sizes of the published traces (`vectors/v3/scan`). What it hears is folded: rounds of a sumcheck,
+repetitions, and repetitions whose rounds grow by one. Numbers that differ between the sizes stand beside each other.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, query
-from rag_audit.proofs.reference.digits import Digit
-from rag_audit.proofs.reference.extensions import log2
-from rag_audit.proofs.reference.group import Point, encode
-from rag_audit.proofs.reference.index import Index
-from rag_audit.proofs.reference.noise import Seed
-from rag_audit.proofs.reference.session import Expr, Session, row_bits
-from rag_audit.proofs.reference.transcript import CHALLENGE, CLAIM, Reader, Transcript
+from rag_audit.proofs.backends.reference import coalition, coins, embed, listing, noise, query
+from rag_audit.proofs.backends.reference.digits import Digit
+from rag_audit.proofs.backends.reference.extensions import log2
+from rag_audit.proofs.backends.reference.group import Point, encode
+from rag_audit.proofs.backends.reference.index import Index
+from rag_audit.proofs.backends.reference.noise import Seed
+from rag_audit.proofs.backends.reference.session import Expr, Session, row_bits
+from rag_audit.proofs.backends.reference.transcript import CHALLENGE, CLAIM, Reader, Transcript
 from rag_audit.relation.scores import ScoreWindow
 
 PAGE = Path(__file__).with_suffix(".md")

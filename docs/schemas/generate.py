@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rag_audit.formats.attacks import AttackRun
-from rag_audit.formats.enrolling import EnrolmentAnswer, EnrolmentRequest
-from rag_audit.formats.models import Model
-from rag_audit.formats.policy import PolicyV1, PolicyV2
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import (
+from rag_audit.models.attacks import AttackRun
+from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentRequest
+from rag_audit.models.models import Model
+from rag_audit.models.policy import PolicyV1, PolicyV2
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import (
     BeaconEntry,
     BeaconWitness,
     Closing,
@@ -33,11 +33,11 @@ from rag_audit.formats.records import (
     SignedReceiptBody,
     TenantEntry,
 )
-from rag_audit.formats.requests import Answer, Refusal, SignedRequest
-from rag_audit.formats.tiles import ReceiptTiles, Tile
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import TiledParts, WindowFile
-from rag_audit.verify.report.model import Report, ShortReport
+from rag_audit.models.requests import Answer, Refusal, SignedRequest
+from rag_audit.models.tiles import ReceiptTiles, Tile
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import TiledParts, WindowFile
+from rag_audit.report.model import Report, ShortReport
 
 HERE = Path(__file__).resolve().parent
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import NotRequired, TypedDict, cast
 
+from rag_audit._internal.canonical import Json, jcs, parse_json, sha256
+from rag_audit._internal.errors import RequestRefused, StoreError
+from rag_audit._internal.sealed import seal, unseal
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
-from rag_audit.encoding.canonical import Json, jcs, parse_json, sha256
-from rag_audit.encoding.sealed import seal, unseal
-from rag_audit.errors import RequestRefused, StoreError
-from rag_audit.formats.passage import EMPTY
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.records import (
+from rag_audit.models.passage import EMPTY
+from rag_audit.models.policy import Policy
+from rag_audit.models.publics import SlotKey
+from rag_audit.models.records import (
     DocumentOpening,
     ListingRecord,
     Opening,
@@ -27,17 +27,17 @@ from rag_audit.formats.records import (
     document_digest,
     verifies,
 )
-from rag_audit.formats.requests import AnsweredDocument, SignedRequest, answered
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.embedders import Embedder, NothingToEmbed, re_executable
-from rag_audit.index.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select_all
-from rag_audit.index.listing import select_listed
-from rag_audit.index.query import OpenedQuery, is_blank
+from rag_audit.models.requests import AnsweredDocument, SignedRequest, answered
+from rag_audit.models.tenants import ListingRules
+from rag_audit.proofs.backends.scan import NoiseCertificate
 from rag_audit.proofs.interface import ListingPrivate, RecordPrivate
-from rag_audit.proofs.scan import NoiseCertificate
 from rag_audit.relation.commitments import sampling_slot
 from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.native import hash_lists, listed_commitment, noise_key, slot_id, topk_elements
+from rag_audit.retrieval.embedders import Embedder, NothingToEmbed, re_executable
+from rag_audit.retrieval.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select_all
+from rag_audit.retrieval.listing import select_listed
+from rag_audit.retrieval.query import OpenedQuery, is_blank
 
 
 def check_signed(

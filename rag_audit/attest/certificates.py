@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from rag_audit.encoding.canonical import Json, jcs, read_bytes, sha256
-from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
-from rag_audit.encoding.parts import joined, separated
-from rag_audit.encoding.sealed import seal, unseal
-from rag_audit.errors import RagAuditError, StoreError
-from rag_audit.formats.publics import SlotKey
-from rag_audit.proofs.scan import NoiseCertificate, protocols_digest
+from rag_audit._internal.canonical import Json, jcs, read_bytes, sha256
+from rag_audit._internal.durable import PRIVATE_MODE, replace_file
+from rag_audit._internal.errors import RagAuditError, StoreError
+from rag_audit._internal.parts import joined, separated
+from rag_audit._internal.sealed import seal, unseal
+from rag_audit.models.publics import SlotKey
+from rag_audit.proofs.backends.scan import NoiseCertificate, protocols_digest
 
 MAX_CERTIFICATE_BYTES = 1 << 24
 _PARTS = 3

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from rag_audit.errors import PolicyError
+from rag_audit._internal.errors import PolicyError
 
 log = logging.getLogger(__name__)
 

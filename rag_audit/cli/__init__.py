@@ -10,39 +10,39 @@ from rag_audit import __version__
 from rag_audit.cli.common import Group
 
 COMMANDS = {
-    "demo": "demo.demo",
-    "doctor": "doctor.doctor",
-    "attack": "attack.attack",
-    "canary": "canary.canary",
-    "experiment": "experiment.experiment",
-    "keygen": "keys.keygen",
-    "worker-key": "keys.worker_key",
-    "account": "account.account",
-    "query": "account.query",
-    "receipt": "account.receipt",
-    "witness": "witness.witness",
-    "trust": "trust.trust",
-    "policy": "policy.policy",
-    "cumulative": "cumulative.cumulative",
-    "export": "export.export",
-    "open": "opening.open_",
-    "documents": "documents.documents_",
-    "diff": "diff.diff",
-    "enrol": "opening.enrol",
-    "enrolments": "enrolments.enrolments",
-    "status": "status.status",
-    "clean": "status.clean",
-    "run": "run.run",
-    "serve": "window.serve",
-    "close": "window.close",
-    "estimate": "estimate.estimate",
-    "prove": "window.prove",
-    "forget": "window.forget_",
-    "challenge": "verify.challenge",
-    "verify": "verify.verify",
-    "explain": "explain.explain",
-    "page": "page.page",
-    "setup": "setup.setup",
+    "demo": "rag_audit.cli.demo.command.demo",
+    "doctor": "rag_audit.cli.doctor.command.doctor",
+    "attack": "rag_audit.lab.commands.attack.attack",
+    "canary": "rag_audit.lab.commands.canary.canary",
+    "experiment": "rag_audit.lab.commands.experiment.experiment",
+    "keygen": "rag_audit.cli.keys.keygen",
+    "worker-key": "rag_audit.cli.keys.worker_key",
+    "account": "rag_audit.cli.account.account",
+    "query": "rag_audit.cli.account.query",
+    "receipt": "rag_audit.cli.account.receipt",
+    "witness": "rag_audit.cli.witness.witness",
+    "trust": "rag_audit.cli.trust.trust",
+    "policy": "rag_audit.cli.policy.policy",
+    "cumulative": "rag_audit.cli.cumulative.cumulative",
+    "export": "rag_audit.cli.export.export",
+    "open": "rag_audit.cli.opening.open_",
+    "documents": "rag_audit.cli.documents.documents_",
+    "diff": "rag_audit.cli.diff.diff",
+    "enrol": "rag_audit.cli.opening.enrol",
+    "enrolments": "rag_audit.cli.enrolments.enrolments",
+    "status": "rag_audit.cli.status.status",
+    "clean": "rag_audit.cli.status.clean",
+    "run": "rag_audit.cli.run.run",
+    "serve": "rag_audit.cli.window.serve",
+    "close": "rag_audit.cli.window.close",
+    "estimate": "rag_audit.cli.estimate.estimate",
+    "prove": "rag_audit.cli.window.prove",
+    "forget": "rag_audit.cli.window.forget_",
+    "challenge": "rag_audit.cli.verify.challenge",
+    "verify": "rag_audit.cli.verify.verify",
+    "explain": "rag_audit.cli.explain.explain",
+    "page": "rag_audit.cli.page.page",
+    "setup": "rag_audit.cli.setup.setup",
 }
 """The module of each command and its name there. Only the called command's module is loaded, so a verifier's process
 holds no code of the provider."""
@@ -59,8 +59,8 @@ class Commands(Group):
         """The named command, or None."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(".")
-        command: click.Command = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        module, _, name = COMMANDS[cmd_name].rpartition(".")
+        command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
 

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rag_audit._internal.canonical import Json, digest_hex, jcs, parse_json, read_bytes, read_json
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import NotSent, RagAuditError, RequestRefused, SetupError
+from rag_audit._internal.printable import printable, printable_text
+from rag_audit.account.account import Account, check_receipt, embedder_of
+from rag_audit.account.prepared import Questions
 from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.enrolling import approve, request, status
 from rag_audit.cli.options import model_option, whole_number
-from rag_audit.encoding.canonical import Json, digest_hex, jcs, parse_json, read_bytes, read_json
-from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import NotSent, RagAuditError, RequestRefused, SetupError
-from rag_audit.errors.printable import printable, printable_text
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import CountersignedReceipt, RosterEntry
-from rag_audit.formats.requests import MAX_ANSWER_BYTES, AnsweredDocument, DescribedDocument, SignedRequest
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import NothingToEmbed
-from rag_audit.parties.account import Account, check_receipt, embedder_of
-from rag_audit.parties.prepared import Questions
-from rag_audit.parties.roster import MAX_ROSTER_BYTES, add_to_roster, parse_lines
-from rag_audit.parties.tokens import tokens_beyond
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import CountersignedReceipt, RosterEntry
+from rag_audit.models.requests import MAX_ANSWER_BYTES, AnsweredDocument, DescribedDocument, SignedRequest
+from rag_audit.models.roster import MAX_ROSTER_BYTES, add_to_roster, parse_lines
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.embedders import NothingToEmbed
+from rag_audit.retrieval.tokens import tokens_beyond
 from rag_audit.verify.inputs import pack_receipts
 
 if TYPE_CHECKING:
-    from rag_audit.client.sync import Client
+    from rag_audit.account.client.sync import Client
 
 
 @click.group(cls=Group)

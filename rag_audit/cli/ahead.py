@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.errors import ExitCode
 from rag_audit.cli.common import PATH, emit, json_option, say
 from rag_audit.cli.options import read_policy
-from rag_audit.errors import ExitCode
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.trust import Trust
+from rag_audit.models.policy import Policy
+from rag_audit.models.trust import Trust
 from rag_audit.verify.ahead import Parties, change_of, check_ahead
 from rag_audit.verify.case import Check, Status, worst
 

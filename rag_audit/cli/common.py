@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from rag_audit.cli.internal import WHERE, write_report
-from rag_audit.encoding.canonical import read_text
-from rag_audit.errors import (
+from rag_audit._internal.canonical import read_text
+from rag_audit._internal.errors import (
     EncodingError,
     ExitCode,
     MemoryLimitError,
@@ -28,12 +27,13 @@ from rag_audit.errors import (
     SetupError,
     StoreError,
 )
-from rag_audit.errors.extras import EXTRAS, missing
-from rag_audit.errors.printable import json_text, printable
-from rag_audit.ledger.keys import MAX_KEY_BYTES, SigningKey, VerifierKey
+from rag_audit._internal.extras import EXTRAS, missing
+from rag_audit._internal.printable import json_text, printable
+from rag_audit.cli.internal import WHERE, write_report
+from rag_audit.log.keys import MAX_KEY_BYTES, SigningKey, VerifierKey
 
 if TYPE_CHECKING:
-    from rag_audit.client.sync import Client
+    from rag_audit.account.client.sync import Client
 
 LOGGED_EVERY_S = 30.0
 SILENT_S = 2.0
@@ -289,6 +289,6 @@ def signing_key(path: Path) -> SigningKey:
 
 def client_of(url: str, provider: VerifierKey) -> Client:
     """The client of a service; the package that it needs is an extra."""
-    from rag_audit.client.sync import Client
+    from rag_audit.account.client.sync import Client
 
     return Client(url, provider)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from rag_audit.browser.inside import native
 from rag_audit.cli import main
+from rag_audit.report.browser.inside import native
 
 
 def run(arguments: Sequence[str], progress: Callable[[int], None] | None = None) -> str:

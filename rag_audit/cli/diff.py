@@ -10,8 +10,8 @@ import click
 from rag_audit.cli.common import PATH, emit, json_option
 from rag_audit.cli.documents import Reading, reading_options
 from rag_audit.commit.changes import changes
-from rag_audit.formats.passage import Passage
-from rag_audit.index.inventory import Inventory
+from rag_audit.models.passage import Passage
+from rag_audit.retrieval.inventory import Inventory
 
 SHOWN = 60
 """The characters of a text that are shown."""

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option, progress, say
-from rag_audit.index.chunks import LEAST_CHUNK, MAX_CHUNK, MOST_CHUNK, Cutting
-from rag_audit.index.inventory import Inventory
-from rag_audit.index.sources.columns import Columns, documents
-from rag_audit.index.sources.copying import copied
-from rag_audit.index.sources.model import Asked
-from rag_audit.index.sources.reading import rows
-from rag_audit.index.texts import Document, load_directory
+from rag_audit.retrieval.chunks import LEAST_CHUNK, MAX_CHUNK, MOST_CHUNK, Cutting
+from rag_audit.retrieval.inventory import Inventory
+from rag_audit.retrieval.sources.columns import Columns, documents
+from rag_audit.retrieval.sources.copying import copied
+from rag_audit.retrieval.sources.model import Asked
+from rag_audit.retrieval.sources.reading import rows
+from rag_audit.retrieval.texts import Document, load_directory
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.canonical import Json, read_json
+from rag_audit._internal.errors import RagAuditError, SchemaError
+from rag_audit.account.account import RESTORED, Account
 from rag_audit.cli.common import PATH, client_of, emit, json_option, verifier_key
 from rag_audit.cli.options import line
-from rag_audit.encoding.canonical import Json, read_json
-from rag_audit.errors import RagAuditError, SchemaError
-from rag_audit.formats.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
-from rag_audit.formats.publication import Publication
-from rag_audit.parties.account import RESTORED, Account
-from rag_audit.parties.roster import admit, load_roster, signed_by_roster
+from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
+from rag_audit.models.publication import Publication
+from rag_audit.models.roster import admit, load_roster, signed_by_roster
 
 
 @click.command("request")

@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
+from rag_audit._internal.canonical import read_text
+from rag_audit._internal.errors import PolicyError, SchemaError, SetupError
+from rag_audit.attest.enrolments import EnrolmentBook, Kept
+from rag_audit.attest.places import Places
+from rag_audit.attest.window import now_ms
 from rag_audit.cli.common import PATH, Group, emit, json_option
-from rag_audit.encoding.canonical import read_text
-from rag_audit.errors import PolicyError, SchemaError, SetupError
-from rag_audit.formats.enrolling import EnrolmentRequest
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import RosterEntry
-from rag_audit.parties.provider.enrolments import EnrolmentBook, Kept
-from rag_audit.parties.provider.places import Places
-from rag_audit.parties.provider.running.config import RunConfig
-from rag_audit.parties.provider.window import now_ms
-from rag_audit.parties.roster import admit, load_roster, signed_by_roster
+from rag_audit.models.enrolling import EnrolmentRequest
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import RosterEntry
+from rag_audit.models.roster import admit, load_roster, signed_by_roster
+from rag_audit.service.running.config import RunConfig
 
 _SQLITE = b"SQLite format 3\0"
 MAX_NAMES_BYTES = 16 << 20

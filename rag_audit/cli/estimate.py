@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 import numpy as np
 
+from rag_audit._internal.canonical import parse_json, read_bytes
+from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError, StoreError
+from rag_audit.attest.reading import WindowReader
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
 from rag_audit.cli.options import Real, model_option
 from rag_audit.cli.settings import stored_model
-from rag_audit.encoding.canonical import parse_json, read_bytes
-from rag_audit.errors import EncodingError, RagAuditError, SchemaError, StoreError
 from rag_audit.estimate import calibration
 from rag_audit.estimate.figure import write_csv, write_figure
-from rag_audit.index.embedders import DEFAULT_EMBEDDER, Vectors, get_embedder
-from rag_audit.parties.provider.reading import WindowReader
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Vectors, get_embedder
 
 MAX_QUESTIONS_BYTES = 1 << 30
 

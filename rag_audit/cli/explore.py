@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import PolicyError
 from rag_audit.cli.common import PATH, emit, json_option, progress, say
 from rag_audit.cli.options import (
     gain_list,
@@ -15,10 +17,8 @@ from rag_audit.cli.options import (
     skip_option,
     whole_number,
 )
-from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import PolicyError
-from rag_audit.index.inventory import Inventory
-from rag_audit.privacy.choose import DEFAULT_EPS_ACC
+from rag_audit.commit.choose import DEFAULT_EPS_ACC
+from rag_audit.retrieval.inventory import Inventory
 
 
 @click.command("explore")
@@ -120,8 +120,8 @@ def explore(
     Recall depends on the ranking without noise, which one document can change: these figures are outside every
     bound and stay with the provider.
     """
-    from rag_audit.index.embedders import get_embedder
-    from rag_audit.privacy.explore import coins, ladder, render, samples, simulate
+    from rag_audit.commit.explore import coins, ladder, render, samples, simulate
+    from rag_audit.retrieval.embedders import get_embedder
 
     asked = [coins.parse_mechanism(written) for written in mechanisms]
 

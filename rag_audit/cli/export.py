@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option, signing_key
-from rag_audit.formats.windowfile import WindowFile
+from rag_audit.models.windowfile import WindowFile
 
 
 @click.command()
@@ -41,9 +41,9 @@ def export(
     tiles and entry bundles below `tile/`. --snarkjs makes one that `sh verify.sh` checks with snarkjs alone. --cose
     makes one that COSE libraries read: `<index>.cose` and the entry's bytes in `<index>.entry`.
     """
-    from rag_audit.export.cose import write_cose
-    from rag_audit.export.log import write_tiles
-    from rag_audit.export.snarkjs import write_snarkjs
+    from rag_audit.report.cose import write_cose
+    from rag_audit.report.ledger_export import write_tiles
+    from rag_audit.report.snarkjs import write_snarkjs
 
     if tiles is None and snarkjs is None and cose is None:
         raise click.UsageError("give --tiles, --snarkjs or --cose")

@@ -15,8 +15,8 @@ from pathlib import Path
 import platformdirs
 
 from rag_audit import __version__
-from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import RagAuditError
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import RagAuditError
 
 WHERE = (
     "send the report to whoever maintains your copy of rag-audit, in private if a false window might pass by it"

@@ -10,8 +10,11 @@ from typing import Any
 
 import click
 
-from rag_audit.beacon.drand import QUICKNET
-from rag_audit.beacon.values import members_of
+from rag_audit._internal.canonical import digest_hex, read_json
+from rag_audit._internal.errors import PolicyError
+from rag_audit.attest.preparing import open_prepared, prepare
+from rag_audit.attest.service import admit_notes
+from rag_audit.attest.window import Window
 from rag_audit.cli.ahead import stop_if_wanting
 from rag_audit.cli.common import PATH, emit, json_option, say, signing_key, stages
 from rag_audit.cli.documents import Reading, reading_options
@@ -20,31 +23,22 @@ from rag_audit.cli.settings import resume, settings_of, store_settings, stored_m
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.commit.prepared import load_preparation
 from rag_audit.commit.stored import unfinished
-from rag_audit.encoding.canonical import digest_hex, read_json
-from rag_audit.errors import PolicyError
-from rag_audit.formats.chain import ClosedWindow, Unanswered
-from rag_audit.formats.layout import Layout
-from rag_audit.formats.manifest import check_manifest
-from rag_audit.formats.passage import Passage
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
-from rag_audit.formats.records import (
-    BeaconSource,
-    DrandBeacon,
-    Opening,
-    PreviousWindow,
-    WitnessBeacon,
-)
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.cuts import describe_repeated_ids, note_cuts, with_embeddable
-from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, get_embedder
-from rag_audit.index.inventory import Inventory, grouped
-from rag_audit.index.vectors import CachedEmbedder
-from rag_audit.ledger.place import choose
-from rag_audit.parties.provider.preparing import open_prepared, prepare
-from rag_audit.parties.provider.service import admit_notes
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.roster import MAX_ROSTER_BYTES, load_roster, parse_lines
+from rag_audit.log.place import choose
+from rag_audit.models.beacon import members_of
+from rag_audit.models.chain import ClosedWindow, Unanswered
+from rag_audit.models.drand import QUICKNET
+from rag_audit.models.layout import Layout
+from rag_audit.models.manifest import check_manifest
+from rag_audit.models.passage import Passage
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import MAX_PUBLICATION_BYTES
+from rag_audit.models.records import BeaconSource, DrandBeacon, Opening, PreviousWindow, WitnessBeacon
+from rag_audit.models.roster import MAX_ROSTER_BYTES, load_roster, parse_lines
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.cuts import describe_repeated_ids, note_cuts, with_embeddable
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, get_embedder
+from rag_audit.retrieval.inventory import Inventory, grouped
+from rag_audit.retrieval.vectors import CachedEmbedder
 from rag_audit.verify.ahead import Parties
 
 

@@ -11,12 +11,12 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
+from rag_audit._internal.canonical import read_json
+from rag_audit._internal.errors import PolicyError
 from rag_audit.cli.common import PATH
-from rag_audit.encoding.canonical import read_json
-from rag_audit.errors import PolicyError
-from rag_audit.formats.models import check_line
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
+from rag_audit.models.models import check_line
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import MAX_PUBLICATION_BYTES
 from rag_audit.proofs.policy import check_policy
 
 Value = TypeVar("Value")

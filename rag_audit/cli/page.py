@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.durable import replace_file
 from rag_audit.cli.common import PATH, emit, json_option
-from rag_audit.encoding.durable import replace_file
 
 
 @click.command()
@@ -21,7 +21,7 @@ def page(file: Path, as_json: bool) -> None:
     drops the provider's files on its first area and trust.toml, receipts and challenges on the second, and gets what
     `rag-audit verify` says.
     """
-    from rag_audit.browser.page import make_page
+    from rag_audit.report.browser.page import make_page
 
     content = make_page()
     replace_file(file, content)

@@ -9,6 +9,10 @@ from typing import Literal, TypedDict, Unpack, cast
 
 import click
 
+from rag_audit._internal.canonical import jcs
+from rag_audit._internal.durable import beside, create_file
+from rag_audit._internal.errors import PolicyError, StoreError
+from rag_audit.attest.window import now_ms
 from rag_audit.cli.ahead import check
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.cli.explore import explore
@@ -24,19 +28,15 @@ from rag_audit.cli.options import (
     theta_fraction,
     whole_number,
 )
+from rag_audit.commit.choose import choose_noise
 from rag_audit.commit.draft import draft_policy
-from rag_audit.encoding.canonical import jcs
-from rag_audit.encoding.durable import beside, create_file
-from rag_audit.errors import PolicyError, StoreError
-from rag_audit.formats import defaults
-from rag_audit.formats.policy import Calibration
-from rag_audit.formats.tenants import SystemName
-from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, published_constants
-from rag_audit.parties.provider.window import now_ms
-from rag_audit.privacy.choose import choose_noise
+from rag_audit.models import defaults
+from rag_audit.models.policy import Calibration
+from rag_audit.models.tenants import SystemName
+from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION, MAX_RECORDS
 from rag_audit.proofs.policy import check_policy
-from rag_audit.proofs.scan.coalition import MAX_DIMENSION, MAX_RECORDS
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, published_constants
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
@@ -268,8 +268,8 @@ def new(
 
     JSON has no comments: each number is explained on stdout and in OUT.explained.txt. Existing files stay as they are.
     """
-    from rag_audit.privacy.compare import comparison
-    from rag_audit.privacy.explain import explain
+    from rag_audit.commit.compare import comparison
+    from rag_audit.verify.explain import explain
 
     explained = beside(out, f"{out.name}.explained.txt")
     for path in (out, explained):
@@ -371,10 +371,10 @@ def _sized(
 @json_option
 def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options: Unpack[_Constants]) -> None:
     """Print all bounds of a policy FILE, or of given constants, as a verdict carries them."""
-    from rag_audit.accounting import Mechanism, policy_figures
-    from rag_audit.accounting.values import probability
-    from rag_audit.accounting.wellformed import check_infinite_loss
-    from rag_audit.privacy.explain import COVERS, covers, covers_noise, figures_text
+    from rag_audit.mechanisms.accounting import Mechanism, policy_figures
+    from rag_audit.mechanisms.accounting.values import probability
+    from rag_audit.mechanisms.accounting.wellformed import check_infinite_loss
+    from rag_audit.verify.explain import COVERS, covers, covers_noise, figures_text
 
     given = [name for name, value in options.items() if value is not None]
     if file is not None:

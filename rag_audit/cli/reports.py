@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import RagAuditError
 from rag_audit.cli.common import internal_error, lines, say, signing_key
-from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import RagAuditError
 
 if TYPE_CHECKING:
-    from rag_audit.ledger.keys import SigningKey
+    from rag_audit.log.keys import SigningKey
+    from rag_audit.report.model import Report, ShortReport
     from rag_audit.verify.inputs import Inputs
-    from rag_audit.verify.report.model import Report, ShortReport
     from rag_audit.verify.verifier import Verdict
 
 FORMATS = ("text", "json", "html", "sarif", "junit", "vsa")
@@ -46,8 +46,8 @@ class Plan:
         """Replace every file by a report of a run that has not ended, so that no earlier report outlives a run that is
         stopped. A file that cannot be written is said when the run ends.
         """
+        from rag_audit.report.short import filing_of, report_of_beginning
         from rag_audit.verify.inputs import Inputs
-        from rag_audit.verify.report.short import filing_of, report_of_beginning
 
         if self.files:
             report = report_of_beginning(filing_of(Inputs(), command=command))
@@ -63,9 +63,9 @@ class Plan:
         """Print the verdict, and then write every file. What cannot be written is a warning: a script that reads the
         exit code must not take a full disk for a verdict, nor a verdict for a full disk.
         """
+        from rag_audit.report.build import report_of
+        from rag_audit.report.short import filing_of, report_without_window
         from rag_audit.verify.inputs import Inputs
-        from rag_audit.verify.report.build import report_of
-        from rag_audit.verify.report.short import filing_of, report_without_window
 
         def short(fault: Exception) -> ShortReport:
             return report_without_window(verdict, fault, filing_of(Inputs(), self.given, command))
@@ -82,7 +82,7 @@ class Plan:
         """Write the report of a run that ended in a named error. Text for people is the error itself, which stands on
         standard error, so standard output has a report in the other formats alone.
         """
-        from rag_audit.verify.report.short import filing_of, report_of_error
+        from rag_audit.report.short import filing_of, report_of_error
 
         self._put(
             report_of_error(error, filing_of(inputs, self.given, command), self.inputs), None, text=False
@@ -90,7 +90,7 @@ class Plan:
 
     def fail(self, error: Exception, inputs: Inputs, command: Sequence[str]) -> None:
         """Write the report of a run that ended in a fault of this program before the checks had decided."""
-        from rag_audit.verify.report.short import filing_of, report_of_fault
+        from rag_audit.report.short import filing_of, report_of_fault
 
         report = report_of_fault(error, filing_of(inputs, self.given, command))
         self._put(report, None, text=False, stdout="--json" not in sys.argv)
@@ -142,7 +142,7 @@ class Plan:
                 return None
 
     def _face(self, report: Report | ShortReport, name: str, **options: bool) -> str:
-        from rag_audit.verify.report.faces import face
+        from rag_audit.report.faces import face
 
         places = {role: _place(path, role) for role, path in self.given.items()}
         return face(report, name, key=self.key, places=places, **options)

@@ -12,12 +12,12 @@ from types import FrameType
 
 import click
 
+from rag_audit.attest.window import now_ms
 from rag_audit.cli.common import PATH, internal_error, say, signing_key
-from rag_audit.parties.provider.running.config import RunConfig
-from rag_audit.parties.provider.running.listening import listening
-from rag_audit.parties.provider.running.shelf import Shelf
-from rag_audit.parties.provider.running.supervisor import Supervisor
-from rag_audit.parties.provider.window import now_ms
+from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.listening import listening
+from rag_audit.service.running.shelf import Shelf
+from rag_audit.service.running.supervisor import Supervisor
 
 POLL_S = 0.5
 """How long a run that has nothing to do waits before it looks again."""
@@ -66,10 +66,10 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
     if serve.socket is not None:
         stack.enter_context(listening(reception, told.path(serve.socket), _tell, _report_fault))
     if serve.http is not None:
-        from rag_audit.serving.connections import allow_connections
-        from rag_audit.serving.limits import Limits
-        from rag_audit.serving.logs import forget_lines, log_lines
-        from rag_audit.serving.service import http_service, parse_address
+        from rag_audit.service.connections import allow_connections
+        from rag_audit.service.limits import Limits
+        from rag_audit.service.logs import forget_lines, log_lines
+        from rag_audit.service.service import http_service, parse_address
 
         allow_connections(Limits())
         service = stack.enter_context(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rag_audit._internal.canonical import Json, jcs, read_json
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import SetupError
+from rag_audit.attest.window import Window
 from rag_audit.cli.common import patiently, signing_key
-from rag_audit.encoding.canonical import Json, jcs, read_json
-from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import SetupError
-from rag_audit.formats.layout import Layout
-from rag_audit.formats.models import Model
-from rag_audit.parties.provider.window import Window
+from rag_audit.models.layout import Layout
+from rag_audit.models.models import Model
 
 
 class Settings(Model):

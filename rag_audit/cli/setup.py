@@ -7,16 +7,16 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.canonical import parse_hex, read_json
+from rag_audit._internal.errors import SetupError
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
-from rag_audit.encoding.canonical import parse_hex, read_json
-from rag_audit.errors import SetupError
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
-from rag_audit.formats.trust import Groth16Pin
-from rag_audit.proofs.groth16 import KeyFiles, ceremony, proving_key
-from rag_audit.proofs.groth16.instance import MAX_QUERIES, Instance
-from rag_audit.proofs.groth16.policy import policy_instances
-from rag_audit.proofs.groth16.powers import Contribution
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import MAX_PUBLICATION_BYTES
+from rag_audit.models.trust import Groth16Pin
+from rag_audit.proofs.backends.groth16 import KeyFiles, ceremony, proving_key
+from rag_audit.proofs.backends.groth16.instance import MAX_QUERIES, Instance
+from rag_audit.proofs.backends.groth16.policy import policy_instances
+from rag_audit.proofs.backends.groth16.powers import Contribution
 
 dimension_option = click.option(
     "--dimension", default=256, show_default=True, help="components of the embedder's vectors"

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.errors import SetupError
+from rag_audit.attest.reading import WindowReader
+from rag_audit.attest.window import now_ms
 from rag_audit.cli.common import PATH, emit, json_option
 from rag_audit.commit.stored import lock_folder, unfinished
-from rag_audit.errors import SetupError
-from rag_audit.formats.layout import Layout
-from rag_audit.formats.windowfile import stray_siblings
-from rag_audit.parties.provider.reading import WindowReader
-from rag_audit.parties.provider.running.config import RunConfig
-from rag_audit.parties.provider.running.shelf import load_state
-from rag_audit.parties.provider.running.standing import in_order, is_running, standing_of
-from rag_audit.parties.provider.window import now_ms
+from rag_audit.models.layout import Layout
+from rag_audit.models.windowfile import stray_siblings
+from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.shelf import load_state
+from rag_audit.service.running.standing import in_order, is_running, standing_of
 
 
 @click.command()

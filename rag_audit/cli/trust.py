@@ -9,18 +9,23 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.canonical import Json, digest_hex, read_json
+from rag_audit._internal.durable import create_file
+from rag_audit._internal.errors import SchemaError, SetupError, StoreError, brief
 from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
 from rag_audit.cli.options import line, read_policy
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
-from rag_audit.encoding.canonical import Json, digest_hex, read_json
-from rag_audit.encoding.durable import create_file
-from rag_audit.errors import SchemaError, SetupError, StoreError, brief
-from rag_audit.formats import defaults
-from rag_audit.formats.models import check_line
-from rag_audit.formats.records import RosterEntry
-from rag_audit.formats.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, trust_template
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import (
+from rag_audit.log.note import parse_note
+from rag_audit.models import defaults
+from rag_audit.models.models import check_line
+from rag_audit.models.records import RosterEntry
+from rag_audit.models.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, trust_template
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.scan import protocols_digest
+from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION
+from rag_audit.relation.noise import table_digest
+from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import (
     DEFAULT_EMBEDDER,
     EMBEDDERS,
     OF_A_PLACE,
@@ -31,11 +36,6 @@ from rag_audit.index.embedders import (
     published_constants,
     re_executable,
 )
-from rag_audit.ledger.note import parse_note
-from rag_audit.proofs.scan import protocols_digest
-from rag_audit.proofs.scan.coalition import MAX_DIMENSION
-from rag_audit.relation.noise import table_digest
-from rag_audit.relation.scores import ScoreWindow
 from rag_audit.verify.drawing import opening_entry
 
 COUNT = re.compile(r"[0-9]{1,15}")

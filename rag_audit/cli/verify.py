@@ -9,14 +9,14 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.canonical import digest_hex
+from rag_audit._internal.durable import replace_file
 from rag_audit.cli.common import PATH, emit, estimated, json_option, named, patiently, say, signing_key, tell
 from rag_audit.cli.options import PROCESSES
 from rag_audit.cli.reports import FORMATS, command_line, planned
-from rag_audit.encoding.canonical import digest_hex
-from rag_audit.encoding.durable import replace_file
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.note import sign_note
+from rag_audit.log.note import sign_note
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
 from rag_audit.verify.drawing import draw_challenge, number_drawn
 

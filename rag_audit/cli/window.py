@@ -11,7 +11,11 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.canonical import read_text
+from rag_audit.attest.enrolments import EnrolmentBook, Intake
 from rag_audit.attest.release import LEAST_PERIOD_S, MAX_PERIOD_S
+from rag_audit.attest.service import admit_notes, answer_lines, certifying, serve_socket, stopped_by_signal
+from rag_audit.attest.window import Window, now_ms
 from rag_audit.cli.common import (
     PATH,
     SOCKET,
@@ -25,22 +29,12 @@ from rag_audit.cli.common import (
 from rag_audit.cli.options import PROCESSES, Real
 from rag_audit.cli.settings import resume, settings_of
 from rag_audit.commit.stored import forget
-from rag_audit.encoding.canonical import read_text
-from rag_audit.formats.chain import Unanswered, outcome_of
-from rag_audit.formats.layout import Layout
-from rag_audit.index.noise_pool import READY_BYTES, READY_SLOTS
-from rag_audit.ledger.note import MAX_NOTE_BYTES
-from rag_audit.parties.provider.enrolments import EnrolmentBook, Intake
-from rag_audit.parties.provider.service import (
-    admit_notes,
-    answer_lines,
-    certifying,
-    serve_socket,
-    stopped_by_signal,
-)
-from rag_audit.parties.provider.window import Window, now_ms
+from rag_audit.log.note import MAX_NOTE_BYTES
+from rag_audit.models.chain import Unanswered, outcome_of
+from rag_audit.models.layout import Layout
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.interface import MOST_TOGETHER
+from rag_audit.retrieval.noise_pool import READY_BYTES, READY_SLOTS
 
 executor_option = click.option(
     "--executor",
@@ -141,7 +135,7 @@ def serve(
 
 def http_socket(text: str) -> socket.socket:
     """The socket of an option's address, before anything takes long. The packages that serve are an extra."""
-    from rag_audit.serving.service import listen, parse_address
+    from rag_audit.service.service import listen, parse_address
 
     return listen(*parse_address(text, field="--http"))
 
@@ -157,10 +151,10 @@ def serve_http(
 
     :param book: takes enrolment requests, for the window and those that are coming
     """
-    from rag_audit.serving.connections import allow_connections
-    from rag_audit.serving.limits import Limits
-    from rag_audit.serving.logs import forget_lines, log_lines
-    from rag_audit.serving.service import http_service
+    from rag_audit.service.connections import allow_connections
+    from rag_audit.service.limits import Limits
+    from rag_audit.service.logs import forget_lines, log_lines
+    from rag_audit.service.service import http_service
 
     allow_connections(Limits())
     opening = window.opening

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.canonical import Json, jcs, read_bytes, read_json, read_text
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import RagAuditError, SetupError
 from rag_audit.cli.common import PATH, Group, emit, internal_error, json_option, say, verifier_key
-from rag_audit.encoding.canonical import Json, jcs, read_bytes, read_json, read_text
-from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import RagAuditError, SetupError
-from rag_audit.formats.chain import ClosedWindow
-from rag_audit.formats.ending import entry_type
-from rag_audit.formats.layout import PublicFolder
-from rag_audit.formats.publication import MAX_PUBLICATION_BYTES, Publication
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import VerifierKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import MAX_NOTE_BYTES, Note, merge_signatures, parse_note, verify_note
-from rag_audit.parties.witness import Witness
-from rag_audit.parties.witness_reading import LogReader
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import MAX_NOTE_BYTES, Note, merge_signatures, parse_note, verify_note
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.ending import entry_type
+from rag_audit.models.layout import PublicFolder
+from rag_audit.models.publication import MAX_PUBLICATION_BYTES, Publication
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.witness.reading import LogReader
+from rag_audit.witness.witness import Witness
 
 
 @click.group(cls=Group)
@@ -208,12 +208,12 @@ def _named(directory: Path, public: Path, window: Publication) -> tuple[str, byt
               help="a provider's origin and key: cosign its windows, reveal nothing")  # fmt: skip
 def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str, ...]) -> None:
     """Answer providers over HTTP: C2SP's add-checkpoint, and the extension of docs/witnesses.md."""
-    from rag_audit.parties.provider.service import stopped_by_signal
-    from rag_audit.parties.witness_offers import Offers
-    from rag_audit.serving.limits import Limits
-    from rag_audit.serving.logs import forget_lines, log_lines
-    from rag_audit.serving.service import Server, listen, parse_address
-    from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
+    from rag_audit.attest.service import stopped_by_signal
+    from rag_audit.service.limits import Limits
+    from rag_audit.service.logs import forget_lines, log_lines
+    from rag_audit.service.service import Server, listen, parse_address
+    from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
+    from rag_audit.witness.offers import Offers
 
     member = Witness(directory)
     providers = []
@@ -263,7 +263,7 @@ def _report_fault(exc: BaseException) -> None:
 @json_option
 def submit(public: Path, url: str, name: str, trust: Path, plain: bool, patience: int, as_json: bool) -> None:
     """Ask a witness over HTTP for what the window in PUBLIC lacks of it: its cosignature, then its nonce."""
-    from rag_audit.parties.provider.submitting import Remote, Submitting, patiently_asked
+    from rag_audit.attest.submitting import Remote, Submitting, patiently_asked
 
     origin = Publication.load(public).parsed_opening().origin
     log_key, witnesses, quorum = _trusted(trust, origin)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_audit.errors import WindowStateError
-from rag_audit.formats.layout import Layout
-from rag_audit.formats.passage import Passage
-from rag_audit.index.documents import DocumentStore
+from rag_audit._internal.errors import WindowStateError
+from rag_audit.models.layout import Layout
+from rag_audit.models.passage import Passage
+from rag_audit.retrieval.documents import DocumentStore
 
 
 @dataclass(frozen=True)

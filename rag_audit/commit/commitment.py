@@ -15,15 +15,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rag_audit.encoding.canonical import Json, digest_hex, jcs, parse_hex, parse_json
-from rag_audit.encoding.durable import PRIVATE_MODE, create_private, read_private, replace_file
-from rag_audit.errors import PolicyError, SchemaError
-from rag_audit.formats.manifest import Manifest, as_json
-from rag_audit.formats.opening import check_roster, list_root
-from rag_audit.formats.passage import EMPTY, Passage
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publics import SlotKey, proof_constants
-from rag_audit.formats.records import (
+from rag_audit._internal.canonical import Json, digest_hex, jcs, parse_hex, parse_json
+from rag_audit._internal.durable import PRIVATE_MODE, create_private, read_private, replace_file
+from rag_audit._internal.errors import PolicyError, SchemaError
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.tlog_proof import MAX_PROOF_BYTES
+from rag_audit.log.tree import MerkleTree
+from rag_audit.models.manifest import Manifest, as_json
+from rag_audit.models.opening import check_roster, list_root
+from rag_audit.models.passage import EMPTY, Passage
+from rag_audit.models.policy import Policy
+from rag_audit.models.publics import SlotKey, proof_constants
+from rag_audit.models.records import (
     EMPTY_LEDGER,
     BeaconSource,
     Opening,
@@ -32,16 +35,13 @@ from rag_audit.formats.records import (
     TenantEntry,
     document_digest,
 )
-from rag_audit.formats.requests import MAX_ANSWER_BYTES
-from rag_audit.index.embedders import Embedder
-from rag_audit.index.engine import TenantIndex, check_capacity
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.tlog_proof import MAX_PROOF_BYTES
-from rag_audit.ledger.tree import MerkleTree
+from rag_audit.models.requests import MAX_ANSWER_BYTES
 from rag_audit.proofs.interface import SYSTEMS, IndexCommitment, proof_system
 from rag_audit.proofs.policy import check_certificate, check_policy
 from rag_audit.relation.field import from_hex, random_element, to_hex
 from rag_audit.relation.native import seed_commitment
+from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.engine import TenantIndex, check_capacity
 
 _DOCUMENT_BYTES = 64
 """More than an answer has for a document beside its text and metadata."""

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rag_audit._internal.canonical import Json, read_json
+from rag_audit._internal.durable import PRIVATE_MODE, replace_file
+from rag_audit._internal.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.commit.stored import MAX_COMMITMENT_BYTES
-from rag_audit.encoding.canonical import Json, read_json
-from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
-from rag_audit.errors import PolicyError, StoreError, WindowStateError
-from rag_audit.formats.layout import Layout
-from rag_audit.formats.models import Model, One
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import BeaconSource, RosterEntry, TenantEntry
-from rag_audit.ledger.keys import VerifierKey
+from rag_audit.log.keys import VerifierKey
+from rag_audit.models.layout import Layout
+from rag_audit.models.models import Model, One
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import BeaconSource, RosterEntry, TenantEntry
 
 LATER = frozenset({"window", "opens_at", "closes_at", "delete_after"})
 """The policy's fields on which nothing that is prepared rests."""

@@ -17,28 +17,28 @@ from typing import BinaryIO
 
 import numpy as np
 
+from rag_audit._internal.canonical import Json, digest_hex, jcs, read_json
+from rag_audit._internal.durable import PRIVATE_MODE, replace_file, sync_directory
+from rag_audit._internal.errors import RagAuditError, SetupError, SizeError, StoreError, WindowStateError
+from rag_audit._internal.lock import hold
 from rag_audit.commit.commitment import Commitment, CommittedTenant, WindowSecrets, commit_tenant
-from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
-from rag_audit.encoding.durable import PRIVATE_MODE, replace_file, sync_directory
-from rag_audit.encoding.lock import hold
-from rag_audit.errors import RagAuditError, SetupError, SizeError, StoreError, WindowStateError
-from rag_audit.formats.layout import Layout
-from rag_audit.formats.manifest import Manifest, as_json, check_manifest
-from rag_audit.formats.models import Model
-from rag_audit.formats.opening import compared
-from rag_audit.formats.passage import Passage
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import Opening, RosterEntry, TenantEntry
-from rag_audit.formats.tenants import TenantPolicy
-from rag_audit.index.documents import DocumentStore
-from rag_audit.index.embedders import Embedder
-from rag_audit.index.embedders.base import document_number
-from rag_audit.index.engine import TenantIndex, check_vectors, draw_positions
-from rag_audit.ledger.keys import VerifierKey
-from rag_audit.ledger.place import begun, open_ledger
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.place import begun, open_ledger
+from rag_audit.models.layout import Layout
+from rag_audit.models.manifest import Manifest, as_json, check_manifest
+from rag_audit.models.models import Model
+from rag_audit.models.opening import compared
+from rag_audit.models.passage import Passage
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import Opening, RosterEntry, TenantEntry
+from rag_audit.models.tenants import TenantPolicy
 from rag_audit.proofs.interface import proof_system
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.native import seed_commitment
+from rag_audit.retrieval.documents import DocumentStore
+from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.embedders.base import document_number
+from rag_audit.retrieval.engine import TenantIndex, check_vectors, draw_positions
 
 MAX_COMMITMENT_BYTES = 64 << 20
 MAX_KEYS_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit.errors import PolicyError, SchemaError
+from rag_audit._internal.errors import PolicyError, SchemaError
 
 Floats = npt.NDArray[np.float32]
 Pattern = Literal["null", "P-A", "P-B", "P-C"]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit.encoding.canonical import Json, jcs
+from rag_audit._internal.canonical import Json, jcs
 from rag_audit.estimate.clusters import Estimate, first_within, tenants_of
-from rag_audit.formats.records import CoalitionEstimate, QueryRecord
-from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.models.records import CoalitionEstimate, QueryRecord
 from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement
 from rag_audit.relation.field import digest_to_field
 

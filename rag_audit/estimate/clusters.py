@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit import _native
-from rag_audit.encoding.canonical import Json
-from rag_audit.errors import EncodingError, PolicyError
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import CoalitionEstimate
-from rag_audit.index.engine import check_vectors
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import EncodingError, PolicyError
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import CoalitionEstimate
+from rag_audit.retrieval.engine import check_vectors
 
 TauUnit = Literal["positions", "seconds"]
 MAX_DENOMINATOR = 1000

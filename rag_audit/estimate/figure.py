@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import SetupError
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import SetupError
 from rag_audit.estimate.calibration import ACCOUNTS, ALPHA, OPERATING_POINT, PATTERNS, Cell
 
 FIGURE_K = 10

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 
-from rag_audit.errors import RagAuditError
+from rag_audit._internal.errors import RagAuditError
 
 T = TypeVar("T")
 Item = TypeVar("Item")

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_audit.encoding.canonical import jcs
-from rag_audit.errors import RagAuditError
-from rag_audit.formats.statements import PublicValues
+from rag_audit._internal.canonical import jcs
+from rag_audit._internal.errors import RagAuditError
+from rag_audit.models.statements import PublicValues
 from rag_audit.proofs.batch import Checker, Lazy, Refusals
 from rag_audit.proofs.interface import proof_system
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rag_audit.encoding.canonical import Json
-from rag_audit.errors import VersionError
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import VersionError
 from rag_audit.proofs.interface import Key, OpenedKey, Pins
 
 COALITION_SYSTEMS = ("groth16", "scan")
@@ -136,5 +136,7 @@ def coalition_system(name: str) -> CoalitionSystem[Any]:
     if name not in COALITION_SYSTEMS:
         raise VersionError("this system has no coalition proofs", expected=COALITION_SYSTEMS, found=name)
     # Any: a key is opened and used by the same system, which alone knows what it is.
-    system: CoalitionSystem[Any] = importlib.import_module(f"rag_audit.proofs.{name}.coalition").SYSTEM
+    system: CoalitionSystem[Any] = importlib.import_module(
+        f"rag_audit.proofs.backends.{name}.coalition"
+    ).SYSTEM
     return system

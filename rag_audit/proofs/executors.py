@@ -29,10 +29,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rag_audit import __version__
-from rag_audit.encoding.canonical import parse_hex, sha256
-from rag_audit.encoding.durable import create_private, read_private
-from rag_audit.encoding.sealed import seal, unseal
-from rag_audit.errors import (
+from rag_audit._internal.canonical import parse_hex, sha256
+from rag_audit._internal.durable import create_private, read_private
+from rag_audit._internal.errors import (
     ExecutorError,
     RagAuditError,
     SetupError,
@@ -40,6 +39,7 @@ from rag_audit.errors import (
     VersionError,
     WitnessError,
 )
+from rag_audit._internal.sealed import seal, unseal
 from rag_audit.proofs.interface import Job
 
 log = logging.getLogger(__name__)

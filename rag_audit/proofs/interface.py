@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from rag_audit.encoding.canonical import Json
-from rag_audit.errors import RagAuditError, VersionError
-from rag_audit.formats.constants import Constants
-from rag_audit.formats.publics import KeptCommitment, KeptPublic, RecordPublic, SlotPublic, TenantPublic
-from rag_audit.formats.statements import PublicValues
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import RagAuditError, VersionError
+from rag_audit.models.constants import Constants
+from rag_audit.models.publics import KeptCommitment, KeptPublic, RecordPublic, SlotPublic, TenantPublic
+from rag_audit.models.statements import PublicValues
 from rag_audit.proofs.batch import Check, at_once
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from rag_audit.proofs.scan.job import NoiseCertificate
+    from rag_audit.proofs.backends.scan.job import NoiseCertificate
 
 SYSTEMS = ("groth16", "scan")
 """The proof systems that this release verifies."""
@@ -390,5 +390,5 @@ def proof_system(name: str) -> ProofSystem[Any]:
     if name not in SYSTEMS:
         raise VersionError("the proof system is unknown", expected=", ".join(SYSTEMS), found=name)
     # Any: a key is opened and used by the same system, which alone knows what it is.
-    system: ProofSystem[Any] = importlib.import_module(f"rag_audit.proofs.{name}.system").SYSTEM
+    system: ProofSystem[Any] = importlib.import_module(f"rag_audit.proofs.backends.{name}.system").SYSTEM
     return system

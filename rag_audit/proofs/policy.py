@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rag_audit.errors import PolicyError
-from rag_audit.formats.policy import Policy
+from rag_audit._internal.errors import PolicyError
+from rag_audit.models.policy import Policy
 from rag_audit.proofs.coalition import coalition_system
 from rag_audit.proofs.interface import proof_system
 from rag_audit.relation.scores import MAX_DIMENSION

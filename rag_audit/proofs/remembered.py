@@ -17,10 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from rag_audit import __version__, _native
-from rag_audit.encoding.cache import cache_dir
-from rag_audit.encoding.durable import create_private, read_private
-from rag_audit.encoding.lock import locked
-from rag_audit.errors import StoreError
+from rag_audit._internal.cache import cache_dir
+from rag_audit._internal.durable import create_private, read_private
+from rag_audit._internal.errors import StoreError
+from rag_audit._internal.lock import locked
 
 FOLDER = "verified"
 FILES = 64

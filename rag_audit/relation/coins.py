@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from rag_audit.errors import EncodingError, PolicyError
+from rag_audit._internal.errors import EncodingError, PolicyError
 from rag_audit.relation.noise import DRAW_BYTES, stream_bytes
 
 COIN_BITS = 8 * DRAW_BYTES

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from rag_audit.errors import EncodingError
+from rag_audit._internal.errors import EncodingError
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.poseidon import (
     TAG_HELD,

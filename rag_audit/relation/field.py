@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from rag_audit.encoding.canonical import Json, parse_hex
-from rag_audit.errors import EncodingError
+from rag_audit._internal.canonical import Json, parse_hex
+from rag_audit._internal.errors import EncodingError
 
 MODULUS = 21888242871839275222246405745257275088548364400416034343698204186575808495617
 """r, the order of BN254's groups: the field of all circuits."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from rag_audit import _native
-from rag_audit.errors import EncodingError
+from rag_audit._internal.errors import EncodingError
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.poseidon import (
     LIST_RUN,

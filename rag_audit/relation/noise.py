@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
 
-from rag_audit.encoding.canonical import jcs
-from rag_audit.errors import PolicyError
+from rag_audit._internal.canonical import jcs
+from rag_audit._internal.errors import PolicyError
 from rag_audit.relation.poseidon import TAG_NOISE_BLOCK, WIDTH, permute
 
 NOISE_VERSION = "dgs-1"

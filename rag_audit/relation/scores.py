@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rag_audit.errors import PolicyError
+from rag_audit._internal.errors import PolicyError
 from rag_audit.relation.vectors import MAX_COMPONENT
 
 MAX_LATTICE = 1 << 24

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_audit.errors import PolicyError
+from rag_audit._internal.errors import PolicyError
 
 
 def top_k(y: Sequence[int], k: int) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_audit.errors import EncodingError
+from rag_audit._internal.errors import EncodingError
 from rag_audit.relation.poseidon import TAG_TABLE, permute
 from rag_audit.relation.vectors import NIBBLE_OFFSET
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rag_audit.errors import EncodingError
+from rag_audit._internal.errors import EncodingError
 
 NIBBLE_BITS = 4
 NIBBLES_PER_ELEMENT = 63

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_audit.errors import SetupError
-from rag_audit.formats.chain import Unanswered
-from rag_audit.formats.manifest import EmbedderManifest
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import BeaconSource, DrandBeacon, RosterEntry
-from rag_audit.formats.trust import Trust
-from rag_audit.ledger.keys import VerifierKey
+from rag_audit._internal.errors import SetupError
+from rag_audit.log.keys import VerifierKey
+from rag_audit.models.chain import Unanswered
+from rag_audit.models.manifest import EmbedderManifest
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import BeaconSource, DrandBeacon, RosterEntry
+from rag_audit.models.trust import Trust
+from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.interface import proof_system
-from rag_audit.proofs.scan.release import check_pin
 from rag_audit.verify.case import Check, Findings, Status
 from rag_audit.verify.checks import trust as requirements
 

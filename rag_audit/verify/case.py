@@ -9,13 +9,15 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NotRequired, TypedDict
 
-from rag_audit.encoding.canonical import Json
-from rag_audit.errors import ExecutorError, ExitCode, MemoryLimitError, RagAuditError, StoreError
-from rag_audit.formats.challenge import Challenge
-from rag_audit.formats.manifest import Manifest
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publics import RecordPublic
-from rag_audit.formats.records import (
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import ExecutorError, ExitCode, MemoryLimitError, RagAuditError, StoreError
+from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint
+from rag_audit.log.merkle import HashTree
+from rag_audit.models.challenge import Challenge
+from rag_audit.models.manifest import Manifest
+from rag_audit.models.policy import Policy
+from rag_audit.models.publics import RecordPublic
+from rag_audit.models.records import (
     BeaconEntry,
     Closing,
     CountersignedReceipt,
@@ -27,10 +29,8 @@ from rag_audit.formats.records import (
     RosterEntry,
     TenantEntry,
 )
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
-from rag_audit.ledger.merkle import HashTree
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
 from rag_audit.verify.figures import Figures
 from rag_audit.verify.standing import Kind, kind_of

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from rag_audit.encoding.canonical import jcs
-from rag_audit.errors import SchemaError
-from rag_audit.formats.challenge import Challenge, sample_size
-from rag_audit.formats.records import Opening, log_origin, parse_entry
-from rag_audit.formats.trust import Trust, decimal
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.ledger.keys import SigningKey, VerifierKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit._internal.canonical import jcs
+from rag_audit._internal.errors import SchemaError
+from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.models.challenge import Challenge, sample_size
+from rag_audit.models.records import Opening, log_origin, parse_entry
+from rag_audit.models.trust import Trust, decimal
+from rag_audit.models.windowfile import WindowFile
 
 
 def draw_challenge(file: WindowFile, trusted: Trust, signer: SigningKey) -> Challenge:

@@ -10,22 +10,22 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, sha256
-from rag_audit.errors import RagAuditError, SignatureError
-from rag_audit.formats.chain import ClosedWindow, outcome_of
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import DrandBeacon, Opening, PreviousWindow, parse_entry
-from rag_audit.formats.trust import Require
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import manifest_digest
-from rag_audit.ledger.checkpoint import SignedCheckpoint
-from rag_audit.ledger.keys import VerifierKey
-from rag_audit.privacy.explain import MECHANISM_WORDS
+from rag_audit._internal.canonical import MAX_SAFE_INTEGER, sha256
+from rag_audit._internal.errors import RagAuditError, SignatureError
+from rag_audit.log.checkpoint import SignedCheckpoint
+from rag_audit.log.keys import VerifierKey
+from rag_audit.models.chain import ClosedWindow, outcome_of
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import DrandBeacon, Opening, PreviousWindow, parse_entry
+from rag_audit.models.trust import Require
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.retrieval.embedders import manifest_digest
 from rag_audit.verify.case import Case
+from rag_audit.verify.explain import MECHANISM_WORDS
 from rag_audit.verify.inputs import Inputs
-from rag_audit.verify.report.parts import (
+from rag_audit.verify.parts import (
     Activity,
     BeaconReport,
     Chain,

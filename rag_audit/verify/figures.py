@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from rag_audit.accounting.bounds import BoundSetJson
-from rag_audit.accounting.figures import TenantFigures
-from rag_audit.accounting.tradeoff import MembershipJson
+from rag_audit.mechanisms.accounting.bounds import BoundSetJson
+from rag_audit.mechanisms.accounting.figures import TenantFigures
+from rag_audit.mechanisms.accounting.tradeoff import MembershipJson
 
 
 class Figures(TypedDict, total=False):

@@ -8,17 +8,17 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rag_audit.encoding.canonical import Json, bounded_text, parse_json, read_bytes, sha256
-from rag_audit.errors import EncodingError, RagAuditError
-from rag_audit.formats.challenge import Challenge
-from rag_audit.formats.records import CountersignedReceipt
-from rag_audit.formats.tiles import RECEIPTS, read_receipts, write_receipts
-from rag_audit.formats.trust import MAX_TRUST_BYTES, Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.note import MAX_NOTE_BYTES
+from rag_audit._internal.canonical import Json, bounded_text, parse_json, read_bytes, sha256
+from rag_audit._internal.errors import EncodingError, RagAuditError
+from rag_audit.log.note import MAX_NOTE_BYTES
+from rag_audit.models.challenge import Challenge
+from rag_audit.models.records import CountersignedReceipt
+from rag_audit.models.tiles import RECEIPTS, read_receipts, write_receipts
+from rag_audit.models.trust import MAX_TRUST_BYTES, Trust
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import ReceiptFile
 from rag_audit.verify.checks.challenge import open_challenge
-from rag_audit.verify.report.parts import InputFile, ReceiptFiles
+from rag_audit.verify.parts import InputFile, ReceiptFiles
 
 MAX_RECEIPT_BYTES = 8 << 20
 

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
-from rag_audit import accounting
-from rag_audit.accounting.coins import Listing, Sampling
-from rag_audit.accounting.tradeoff import auc_bound
-from rag_audit.errors import MeasurementError, PolicyError, SchemaError, SizeError
-from rag_audit.formats.attacks import AttackedMechanism, AttackResult, AttackRun
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.tenants import TenantRules
+from rag_audit._internal.errors import MeasurementError, PolicyError, SchemaError, SizeError
+from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling
+from rag_audit.mechanisms.accounting.tradeoff import auc_bound
+from rag_audit.models.attacks import AttackedMechanism, AttackResult, AttackRun
+from rag_audit.models.policy import Policy
+from rag_audit.models.tenants import TenantRules
 
 MAX_COUNTS = 64
 """Different numbers of questions for which figures are computed: a run of all attacks has about eight."""

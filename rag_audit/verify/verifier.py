@@ -9,18 +9,18 @@ from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
 
-from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_bytes, sha256
-from rag_audit.errors import ExitCode, RagAuditError, SchemaError, SetupError
-from rag_audit.errors.printable import printable
-from rag_audit.formats.attacks import MAX_ATTACKS_BYTES, AttackRun
-from rag_audit.formats.manifest import check_manifest
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import Entry, Opening, RosterEntry, TenantEntry, parse_entry
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import Embedder, get_embedder, re_executable
-from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit._internal.canonical import Json, digest_hex, jcs, read_bytes, sha256
+from rag_audit._internal.errors import ExitCode, RagAuditError, SchemaError, SetupError
+from rag_audit._internal.printable import printable
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.models.attacks import MAX_ATTACKS_BYTES, AttackRun
+from rag_audit.models.manifest import check_manifest
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import Entry, Opening, RosterEntry, TenantEntry, parse_entry
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
+from rag_audit.retrieval.embedders import Embedder, get_embedder, re_executable
 from rag_audit.verify.case import (
     SAYS_NOTHING,
     Case,
@@ -48,7 +48,7 @@ from rag_audit.verify.inputs import (
 )
 from rag_audit.verify.measured import Measured, measured_of
 from rag_audit.verify.needed import needed_checks
-from rag_audit.verify.report.parts import OutcomeName
+from rag_audit.verify.parts import OutcomeName
 from rag_audit.verify.withheld import facts_without, uncertified, without_figures, without_findings
 from rag_audit.verify.words import counted
 

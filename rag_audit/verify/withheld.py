@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from rag_audit.accounting.figures import TenantFigures
+from rag_audit.mechanisms.accounting.figures import TenantFigures
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.facts import Facts
 from rag_audit.verify.figures import Figures

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_audit.accounting import (
+from rag_audit._internal.canonical import jcs, parse_json
+from rag_audit.errors import PolicyError
+from rag_audit.mechanisms.accounting import (
     Mechanism,
     audit_bounds,
     closed_form,
@@ -19,9 +21,7 @@ from rag_audit.accounting import (
     rdp,
     required_sigma_over_delta,
 )
-from rag_audit.accounting.values import round_up
-from rag_audit.encoding.canonical import jcs, parse_json
-from rag_audit.errors import PolicyError
+from rag_audit.mechanisms.accounting.values import round_up
 
 AT_3584 = Mechanism((1, 8, 64, 512, 3547), 16)
 AT_116 = Mechanism((1, 8, 64, 460), 64)
@@ -173,7 +173,7 @@ def test_figures_that_every_machine_prints(
 def test_the_largest_policy_stays_under_one_gibibyte() -> None:
     policy = "n=100_000, eps_acc=1, delta_acc='1e-9', k=100, delta='1e-5'"
     script = (
-        "import resource; from rag_audit.accounting import Mechanism, audit_bounds; "
+        "import resource; from rag_audit.mechanisms.accounting import Mechanism, audit_bounds; "
         f"audit_bounds(Mechanism((1, 8, 64, 512, 4096, 32768), 64), {policy}); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )

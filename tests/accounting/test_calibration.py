@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from rag_audit.accounting import (
+from rag_audit.errors import PolicyError
+from rag_audit.mechanisms.accounting import (
     METHODS,
     Mechanism,
     audit_bounds,
@@ -13,7 +14,6 @@ from rag_audit.accounting import (
     eps_at,
     required_sigma_over_delta,
 )
-from rag_audit.errors import PolicyError
 
 
 @pytest.mark.parametrize(

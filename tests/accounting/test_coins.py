@@ -11,15 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_audit.accounting import gaussian_epsilon
-from rag_audit.accounting.coins import (
-    Listing,
-    Sampling,
-    coin_of,
-    floor_epsilon,
-    odds_over_windows,
-)
 from rag_audit.errors import PolicyError
+from rag_audit.mechanisms.accounting import gaussian_epsilon
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of, floor_epsilon, odds_over_windows
 from rag_audit.relation.coins import COIN_RANGE
 
 Query = tuple[int, frozenset[int]]

@@ -14,13 +14,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from rag_audit.accounting.coins import Listing, Sampling
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.engine import Int8Array, TenantIndex, draw_coins, no_noise, select
-from rag_audit.index.listing import select_listed
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling
+from rag_audit.models.tenants import ListingRules
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_coins, no_noise, select
+from rag_audit.retrieval.listing import select_listed
 
 N, PLACE, TRIALS = 8, 3, 1_200
 KEEP, CHANCE = COIN_RANGE // 2, COIN_RANGE // 4

@@ -9,8 +9,15 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_audit.accounting import Mechanism, cumulative, eps_at, gaussian_epsilon
-from rag_audit.accounting.exact import Composition, LossGrid, TiltedSum, _compose, _fine_grid, _own_exponent
+from rag_audit.mechanisms.accounting import Mechanism, cumulative, eps_at, gaussian_epsilon
+from rag_audit.mechanisms.accounting.exact import (
+    Composition,
+    LossGrid,
+    TiltedSum,
+    _compose,
+    _fine_grid,
+    _own_exponent,
+)
 
 WIDE = Mechanism((1, 8, 64), 32)
 FIVE = Mechanism((1, 8, 64, 512, 3547), 16)

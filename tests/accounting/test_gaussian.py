@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from rag_audit.accounting import gaussian, rdp
-from rag_audit.accounting.search import crossing, least
+from rag_audit.mechanisms.accounting import gaussian, rdp
+from rag_audit.mechanisms.accounting.search import crossing, least
 
 DELTAS = st.floats(-80, -0.01).map(lambda x: 10**x)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from rag_audit.accounting import Mechanism, membership, roc_bound, tpr_bound
-from rag_audit.accounting.tradeoff import auc_bound
 from rag_audit.errors import PolicyError
+from rag_audit.mechanisms.accounting import Mechanism, membership, roc_bound, tpr_bound
+from rag_audit.mechanisms.accounting.tradeoff import auc_bound
 
 CASES = [((1, 8), 128, 1), ((1, 8), 128, 4), ((1, 8, 64), 32, 2_000), ((1, 8, 64), 32, 1), ((1, 8), 16, 20)]
 

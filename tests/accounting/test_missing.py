@@ -18,13 +18,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from rag_audit.accounting.coins import Listing, NoisedSampling, Sampling, coin_of, odds_over_windows
 from rag_audit.errors import PolicyError
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.engine import TenantIndex, draw_coins, draw_noise, select
-from rag_audit.index.listing import select_listed
+from rag_audit.mechanisms.accounting.coins import (
+    Listing,
+    NoisedSampling,
+    Sampling,
+    coin_of,
+    odds_over_windows,
+)
+from rag_audit.models.tenants import ListingRules
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.engine import TenantIndex, draw_coins, draw_noise, select
+from rag_audit.retrieval.listing import select_listed
 from tests.accounting.test_coins import asked, law, top_k_law, worlds
 
 HALF, QUARTER = COIN_RANGE // 2, COIN_RANGE // 4

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rag_audit.accounting import Mechanism
-from rag_audit.accounting.pmf import PMF_ROUNDING
+from rag_audit.mechanisms.accounting import Mechanism
+from rag_audit.mechanisms.accounting.pmf import PMF_ROUNDING
 from rag_audit.relation.noise import base_pmf
 
 CONFIGURATIONS = [((1,), 16), ((1, 2), 32), ((1, 8), 128), ((1, 2, 4), 64), ((1, 5, 3), 16)]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rag_audit.accounting import Mechanism, eps_at, ladder, realised
 from rag_audit.errors import PolicyError
+from rag_audit.mechanisms.accounting import Mechanism, eps_at, ladder, realised
 
 MECHANISM = Mechanism((1, 8, 64), 32)
 

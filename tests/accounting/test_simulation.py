@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from rag_audit.accounting import Mechanism, audit_bounds, eps_at, membership
+from rag_audit.mechanisms.accounting import Mechanism, audit_bounds, eps_at, membership
 from rag_audit.relation.noise import alias_table
 
 CONFIDENCE = 1e-6

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from rag_audit.accounting import Mechanism, check_policy
 from rag_audit.errors import PolicyError
+from rag_audit.mechanisms.accounting import Mechanism, check_policy
 
 GOOD = {
     "gains": [1, 8, 64],

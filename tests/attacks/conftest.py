@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
-from rag_audit.attacks import metrics
-from rag_audit.attacks.campaign import Unit, tools_of
-from rag_audit.attacks.cells import Bench
-from rag_audit.attacks.interface import Tools
-from rag_audit.attacks.split import Split, make_split
-from rag_audit.index.embedders import get_embedder
+from rag_audit.lab.attacks import metrics
+from rag_audit.lab.attacks.campaign import Unit, tools_of
+from rag_audit.lab.attacks.cells import Bench
+from rag_audit.lab.attacks.interface import Tools
+from rag_audit.lab.attacks.split import Split, make_split
+from rag_audit.retrieval.embedders import get_embedder
 
 _WHO = [
     "sailor",

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rag_audit.attacks.generators.extractive import ExtractiveGenerator
-from rag_audit.attacks.interface import Continue, FillMasks, Task, YesNo
-from rag_audit.attacks.passages import Passage
-from rag_audit.attacks.proxy import TokenStatistics
-from rag_audit.attacks.text import words
+from rag_audit.lab.attacks.generators.extractive import ExtractiveGenerator
+from rag_audit.lab.attacks.interface import Continue, FillMasks, Task, YesNo
+from rag_audit.lab.attacks.passages import Passage
+from rag_audit.lab.attacks.proxy import TokenStatistics
+from rag_audit.lab.attacks.text import words
 from tests.endpoint import Endpoint, serving
 
 __all__ = ["ChatServer", "serving"]

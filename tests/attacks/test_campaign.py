@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_audit.attacks import campaign, runner
-from rag_audit.attacks.cells import STRONG_NOISE, Bench, Cell
-from rag_audit.attacks.interface import AttackError, Probe, Reply
-from rag_audit.attacks.methods import ATTACKS, chosen
-from rag_audit.attacks.metrics import best_threshold
-from rag_audit.attacks.report import csv_of, section, table, verdict
-from rag_audit.attacks.split import Split
 from rag_audit.errors import StoreError
+from rag_audit.lab.attacks import campaign, runner
+from rag_audit.lab.attacks.cells import STRONG_NOISE, Bench, Cell
+from rag_audit.lab.attacks.interface import AttackError, Probe, Reply
+from rag_audit.lab.attacks.methods import ATTACKS, chosen
+from rag_audit.lab.attacks.metrics import best_threshold
+from rag_audit.lab.attacks.report import csv_of, section, table, verdict
+from rag_audit.lab.attacks.split import Split
 
 FAST = ("mba", "rag-mia", "s2mia-s", "ia", "jaccard")
 

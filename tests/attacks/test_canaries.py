@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from rag_audit.attacks import canaries
-from rag_audit.attacks.cells import Bench, Cell
-from rag_audit.attacks.interface import AttackError
-from rag_audit.attacks.split import Split
 from rag_audit.errors import SchemaError, StoreError
+from rag_audit.lab.attacks import canaries
+from rag_audit.lab.attacks.cells import Bench, Cell
+from rag_audit.lab.attacks.interface import AttackError
+from rag_audit.lab.attacks.split import Split
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_audit.attacks import runner
 from rag_audit.cli import main
-from rag_audit.formats.attacks import AttackRun
+from rag_audit.lab.attacks import runner
+from rag_audit.models.attacks import AttackRun
 
 
 def run(*words: object) -> Result:

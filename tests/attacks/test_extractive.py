@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from rag_audit.attacks.generators.extractive import ExtractiveGenerator, exact_match
-from rag_audit.attacks.interface import Continue, FillMasks, NextWord, YesNo, mask_answers, verdict_of
-from rag_audit.attacks.passages import Passage
-from rag_audit.attacks.proxy import TokenStatistics
+from rag_audit.lab.attacks.generators.extractive import ExtractiveGenerator, exact_match
+from rag_audit.lab.attacks.interface import Continue, FillMasks, NextWord, YesNo, mask_answers, verdict_of
+from rag_audit.lab.attacks.passages import Passage
+from rag_audit.lab.attacks.proxy import TokenStatistics
 
 TEXT = "The clinic of Doctor Amundsen in Tromso treats frostbite with warm water and patience since nineteen eighty."
 HERE, AWAY = (

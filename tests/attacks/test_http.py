@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.attacks import runner
-from rag_audit.attacks.cells import Bench
-from rag_audit.attacks.generators.http import ChatGenerator, Endpoint, EndpointError, ask_chat
-from rag_audit.attacks.interface import Answer, NextWord, Probe, YesNo
-from rag_audit.attacks.methods import chosen
-from rag_audit.attacks.passages import Passage
-from rag_audit.attacks.split import Split
-from rag_audit.attacks.targets.kept import Kept
 from rag_audit.errors import StoreError
+from rag_audit.lab.attacks import runner
+from rag_audit.lab.attacks.cells import Bench
+from rag_audit.lab.attacks.generators.http import ChatGenerator, Endpoint, EndpointError, ask_chat
+from rag_audit.lab.attacks.interface import Answer, NextWord, Probe, YesNo
+from rag_audit.lab.attacks.methods import chosen
+from rag_audit.lab.attacks.passages import Passage
+from rag_audit.lab.attacks.split import Split
+from rag_audit.lab.attacks.targets.kept import Kept
 from tests.attacks.server import ChatServer, serving
 
 TEXT = "The lighthouse keeper of Utsira counts the ships by their bells when the fog is thick."

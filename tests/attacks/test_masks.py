@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from rag_audit.attacks.masks import Variant, mask
-from rag_audit.attacks.proxy import Speller, TokenStatistics
-from rag_audit.attacks.text import STOP_WORDS
+from rag_audit.lab.attacks.masks import Variant, mask
+from rag_audit.lab.attacks.proxy import Speller, TokenStatistics
+from rag_audit.lab.attacks.text import STOP_WORDS
 
 OWN = ["the doctor gave the patient a tablet for the headache and a beta blocker"] * 6
 TEXT = "The doctor gave the patient a beta-blocker called propranolol because the headachee would not end"

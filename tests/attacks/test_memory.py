@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from rag_audit.attacks import campaign, runner
-from rag_audit.attacks.cells import Bench, Cell
-from rag_audit.attacks.methods import chosen
-from rag_audit.attacks.split import make_split
-from rag_audit.attacks.targets import engine as engines
-from rag_audit.index.embedders import get_embedder
+from rag_audit.lab.attacks import campaign, runner
+from rag_audit.lab.attacks.cells import Bench, Cell
+from rag_audit.lab.attacks.methods import chosen
+from rag_audit.lab.attacks.split import make_split
+from rag_audit.lab.attacks.targets import engine as engines
+from rag_audit.retrieval.embedders import get_embedder
 
 NAMES = ("mba", "embedding")
 

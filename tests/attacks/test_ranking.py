@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from rag_audit.attacks.cells import Bench, Cell
-from rag_audit.attacks.interface import Probe, YesNo
-from rag_audit.attacks.split import Split
-from rag_audit.attacks.targets.mechanisms import certified_epsilon, parse
-from rag_audit.attacks.targets.ranking import Ranking, gumbel_threshold
 from rag_audit.errors import PolicyError
-from rag_audit.index.engine import build_index, no_noise, select
+from rag_audit.lab.attacks.cells import Bench, Cell
+from rag_audit.lab.attacks.interface import Probe, YesNo
+from rag_audit.lab.attacks.split import Split
+from rag_audit.lab.attacks.targets.mechanisms import certified_epsilon, parse
+from rag_audit.lab.attacks.targets.ranking import Ranking, gumbel_threshold
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.engine import build_index, no_noise, select
 
 WINDOW = ScoreWindow(20, 160, 64)
 

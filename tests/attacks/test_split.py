@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.attacks import split as split_module
-from rag_audit.attacks.interface import AttackError
-from rag_audit.attacks.split import given_split, load_texts, make_split, same
 from rag_audit.errors import RagAuditError, SchemaError
-from rag_audit.index.inventory import NoDocumentsError
+from rag_audit.lab.attacks import split as split_module
+from rag_audit.lab.attacks.interface import AttackError
+from rag_audit.lab.attacks.split import given_split, load_texts, make_split, same
+from rag_audit.retrieval.inventory import NoDocumentsError
 
 
 def test_the_parts_are_disjoint_and_the_seed_decides(texts: list[str]) -> None:

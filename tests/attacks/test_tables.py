@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.attacks import papers, tables
-from rag_audit.attacks.cells import Bench, Cell
-from rag_audit.attacks.methods import ATTACKS
-from rag_audit.attacks.runner import Result
-from rag_audit.attacks.split import Split
-from rag_audit.attacks.utility import Question, Utility, utility
-from rag_audit.empirical import sets
+from rag_audit.lab.attacks import papers, tables
+from rag_audit.lab.attacks.cells import Bench, Cell
+from rag_audit.lab.attacks.methods import ATTACKS
+from rag_audit.lab.attacks.runner import Result
+from rag_audit.lab.attacks.split import Split
+from rag_audit.lab.attacks.utility import Question, Utility, utility
+from rag_audit.lab.empirical import sets
 
 FIGURES = {name: (0.5, 0.4, 0.6) for name in
            ("auc", "tpr_at_1pct", "accuracy", "adjusted_accuracy", "precision", "recall", "f1", "ks")}  # fmt: skip

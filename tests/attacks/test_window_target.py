@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from rag_audit.attacks.generators.extractive import ExtractiveGenerator
-from rag_audit.attacks.interface import AttackError, Probe, YesNo, verdict_of
-from rag_audit.attacks.proxy import TokenStatistics
-from rag_audit.attacks.targets.window import WindowService
 from rag_audit.commit.draft import Mechanism
-from rag_audit.formats.publication import Publication
+from rag_audit.lab.attacks.generators.extractive import ExtractiveGenerator
+from rag_audit.lab.attacks.interface import AttackError, Probe, YesNo, verdict_of
+from rag_audit.lab.attacks.proxy import TokenStatistics
+from rag_audit.lab.attacks.targets.window import WindowService
+from rag_audit.models.publication import Publication
 from tests.window.simulator import TEXTS, Service
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from bench import lists
-from rag_audit import accounting
-from rag_audit.accounting.coins import Listing, Sampling, coin_of
-from rag_audit.empirical.lower_bounds import counted_epsilon, counted_roc
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.engine import build_index
-from rag_audit.privacy.explore.simulate import Noise
+from rag_audit.commit.explore.simulate import Noise
+from rag_audit.lab.empirical.lower_bounds import counted_epsilon, counted_roc
+from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of
+from rag_audit.models.tenants import ListingRules
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.engine import build_index
 
 DELTA = "1e-5"
 RNG = np.random.default_rng(3)

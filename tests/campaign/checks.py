@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_audit.encoding.cache import cache_dir
+from rag_audit._internal.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path("argument/src")

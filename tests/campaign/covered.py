@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rag_audit import _native
-from rag_audit.encoding.cache import cache_dir
-from rag_audit.proofs.groth16.circuit import PLANS
-from rag_audit.proofs.scan.key import VERSION
+from rag_audit._internal.cache import cache_dir
+from rag_audit.proofs.backends.groth16.circuit import PLANS
+from rag_audit.proofs.backends.scan.key import VERSION
 from rag_audit.relation.field import to_bytes
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.beacon.drand import DEFAULT_CHAIN, QUICKNET
-from rag_audit.ledger.keys import SigningKey
+from rag_audit.log.keys import SigningKey
+from rag_audit.models.drand import DEFAULT_CHAIN, QUICKNET
 from rag_audit.relation.coins import coins, first_winners, winners
 from rag_audit.relation.commitments import (
     list_commitment,

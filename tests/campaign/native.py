@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.proofs.scan.key import VERSION
+from rag_audit.proofs.backends.scan.key import VERSION
 from rag_audit.relation.field import to_bytes
 from tests.campaign import made
 

@@ -19,22 +19,22 @@ from typing import Any
 import atheris
 
 with atheris.instrument_imports(include=["rag_audit"]):
-    from rag_audit.beacon.values import Reveal
-    from rag_audit.encoding.canonical import jcs, parse_base64, parse_json, parse_toml
+    from rag_audit._internal.canonical import jcs, parse_base64, parse_json, parse_toml
     from rag_audit.errors import RagAuditError
-    from rag_audit.formats.challenge import Challenge
-    from rag_audit.formats.policy import Policy
-    from rag_audit.formats.receipts import open_receipt
-    from rag_audit.formats.records import CountersignedReceipt, parse_entry
-    from rag_audit.formats.requests import Answer, SignedRequest
-    from rag_audit.formats.trust import Trust
-    from rag_audit.formats.windowfile import WindowFile
-    from rag_audit.ledger.checkpoint import Checkpoint
-    from rag_audit.ledger.keys import SigningKey, VerifierKey
-    from rag_audit.ledger.note import parse_note
-    from rag_audit.ledger.tiles import parse_bundle
-    from rag_audit.ledger.tlog_proof import TlogProof
-    from rag_audit.proofs.groth16.job import parse_key, parse_proof
+    from rag_audit.log.checkpoint import Checkpoint
+    from rag_audit.log.keys import SigningKey, VerifierKey
+    from rag_audit.log.note import parse_note
+    from rag_audit.log.tiles import parse_bundle
+    from rag_audit.log.tlog_proof import TlogProof
+    from rag_audit.models.beacon import Reveal
+    from rag_audit.models.challenge import Challenge
+    from rag_audit.models.policy import Policy
+    from rag_audit.models.receipts import open_receipt
+    from rag_audit.models.records import CountersignedReceipt, parse_entry
+    from rag_audit.models.requests import Answer, SignedRequest
+    from rag_audit.models.trust import Trust
+    from rag_audit.models.windowfile import WindowFile
+    from rag_audit.proofs.backends.groth16.job import parse_key, parse_proof
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"

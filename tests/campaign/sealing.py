@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit._internal.canonical import jcs
 from tests.fuzz.mutate import Mutator
 from tests.simulate.answers import Answerer
 from tests.simulate.cases import FOLDER

@@ -70,7 +70,7 @@ def test_an_error_without_a_name_is_found(
     campaign: verdicts.Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fault(value: Any, *, field: str) -> Any:
-        from rag_audit.formats import records
+        from rag_audit.models import records
 
         return records._ENTRY_TYPES[value["type"]].parse(value, field=field)
 
@@ -90,7 +90,7 @@ def test_a_report_that_cannot_be_made_is_found(
         raise fault
 
     monkeypatch.setattr(verdicts, "KINDS", ("window",))
-    monkeypatch.setattr(f"rag_audit.verify.report.{place}", broken)
+    monkeypatch.setattr(f"rag_audit.report.{place}", broken)
     assert (
         type(fault).__name__ in (found := cases_until_broken(campaign, "reports", 40))
         or "ZeroDivision" in found

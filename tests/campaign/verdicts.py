@@ -26,11 +26,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rag_audit._internal.canonical import jcs
 from rag_audit.cli.reports import FORMATS
-from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import ExitCode, RagAuditError
-from rag_audit.verify.report.build import report_of
-from rag_audit.verify.report.faces import face
+from rag_audit.report.build import report_of
+from rag_audit.report.faces import face
 from rag_audit.verify.verifier import Verdict, verify_window
 from tests.fuzz.mutate import Mutator
 from tests.simulate.cases import FOLDER

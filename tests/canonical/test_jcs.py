@@ -9,8 +9,8 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_audit.encoding import canonical
-from rag_audit.encoding.canonical import MAX_DEPTH, MAX_SAFE_INTEGER, jcs, parse_json
+from rag_audit._internal import canonical
+from rag_audit._internal.canonical import MAX_DEPTH, MAX_SAFE_INTEGER, jcs, parse_json
 from rag_audit.errors import EncodingError
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)

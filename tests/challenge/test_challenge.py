@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import sha256
+from rag_audit._internal.canonical import sha256
 from rag_audit.errors import RagAuditError
-from rag_audit.formats.challenge import Challenge, draw, sample_size
-from rag_audit.ledger.keys import SigningKey
+from rag_audit.log.keys import SigningKey
+from rag_audit.models.challenge import Challenge, draw, sample_size
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).resolve().parents[2] / "vectors/v1/challenge.json").read_text()

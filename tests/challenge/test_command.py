@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.formats.challenge import Challenge
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.note import parse_note, sign_note, verify_note
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.note import parse_note, sign_note, verify_note
+from rag_audit.models.challenge import Challenge
 from tests.named import error_name
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_audit.proofs.groth16.circuit import Inputs
+from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.relation.commitments import topk_commitment
 from tests.circuits.forger import Patch, forge, literal_system, selected, shipped_system, shipped_witness
 from tests.circuits.forger import assert_caught as judged

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rag_audit.proofs.groth16 import RetrieveManyInstance, RetrieveManyJob
-from rag_audit.proofs.groth16.coins import SampledInstance
+from rag_audit.proofs.backends.groth16 import RetrieveManyInstance, RetrieveManyJob
+from rag_audit.proofs.backends.groth16.coins import SampledInstance
 from rag_audit.relation.commitments import kept_commitment, topk_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k

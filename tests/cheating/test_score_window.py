@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import PolicyError, SetupError
-from rag_audit.formats.constants import Constants
-from rag_audit.proofs.groth16 import system as groth16
-from rag_audit.proofs.groth16.circuit import compile_circuit
-from rag_audit.proofs.groth16.instance import RetrieveInstance
-from rag_audit.proofs.scan import system as scan
+from rag_audit.models.constants import Constants
+from rag_audit.proofs.backends.groth16 import system as groth16
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.scan import system as scan
 from tests.circuits.forger import LITERAL, Patch, selected, unbounded_system
 from tests.circuits.retrieve_case import TINY, random_case
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import WitnessError
-from rag_audit.proofs.groth16 import circuit as circuits
-from rag_audit.proofs.groth16.circuit import Circuit, by_plan, plan
+from rag_audit.proofs.backends.groth16 import circuit as circuits
+from rag_audit.proofs.backends.groth16.circuit import Circuit, by_plan, plan
 
 
 def by_plan_of(folder: Path, inputs: bytes) -> bytes | None:

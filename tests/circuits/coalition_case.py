@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from rag_audit.proofs.backends.groth16.coalition import CoalitionJob
+from rag_audit.proofs.backends.groth16.instance import CoalitionInstance
 from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement
-from rag_audit.proofs.groth16.coalition import CoalitionJob
-from rag_audit.proofs.groth16.instance import CoalitionInstance
 from rag_audit.relation.commitments import vector_commitment
 
 TINY = CoalitionInstance(8, 8)

@@ -14,10 +14,16 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from rag_audit.encoding.cache import build_once, cache_dir
-from rag_audit.proofs.groth16.circuit import Circuit, Inputs, compile_circuit, compute_witness, run_compiler
-from rag_audit.proofs.groth16.instance import Instance
-from rag_audit.proofs.groth16.toolchain import circuits_dir
+from rag_audit._internal.cache import build_once, cache_dir
+from rag_audit.proofs.backends.groth16.circuit import (
+    Circuit,
+    Inputs,
+    compile_circuit,
+    compute_witness,
+    run_compiler,
+)
+from rag_audit.proofs.backends.groth16.instance import Instance
+from rag_audit.proofs.backends.groth16.toolchain import circuits_dir
 from rag_audit.relation.commitments import topk_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from rag_audit.proofs.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.relation import commitments, noise
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow, dot

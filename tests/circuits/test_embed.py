@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import PolicyError, WitnessError
-from rag_audit.index.embedders.wordllama import normalise
-from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.groth16.instance import EmbedInstance
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.table import TableTree, wide_row
+from rag_audit.retrieval.embedders.wordllama import normalise
 from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness
 from tests.circuits.r1cs import System, read_witness, signal_class
 

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import EncodingError, SchemaError, WitnessError
-from rag_audit.formats.statements import EmbedStatement, Statement
-from rag_audit.index.embedders import wordllama
-from rag_audit.proofs.groth16 import (
+from rag_audit.models.statements import EmbedStatement, Statement
+from rag_audit.proofs.backends.groth16 import (
     ENGINES,
     EmbedInstance,
     EmbedJob,
@@ -26,10 +25,11 @@ from rag_audit.proofs.groth16 import (
     verify,
     verify_batch,
 )
-from rag_audit.proofs.groth16.embed import table_tree
+from rag_audit.proofs.backends.groth16.embed import table_tree
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.relation.field import from_hex
 from rag_audit.relation.table import TableTree
+from rag_audit.retrieval.embedders import wordllama
 from tests.circuits.retrieve_case import TINY as RETRIEVE
 
 pytestmark = pytest.mark.circuits

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import Json
+from rag_audit._internal.canonical import Json
 from rag_audit.errors import InvalidProof, PolicyError, WitnessError
-from rag_audit.formats.statements import ListingStatement
-from rag_audit.proofs.groth16 import (
+from rag_audit.models.statements import ListingStatement
+from rag_audit.proofs.backends.groth16 import (
     VerificationKey,
     parse_proof,
     proving_key,
@@ -21,8 +21,8 @@ from rag_audit.proofs.groth16 import (
     refusals,
     verify,
 )
-from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.groth16.coins import LISTING_INPUTS, ListingInstance
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16.coins import LISTING_INPUTS, ListingInstance
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import held_commitment, list_commitment
 from rag_audit.relation.field import MODULUS

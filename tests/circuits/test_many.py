@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit._internal.canonical import jcs
 from rag_audit.errors import EncodingError, PolicyError, SchemaError, WitnessError
-from rag_audit.formats.statements import ManyStatement, Statement
-from rag_audit.proofs.groth16 import (
+from rag_audit.models.statements import ManyStatement, Statement
+from rag_audit.proofs.backends.groth16 import (
     ENGINES,
     RetrieveInstance,
     RetrieveManyInstance,
@@ -24,9 +24,9 @@ from rag_audit.proofs.groth16 import (
     verify_batch,
     verify_many,
 )
-from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.groth16.many import ManyProof, record_digest
-from rag_audit.proofs.groth16.shipped import SHIPPED
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16.many import ManyProof, record_digest
+from rag_audit.proofs.backends.groth16.shipped import SHIPPED
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k
 from tests.circuits.many_case import PAIR, STATEMENT, many_job, proof_job, shared_cases

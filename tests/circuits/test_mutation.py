@@ -12,9 +12,9 @@ from collections import defaultdict
 
 import pytest
 
-from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
-from rag_audit.proofs.groth16.coins import ListingInstance, SampledInstance
-from rag_audit.proofs.groth16.instance import Instance, RetrieveInstance
+from rag_audit.proofs.backends.groth16.circuit import Inputs, compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16.coins import ListingInstance, SampledInstance
+from rag_audit.proofs.backends.groth16.instance import Instance, RetrieveInstance
 from rag_audit.relation.field import MODULUS
 from tests.circuits import test_embed
 from tests.circuits.coalition_case import NEAR_A, A, B, C, window

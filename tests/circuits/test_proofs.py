@@ -16,8 +16,8 @@ from typing import Any, Literal
 import pytest
 
 from rag_audit import _native
-from rag_audit.encoding.cache import write_manifest
-from rag_audit.encoding.canonical import digest_hex, jcs, read_json
+from rag_audit._internal.cache import write_manifest
+from rag_audit._internal.canonical import digest_hex, jcs, read_json
 from rag_audit.errors import (
     CeremonyError,
     EncodingError,
@@ -27,9 +27,9 @@ from rag_audit.errors import (
     VersionError,
     WitnessError,
 )
-from rag_audit.formats.statements import Statement
-from rag_audit.proofs import groth16 as package
-from rag_audit.proofs.groth16 import (
+from rag_audit.models.statements import Statement
+from rag_audit.proofs.backends import groth16 as package
+from rag_audit.proofs.backends.groth16 import (
     SYSTEM,
     VerificationKey,
     load_verification_key,
@@ -39,12 +39,12 @@ from rag_audit.proofs.groth16 import (
     verify,
     verify_batch,
 )
-from rag_audit.proofs.groth16.circuit import FOLDER as CIRCUITS
-from rag_audit.proofs.groth16.circuit import compile_circuit
-from rag_audit.proofs.groth16.encoding import BASE_MODULUS
-from rag_audit.proofs.groth16.job import ENGINES
-from rag_audit.proofs.groth16.system import pinned_key
-from rag_audit.proofs.groth16.toolchain import npm_packages
+from rag_audit.proofs.backends.groth16.circuit import FOLDER as CIRCUITS
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit
+from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
+from rag_audit.proofs.backends.groth16.job import ENGINES
+from rag_audit.proofs.backends.groth16.system import pinned_key
+from rag_audit.proofs.backends.groth16.toolchain import npm_packages
 from rag_audit.proofs.interface import proof_system
 from rag_audit.relation.field import MODULUS
 from tests.circuits.many_case import proof_job
@@ -393,7 +393,9 @@ def test_damaged_proving_key_is_named(
     files = proving_key(TINY)
     broken = tmp_path / "key.zkey"
     broken.write_bytes(damage(files.zkey.read_bytes()))
-    monkeypatch.setattr("rag_audit.proofs.groth16.job.proving_key", lambda _: replace(files, zkey=broken))
+    monkeypatch.setattr(
+        "rag_audit.proofs.backends.groth16.job.proving_key", lambda _: replace(files, zkey=broken)
+    )
     with pytest.raises(SetupError, match="the prover failed") as caught:
         proof_job(cases[0]).run()
     assert caught.value.field == str(broken)

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import pytest
 
-from rag_audit.encoding.canonical import Json, digest_hex
+from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
-from rag_audit.formats.constants import Constants
-from rag_audit.formats.publics import KeptCommitment, KeptPublic, RecordPublic, TenantPublic
-from rag_audit.formats.statements import ManySampledStatement, ManyStatement, SampledStatement
-from rag_audit.proofs.groth16 import (
+from rag_audit.models.constants import Constants
+from rag_audit.models.publics import KeptCommitment, KeptPublic, RecordPublic, TenantPublic
+from rag_audit.models.statements import ManySampledStatement, ManyStatement, SampledStatement
+from rag_audit.proofs.backends.groth16 import (
     RetrieveManyInstance,
     RetrieveManyJob,
     VerificationKey,
@@ -29,11 +29,11 @@ from rag_audit.proofs.groth16 import (
     verify,
     verify_many,
 )
-from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.groth16.coins import KeptInstance, SampledInstance
-from rag_audit.proofs.groth16.job import public_inputs
-from rag_audit.proofs.groth16.shipped import SHIPPED
-from rag_audit.proofs.groth16.system import SYSTEM
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16.coins import KeptInstance, SampledInstance
+from rag_audit.proofs.backends.groth16.job import public_inputs
+from rag_audit.proofs.backends.groth16.shipped import SHIPPED
+from rag_audit.proofs.backends.groth16.system import SYSTEM
 from rag_audit.proofs.interface import KeptColumn, RecordPrivate
 from rag_audit.relation import commitments
 from rag_audit.relation.coins import coins

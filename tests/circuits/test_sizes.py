@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from rag_audit.proofs.groth16 import RetrieveManyInstance
-from rag_audit.proofs.groth16.circuit import compile_circuit
-from rag_audit.proofs.groth16.instance import Instance
+from rag_audit.proofs.backends.groth16 import RetrieveManyInstance
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit
+from rag_audit.proofs.backends.groth16.instance import Instance
 from tests.circuits.kept_case import TINY as KEPT
 from tests.circuits.listing_case import PAIR as LISTING_PAIR
 from tests.circuits.listing_case import TINY as LISTING

@@ -13,7 +13,7 @@ from math import isqrt
 import pytest
 
 from rag_audit.errors import PolicyError
-from rag_audit.proofs.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow
 from tests.circuits.compile_time import (

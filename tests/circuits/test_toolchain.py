@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding import cache
+from rag_audit._internal import cache
 from rag_audit.errors import SetupError, WitnessError
-from rag_audit.proofs.groth16 import generator, toolchain
-from rag_audit.proofs.groth16.circuit import Circuit, compile_circuit, compute_witness, run_compiler
+from rag_audit.proofs.backends.groth16 import generator, toolchain
+from rag_audit.proofs.backends.groth16.circuit import Circuit, compile_circuit, compute_witness, run_compiler
 from tests.circuits.retrieve_case import TINY, random_case
 
 
@@ -142,7 +142,7 @@ def test_cached_circuit_needs_neither_npm_nor_network(monkeypatch: pytest.Monkey
     def forbidden() -> Path:
         raise AssertionError("asked for npm packages")
 
-    monkeypatch.setattr("rag_audit.proofs.groth16.circuit.npm_packages", forbidden)
+    monkeypatch.setattr("rag_audit.proofs.backends.groth16.circuit.npm_packages", forbidden)
     assert compile_circuit(TINY).r1cs.is_file()
 
 
@@ -262,10 +262,10 @@ def test_a_forked_child_starts_its_own(no_generators: OrderedDict[tuple[int, Pat
 
 def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
     """As from an installed wheel: the package and its copy of the circuits, elsewhere."""
-    package = Path(toolchain.__file__).parents[2]
+    package = Path(toolchain.__file__).parents[3]
     shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits"))
     shutil.copytree(toolchain.circuits_dir(), tmp_path / "rag_audit" / "_circuits")
-    code = "from rag_audit.proofs.groth16.toolchain import circuits_dir; print(circuits_dir())"
+    code = "from rag_audit.proofs.backends.groth16.toolchain import circuits_dir; print(circuits_dir())"
     out = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -277,9 +277,9 @@ def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
 
 
 def test_missing_sources_are_said_to_be_missing(tmp_path: Path) -> None:
-    package = Path(toolchain.__file__).parents[2]
+    package = Path(toolchain.__file__).parents[3]
     shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits"))
-    code = "from rag_audit.proofs.groth16.toolchain import circuits_dir; circuits_dir()"
+    code = "from rag_audit.proofs.backends.groth16.toolchain import circuits_dir; circuits_dir()"
     out = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,

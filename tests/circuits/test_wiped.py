@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.proofs.groth16 import generator
-from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16 import generator
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from tests.circuits.sampled_case import EXACT, sampled_case
 from tests.scan.left import counted, integer, montgomery
 
@@ -42,8 +42,8 @@ def test_no_wire_is_left_where_wires_are_assigned() -> None:
 
 CHILD = """
 import sys
-from rag_audit.proofs.groth16 import generator
-from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16 import generator
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from tests.circuits.sampled_case import EXACT, sampled_case
 compute_witness(compile_circuit(EXACT), sampled_case(EXACT, 1).job().inputs())
 [kept] = generator._kept.values()

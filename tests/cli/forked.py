@@ -21,12 +21,12 @@ CLOCK = Path(__file__).with_name("clock")
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(
     [
-        *sorted({f"rag_audit.cli.{place.partition('.')[0]}" for place in COMMANDS.values()}),
-        "rag_audit.parties.provider.window",
-        "rag_audit.parties.account",
-        "rag_audit.parties.witness",
+        *sorted({place.rpartition(".")[0] for place in COMMANDS.values()}),
+        "rag_audit.attest.window",
+        "rag_audit.account.account",
+        "rag_audit.witness.witness",
         "rag_audit.verify.verifier",
-        "rag_audit.index.embedders.wordllama",
+        "rag_audit.retrieval.embedders.wordllama",
     ]
 )
 

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_audit.attacks import metrics
+from rag_audit.account.account import Account
 from rag_audit.cli import account as account_commands
 from rag_audit.cli import main
 from rag_audit.cli.settings import store_settings
 from rag_audit.commit.draft import Mechanism
-from rag_audit.formats.attacks import AttackRun
-from rag_audit.formats.publication import Publication
-from rag_audit.parties.account import Account
+from rag_audit.lab.attacks import metrics
+from rag_audit.models.attacks import AttackRun
+from rag_audit.models.publication import Publication
 from tests.attacks.conftest import note
 from tests.cli import forked
 from tests.window.simulator import TEXTS, Clock, Service

@@ -53,8 +53,8 @@ def test_a_verifier_needs_no_extra() -> None:
     assert out.rstrip().endswith("0")
     # It is independent: nothing that a provider or an account runs has judged here.
     rooms = {name.split(".")[1] for name in loaded}
-    assert rooms >= {"cli", "verify", "estimate", "proofs", "formats", "ledger"}
-    assert rooms.isdisjoint({"commit", "attest", "parties", "demo"})
+    assert rooms >= {"cli", "verify", "estimate", "proofs", "models", "log"}
+    assert rooms.isdisjoint({"commit", "attest", "service", "account", "witness", "lab"})
 
 
 def test_a_witness_needs_no_extra(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.ledger.keys import SigningKey
+from rag_audit.log.keys import SigningKey
 from tests.named import error_name
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs/examples"
@@ -108,7 +108,7 @@ def test_a_fault_of_a_report_keeps_the_verdict_and_its_exit_code(
         raise ZeroDivisionError
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(f"rag_audit.verify.report.{place}", fault)
+    monkeypatch.setattr(f"rag_audit.report.{place}", fault)
     words: list[object] = [*options]
     for name in ("json", "sarif", "junit", "vsa"):
         words += ["--format", name, "--output", tmp_path / f"r.{name}"]

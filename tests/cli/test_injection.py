@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import jcs
+from rag_audit._internal.printable import json_text, printable, printable_text
 from rag_audit.cli import main
 from rag_audit.cli.reports import FORMATS
-from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import RagAuditError
-from rag_audit.errors.printable import json_text, printable, printable_text
-from rag_audit.verify.report import as_json, render
-from rag_audit.verify.report.build import report_of
-from rag_audit.verify.report.faces import face
+from rag_audit.report import as_json, render
+from rag_audit.report.build import report_of
+from rag_audit.report.faces import face
 from rag_audit.verify.verifier import Verdict, verify_window
 from tests.cli.conftest import Shell, arguments
 
@@ -153,12 +153,12 @@ def test_a_manifest_with_a_false_verdict(
 def test_an_answer_keeps_its_lines_and_loses_what_acts(
     service: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_audit.formats.requests import Answer, AnsweredDocument
+    from rag_audit.models.requests import Answer, AnsweredDocument
 
     shutil.copytree(service.root / "accounts/law-1", tmp_path / "account")
     document = AnsweredDocument(position=0, text="a line\nanother\x1b[2J\u202e")
     answer = Answer(type="answer", v=1, documents=[document], receipt="")
-    monkeypatch.setattr("rag_audit.parties.account.Account.ask", lambda *_, **__: answer)
+    monkeypatch.setattr("rag_audit.account.account.Account.ask", lambda *_, **__: answer)
     monkeypatch.chdir(service.root)
     words = ("query", "why?", "--account", tmp_path / "account", "--window", "window/public",
              "--provider", "provider/key.pub", "--provider-dir", "window")  # fmt: skip

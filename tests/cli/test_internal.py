@@ -17,9 +17,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit._internal.extras import EXTRAS
 from rag_audit.cli import main
 from rag_audit.errors import ExitCode, MemoryLimitError
-from rag_audit.errors.extras import EXTRAS
 from tests.cli.test_cli import commands
 from tests.named import error_name
 
@@ -93,7 +93,7 @@ def test_a_fault_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         raise TypeError(SECRET)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("rag_audit.privacy.cumulative.load_window", fault)
+    monkeypatch.setattr("rag_audit.verify.cumulative.load_window", fault)
     words = ["cumulative", SECRET, "--json"]
     monkeypatch.setattr(sys, "argv", ["rag-audit", *words])
     done = CliRunner().invoke(main, words)

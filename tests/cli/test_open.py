@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rag_audit.attest.window import now_ms
 from rag_audit.cli import main
-from rag_audit.formats.layout import Layout
-from rag_audit.index.documents import DocumentStore
-from rag_audit.index.embedders import NothingToEmbed, Vectors
-from rag_audit.index.embedders.wordllama import WordLlama
-from rag_audit.parties.provider.window import now_ms
-from rag_audit.proofs.scan import store as index_store
-from rag_audit.proofs.scan.store import RUN
+from rag_audit.models.layout import Layout
+from rag_audit.proofs.backends.scan import store as index_store
+from rag_audit.proofs.backends.scan.store import RUN
+from rag_audit.retrieval.documents import DocumentStore
+from rag_audit.retrieval.embedders import NothingToEmbed, Vectors
+from rag_audit.retrieval.embedders.wordllama import WordLlama
 from tests.cli.conftest import Shell
 from tests.window.simulator import TEXTS
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit.attest.window import Window, now_ms
 from rag_audit.cli import main
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.provider.window import Window, now_ms
+from rag_audit.models.windowfile import WindowFile
 from tests.window.simulator import TEXTS, Service
 
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from rag_audit.attest import service as serving
 from rag_audit.cli import account as account_commands
 from rag_audit.cli import window as commands
 from rag_audit.errors import SetupError, SizeError
-from rag_audit.formats.requests import MAX_REQUEST_BYTES
-from rag_audit.parties.provider import service as serving
+from rag_audit.models.requests import MAX_REQUEST_BYTES
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_audit.formats.windowfile import WindowFile
+from rag_audit.models.windowfile import WindowFile
 from tests.cli.conftest import Shell
 from tests.cli.forked import CLOCK
 from tests.postgres import cluster

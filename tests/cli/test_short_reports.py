@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.cli.reports import FORMATS
-from rag_audit.verify.report.model import NO_FILE, Report, ShortReport
+from rag_audit.report.model import NO_FILE, Report, ShortReport
 from tests.report.test_messages import CLASSES, UNREADABLE
 from tests.simulate.cases import FOLDER
 
@@ -130,7 +130,7 @@ def test_a_format_that_cannot_be_rendered_is_replaced_by_its_short_form(
         raise ZeroDivisionError
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("rag_audit.verify.report.build._figures", fault)
+    monkeypatch.setattr("rag_audit.report.build._figures", fault)
     done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
     assert (
         done.exit_code == 3

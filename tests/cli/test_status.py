@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit._internal import lock
+from rag_audit.account.account import Account
 from rag_audit.cli import main
-from rag_audit.encoding import lock
 from rag_audit.errors import SizeError
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider.running.shelf import Shelf
-from rag_audit.parties.roster import add_to_roster
+from rag_audit.models.roster import add_to_roster
+from rag_audit.service.running.shelf import Shelf
 from tests.running.play import Play
 from tests.window.simulator import QUESTIONS, Service
 
@@ -63,7 +63,7 @@ def test_parts_that_no_window_file_names_are_removed(
         folder = window.directory
         refused = run("clean", folder)
         assert refused.exit_code == 2 and "no window file is published" in refused.stderr
-        monkeypatch.setattr("rag_audit.formats.windowfile.INLINE_BYTES", 500)
+        monkeypatch.setattr("rag_audit.models.windowfile.INLINE_BYTES", 500)
         window.export()
         before = {path.name for path in (folder / "public").iterdir()}
         service.ask(window, "law-1", QUESTIONS["law"][0])
@@ -84,7 +84,7 @@ def test_a_roster_that_nobody_could_read_is_not_written(
     lines = [Account.create(tmp_path / name, name, "law").roster_entry for name in ("a", "b")]
     add_to_roster(path, lines[0])
     before = path.read_bytes()
-    monkeypatch.setattr("rag_audit.parties.roster.MAX_ROSTER_BYTES", len(before))
+    monkeypatch.setattr("rag_audit.models.roster.MAX_ROSTER_BYTES", len(before))
     with pytest.raises(SizeError):
         add_to_roster(path, lines[1])
     assert path.read_bytes() == before

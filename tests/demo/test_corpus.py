@@ -13,8 +13,8 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from rag_audit.demo import corpus
-from rag_audit.demo.corpus import (
+from rag_audit.cli.demo import corpus
+from rag_audit.cli.demo.corpus import (
     MIN_CHARS,
     SMALL_TENANTS,
     SOURCES,
@@ -77,7 +77,7 @@ def test_texts_are_cleaned_docstrings_under_the_name_that_people_use() -> None:
 
 def test_the_order_does_not_depend_on_the_process() -> None:
     script = (
-        "import hashlib; from rag_audit.demo.corpus import collect, small_tenants;"
+        "import hashlib; from rag_audit.cli.demo.corpus import collect, small_tenants;"
         "print(hashlib.sha256(repr((collect(), small_tenants())).encode()).hexdigest())"
     )
     # Fresh processes only: in this one, packages that other tests import may have changed the standard library's texts.
@@ -86,7 +86,7 @@ def test_the_order_does_not_depend_on_the_process() -> None:
 
 
 def test_collecting_prints_nothing() -> None:
-    done = run_python("-c", "from rag_audit.demo.corpus import collect; collect()")
+    done = run_python("-c", "from rag_audit.cli.demo.corpus import collect; collect()")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -102,7 +102,7 @@ def test_a_module_that_the_platform_lacks_is_skipped_and_reported(
 
 def test_an_interpreter_without_docstrings_is_refused() -> None:
     script = (
-        "from rag_audit.demo.corpus import collect\nfrom rag_audit.errors import SetupError\n"
+        "from rag_audit.cli.demo.corpus import collect\nfrom rag_audit.errors import SetupError\n"
         "try: collect()\nexcept SetupError as exc: print(exc.found)"
     )
     assert run_python("-OO", "-c", script).stdout.strip() == "python -OO"
@@ -126,7 +126,7 @@ def test_a_second_set_asks_about_other_objects_of_every_group() -> None:
 
 def test_the_second_set_stays_as_it_was_written() -> None:
     """Nothing was measured on it before; a question that is reworded would make its recall a tuned figure."""
-    text = files("rag_audit.demo").joinpath("questions-blind.json").read_bytes()
+    text = files("rag_audit.cli.demo").joinpath("questions-blind.json").read_bytes()
     assert sha256(text).hexdigest() == "c70351b891dc297c181737efbf48bcfd5ac0ef951f8db01c95355349b2ad5acc"
 
 
@@ -164,7 +164,7 @@ def test_a_capacity_below_the_answers_is_refused() -> None:
 
 def test_questions_find_their_answers_without_noise() -> None:
     pytest.importorskip("wordllama")
-    from rag_audit.index.embedders import get_embedder
+    from rag_audit.retrieval.embedders import get_embedder
 
     embedder = get_embedder()
     hits = []

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_audit.demo import own
-from rag_audit.demo.corpus import Question
-from rag_audit.demo.own import capacity, own_questions, own_texts, sentences, turns
+from rag_audit.cli.demo import own
+from rag_audit.cli.demo.corpus import Question
+from rag_audit.cli.demo.own import capacity, own_questions, own_texts, sentences, turns
 from rag_audit.estimate import estimate
-from rag_audit.index.embedders import Embedder, get_embedder
-from rag_audit.index.readers import DocumentsError
-from rag_audit.index.texts import Document
+from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.readers import DocumentsError
+from rag_audit.retrieval.texts import Document
 
 pytest.importorskip("wordllama")
 THETA = (4, 5)

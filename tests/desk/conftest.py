@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.browser.assets import NATIVE, native_module
-from rag_audit.browser.inside import module
-from rag_audit.proofs.groth16.toolchain import find_node
+from rag_audit.proofs.backends.groth16.toolchain import find_node
+from rag_audit.report.browser.assets import NATIVE, native_module
+from rag_audit.report.browser.inside import module
 
 PANICKED = 2
 

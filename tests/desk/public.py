@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_audit.formats.publication import PUBLICATION
+from rag_audit.models.publication import PUBLICATION
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(path.parent for path in (ROOT / "vectors" / "windows").glob("*/case.json"))

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from rag_audit.accounting import exact, pmf, tradeoff
-from rag_audit.browser.inside import arrays
+from rag_audit.mechanisms.accounting import exact, pmf, tradeoff
+from rag_audit.report.browser.inside import arrays
 from tests.desk.conftest import Process
 
 pytestmark = [pytest.mark.page, pytest.mark.usefixtures("process")]

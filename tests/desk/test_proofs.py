@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rag_audit import _native
-from rag_audit.browser.assets import NATIVE
-from rag_audit.browser.inside import native
-from rag_audit.proofs.scan.job import RECORD as FIELDS
+from rag_audit.proofs.backends.scan.job import RECORD as FIELDS
+from rag_audit.report.browser.assets import NATIVE
+from rag_audit.report.browser.inside import native
 from rag_audit.verify.verifier import verify_window
 from tests.desk.conftest import Process
 from tests.scan.test_together import asked, job_of, key_of, shared
@@ -339,7 +339,7 @@ def test_what_only_provers_ask_for_is_not_there() -> None:
 
 def test_a_panic_is_an_error_with_its_words(process: Process) -> None:
     """Last, since the instance is spent."""
-    from rag_audit.browser.inside.module import call
+    from rag_audit.report.browser.inside.module import call
 
     with pytest.raises(RuntimeError, match=r"capacity overflow|memory"):
         call("array_full", 2**31, 0.0)

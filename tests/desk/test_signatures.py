@@ -10,8 +10,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from rag_audit import _native
-from rag_audit.browser.inside import native, signatures
-from rag_audit.ledger.merkle import HashTree
+from rag_audit.log.merkle import HashTree
+from rag_audit.report.browser.inside import native, signatures
 
 P = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493

@@ -30,7 +30,7 @@ def _python() -> set[str]:
 
 
 def _npm() -> set[str]:
-    files = ("circuits/package.json", "rag_audit/browser/locked/package.json")
+    files = ("circuits/package.json", "rag_audit/report/browser/locked/package.json")
     return {name for file in files for name in json.loads((ROOT / file).read_text())["dependencies"]}
 
 
@@ -71,7 +71,7 @@ def test_python_packages_are_locked_by_digest(lock: Path) -> None:
 
 
 def test_the_page_s_packages_are_locked_by_integrity_without_addresses() -> None:
-    lock = json.loads((ROOT / "rag_audit/browser/locked/package-lock.json").read_text())
+    lock = json.loads((ROOT / "rag_audit/report/browser/locked/package-lock.json").read_text())
     packages = {name: entry for name, entry in lock["packages"].items() if name}
     assert packages and all(entry["integrity"].startswith("sha512-") for entry in packages.values())
     assert "resolved" not in json.dumps(lock)

@@ -9,15 +9,20 @@ from typing import Any
 
 import pytest
 
-from rag_audit.beacon.values import Reveal, members_of, witness_beacon
-from rag_audit.encoding.canonical import digest_hex, jcs, parse_json, sha256
-from rag_audit.formats.challenge import Challenge
-from rag_audit.formats.opening import list_root
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.publics import record_public, tenant_public
-from rag_audit.formats.receipts import open_receipt
-from rag_audit.formats.records import (
+from rag_audit._internal.canonical import digest_hex, jcs, parse_json, sha256
+from rag_audit.account.account import check_receipt
+from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.note import parse_note, verify_note
+from rag_audit.models.beacon import Reveal, members_of, witness_beacon
+from rag_audit.models.challenge import Challenge
+from rag_audit.models.opening import list_root
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import Publication
+from rag_audit.models.publics import record_public, tenant_public
+from rag_audit.models.receipts import open_receipt
+from rag_audit.models.records import (
     BeaconWitness,
     CountersignedReceipt,
     DrandBeacon,
@@ -30,15 +35,10 @@ from rag_audit.formats.records import (
     parse_entry,
     verifies,
 )
-from rag_audit.formats.requests import REFUSALS, Answer, Refusal, SignedRequest
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.ledger.keys import VerifierKey
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.note import parse_note, verify_note
-from rag_audit.parties.account import check_receipt
-from rag_audit.proofs import groth16
+from rag_audit.models.requests import REFUSALS, Answer, Refusal, SignedRequest
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import groth16
 from rag_audit.verify.verifier import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]

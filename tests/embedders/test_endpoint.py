@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import EncodingError, EndpointError, RagAuditError, SetupError
-from rag_audit.index.embedders import NothingToEmbed, get_embedder, published_constants, re_executable
-from rag_audit.index.embedders.base import DocumentRefused
-from rag_audit.index.embedders.declared import ManifestEmbedder
-from rag_audit.index.embedders.endpoint import EndpointEmbedder
-from rag_audit.index.embedders.quantise import quantise_unit
-from rag_audit.index.vectors import CachedEmbedder
 from rag_audit.relation.commitments import text_query_commitment
+from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder, published_constants, re_executable
+from rag_audit.retrieval.embedders.base import DocumentRefused
+from rag_audit.retrieval.embedders.declared import ManifestEmbedder
+from rag_audit.retrieval.embedders.endpoint import EndpointEmbedder
+from rag_audit.retrieval.embedders.quantise import quantise_unit
+from rag_audit.retrieval.vectors import CachedEmbedder
 from tests.endpoint import Endpoint, serving
 
 DIMENSION = 12

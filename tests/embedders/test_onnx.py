@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import EncodingError, RagAuditError, SetupError
-from rag_audit.index.embedders import Embedder, NothingToEmbed, get_embedder
-from rag_audit.index.embedders.quantise import quantise_unit
 from rag_audit.relation.commitments import text_query_commitment
+from rag_audit.retrieval.embedders import Embedder, NothingToEmbed, get_embedder
+from rag_audit.retrieval.embedders.quantise import quantise_unit
 
 pytest.importorskip("onnxruntime", reason="needs the extra [onnx]")
 tokenizers = pytest.importorskip("tokenizers", reason="needs the extra [onnx]")

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rag_audit.index.embedders import NothingToEmbed
-from rag_audit.index.embedders.quantise import published_scale, quantise_unit, turned
+from rag_audit.retrieval.embedders import NothingToEmbed
+from rag_audit.retrieval.embedders.quantise import published_scale, quantise_unit, turned
 
 
 @pytest.mark.parametrize(

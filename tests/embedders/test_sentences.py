@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import SchemaError, SetupError
-from rag_audit.index.embedders import NothingToEmbed, get_embedder, published_constants
-from rag_audit.index.embedders.quantise import quantise_unit
+from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder, published_constants
+from rag_audit.retrieval.embedders.quantise import quantise_unit
 
 DIMENSION = 6
 

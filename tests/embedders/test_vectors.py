@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import SetupError
-from rag_audit.index.embedders import NothingToEmbed, get_embedder
-from rag_audit.index.embedders.base import Vectors
-from rag_audit.index.embedders.wordllama import WordLlama
-from rag_audit.index.vectors import CachedEmbedder
+from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder
+from rag_audit.retrieval.embedders.base import Vectors
+from rag_audit.retrieval.embedders.wordllama import WordLlama
+from rag_audit.retrieval.vectors import CachedEmbedder
 
 TEXTS = [
     "A contract is an agreement.",

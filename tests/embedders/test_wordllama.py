@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit._internal.canonical import jcs
 from rag_audit.errors import EncodingError, SetupError
-from rag_audit.index.embedders import NothingToEmbed, get_embedder, wordllama
-from rag_audit.proofs.groth16.embed import table_tree
-from rag_audit.proofs.scan.embed import table_columns
+from rag_audit.proofs.backends.groth16.embed import table_tree
+from rag_audit.proofs.backends.scan.embed import table_columns
 from rag_audit.relation import field
 from rag_audit.relation import table as tree
 from rag_audit.relation.commitments import query_commitment
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder, wordllama
 
 pytest.importorskip("wordllama", reason="the embedder's data comes with the extra [provider]")
 
@@ -136,7 +136,7 @@ def test_no_package_import_and_no_network() -> None:
         "import socket, sys\n"
         "def refuse(*a, **k): raise SystemExit('network')\n"
         "socket.socket.connect = socket.getaddrinfo = refuse\n"
-        "from rag_audit.index.embedders import get_embedder\n"
+        "from rag_audit.retrieval.embedders import get_embedder\n"
         "get_embedder().embed_query('hello')\n"
         "sys.exit('imported' if 'wordllama' in sys.modules else 0)\n"
     )

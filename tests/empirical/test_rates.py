@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from rag_audit.empirical.lower_bounds import (
+from rag_audit.errors import PolicyError, SchemaError, SizeError
+from rag_audit.lab.empirical.lower_bounds import (
     clopper_pearson,
     clopper_pearson_epsilon,
     epsilon_of_rates,
@@ -19,7 +20,7 @@ from rag_audit.empirical.lower_bounds import (
     gaussian_mu,
     one_run_epsilon,
 )
-from rag_audit.empirical.rates import (
+from rag_audit.lab.empirical.rates import (
     accuracy,
     auc,
     bootstrap,
@@ -29,8 +30,7 @@ from rag_audit.empirical.rates import (
     placements,
     tpr_at_fpr,
 )
-from rag_audit.empirical.sets import CollectionError, collection
-from rag_audit.errors import PolicyError, SchemaError, SizeError
+from rag_audit.lab.empirical.sets import CollectionError, collection
 
 RNG = np.random.default_rng(1)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import StoreError
-from rag_audit.formats.passage import Passage
-from rag_audit.index.documents import DocumentStore
+from rag_audit.models.passage import Passage
+from rag_audit.retrieval.documents import DocumentStore
 
 
 def texts(*documents: tuple[int, str]) -> dict[int, Passage]:

@@ -11,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_audit.errors import EncodingError, PolicyError
-from rag_audit.index.engine import (
+from rag_audit.relation import noise as reference_noise
+from rag_audit.relation.field import MODULUS
+from rag_audit.relation.scores import ScoreWindow, dot
+from rag_audit.retrieval.engine import (
     CapacityError,
     Int8Array,
     Int32Array,
@@ -22,9 +25,6 @@ from rag_audit.index.engine import (
     reference_select,
     select,
 )
-from rag_audit.relation import noise as reference_noise
-from rag_audit.relation.field import MODULUS
-from rag_audit.relation.scores import ScoreWindow, dot
 
 WINDOW = ScoreWindow(101, 810, 64)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import WindowStateError
-from rag_audit.formats.publics import SlotKey
-from rag_audit.index.engine import Int32Array
-from rag_audit.index.noise_pool import NoisePool
+from rag_audit.models.publics import SlotKey
+from rag_audit.retrieval.engine import Int32Array
+from rag_audit.retrieval.noise_pool import NoisePool
 
 WAIT = 20.0
 
@@ -84,7 +84,7 @@ def test_no_slot_beyond_the_limit_is_drawn() -> None:
 def test_falling_behind_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     sampler = Sampler()
     with (
-        caplog.at_level(logging.WARNING, "rag_audit.index.noise_pool"),
+        caplog.at_level(logging.WARNING, "rag_audit.retrieval.noise_pool"),
         NoisePool(sampler, depth=4, limit=10) as pool,
     ):
         sampler.gate.clear()

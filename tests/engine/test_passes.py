@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from rag_audit.index.engine import TenantIndex, no_noise, reference_select, select
-from rag_audit.index.passes import MOST, SharedPasses
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.engine import TenantIndex, no_noise, reference_select, select
+from rag_audit.retrieval.passes import MOST, SharedPasses
 
 
 class Held:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from rag_audit._internal.canonical import digest_hex, jcs
+from rag_audit.account.account import Account
+from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
-from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode, PolicyError, RequestRefused, StoreError, WitnessError
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs.groth16 import coalition
-from rag_audit.proofs.groth16.encoding import BASE_MODULUS
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.groth16 import coalition
+from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.policy import check_certificate
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import coalition as checks

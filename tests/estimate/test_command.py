@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit._internal.canonical import jcs
+from rag_audit._internal.durable import replace_file
 from rag_audit.cli import main
-from rag_audit.encoding.canonical import jcs
-from rag_audit.encoding.durable import replace_file
 from tests.named import error_name
 from tests.window.simulator import QUESTIONS, Service
 

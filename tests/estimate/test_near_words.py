@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from rag_audit.formats import defaults
-from rag_audit.index.embedders import get_embedder
+from rag_audit.models import defaults
 from rag_audit.relation.scores import dot
+from rag_audit.retrieval.embedders import get_embedder
 
 QUESTIONS = (
     "What is bail?",

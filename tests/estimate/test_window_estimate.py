@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.encoding.canonical import parse_json
+from rag_audit._internal.canonical import parse_json
+from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, StoreError
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.provider.window import Window
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import Status
 from rag_audit.verify.verifier import Verdict, verify_window
 from tests.window.simulator import QUESTIONS, Service

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.provider.window import Window
+from rag_audit._internal.canonical import jcs
+from rag_audit.attest.window import Window
+from rag_audit.models.publics import SlotKey
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
 from rag_audit.proofs.executors import open_executor
 from tests.executors.conftest import ROOT, Cluster

@@ -17,6 +17,7 @@ import pytest
 
 from rag_audit.errors import EncodingError, ExecutorError, SetupError, VersionError, WitnessError
 from rag_audit.proofs import executors
+from rag_audit.proofs.backends.scan import CertificateJob, NoiseCertificate, ScanKey, commit_index
 from rag_audit.proofs.executors import (
     KEY_VARIABLE,
     LocalProcesses,
@@ -27,7 +28,6 @@ from rag_audit.proofs.executors import (
     run_sealed,
     worker_key,
 )
-from rag_audit.proofs.scan import CertificateJob, NoiseCertificate, ScanKey, commit_index
 from rag_audit.relation.commitments import seed_commitment
 from rag_audit.relation.field import to_bytes
 from tests.executors.conftest import Cluster, DaskCluster

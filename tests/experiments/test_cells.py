@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_audit import accounting
-from rag_audit.experiments import estimator, lists, report, scalar
-from rag_audit.experiments.adversaries import _log_ratios
-from rag_audit.experiments.certified import mechanism
-from rag_audit.experiments.channel import Channel, composed
-from rag_audit.experiments.embedder import GAPS, gaps
-from rag_audit.experiments.model import Figure, Results, Row, generator
-from rag_audit.experiments.registry import EXPERIMENTS
-from rag_audit.experiments.run import with_those_before
+from rag_audit.lab.experiments import estimator, lists, report, scalar
+from rag_audit.lab.experiments.adversaries import _log_ratios
+from rag_audit.lab.experiments.certified import mechanism
+from rag_audit.lab.experiments.channel import Channel, composed
+from rag_audit.lab.experiments.embedder import GAPS, gaps
+from rag_audit.lab.experiments.model import Figure, Results, Row, generator
+from rag_audit.lab.experiments.registry import EXPERIMENTS
+from rag_audit.lab.experiments.run import with_those_before
+from rag_audit.mechanisms import accounting
 
 FEW = [
     ("epsilons", "eps1-k10"),

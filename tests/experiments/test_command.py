@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.experiments import provenance, registry
-from rag_audit.experiments.model import Cell, Experiment, Figure, Size
-from rag_audit.experiments.run import CellJob, collect, measure
-from rag_audit.experiments.store import Store
+from rag_audit.lab.experiments import provenance, registry
+from rag_audit.lab.experiments.model import Cell, Experiment, Figure, Size
+from rag_audit.lab.experiments.run import CellJob, collect, measure
+from rag_audit.lab.experiments.store import Store
 
 MEASURED: list[str] = []
 
@@ -41,7 +41,7 @@ TOY = Experiment("toy", "Section 0", "two cells", _cells, _run)
 @pytest.fixture(autouse=True)
 def _only_the_toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "revision", lambda: "r1")
-    monkeypatch.setattr("rag_audit.experiments.store.revision", lambda: provenance.revision())
+    monkeypatch.setattr("rag_audit.lab.experiments.store.revision", lambda: provenance.revision())
     monkeypatch.setitem(registry.EXPERIMENTS, "toy", TOY)
     MEASURED.clear()
 

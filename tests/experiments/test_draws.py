@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_audit.accounting import Mechanism
-from rag_audit.experiments import harness
-from rag_audit.experiments.draws import above, noise_sums, ranks
-from rag_audit.experiments.statistics import auc_error, equation_3_11, true_positives
-from rag_audit.experiments.toy import counted, toy
-from rag_audit.index.engine import select
-from rag_audit.privacy.explore.simulate import base_draws, weighted_sum
+from rag_audit.commit.explore.simulate import base_draws, weighted_sum
+from rag_audit.lab.experiments import harness
+from rag_audit.lab.experiments.draws import above, noise_sums, ranks
+from rag_audit.lab.experiments.statistics import auc_error, equation_3_11, true_positives
+from rag_audit.lab.experiments.toy import counted, toy
+from rag_audit.mechanisms.accounting import Mechanism
+from rag_audit.retrieval.engine import select
 
 NOISE = Mechanism((1, 3), 16)
 

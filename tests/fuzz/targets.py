@@ -16,21 +16,21 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from rag_audit.beacon.values import Reveal
+from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit.cli import main
-from rag_audit.encoding.canonical import jcs, parse_json
 from rag_audit.errors import RagAuditError
-from rag_audit.formats.challenge import Challenge
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import parse_entry
-from rag_audit.formats.requests import Answer, Refusal, SignedRequest
-from rag_audit.formats.trust import Trust
-from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.ledger.keys import SigningKey, VerifierKey
-from rag_audit.ledger.note import parse_note
-from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.parties.roster import load_roster
-from rag_audit.proofs.groth16.policy import policy_instances
+from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.note import parse_note
+from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.models.beacon import Reveal
+from rag_audit.models.challenge import Challenge
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import parse_entry
+from rag_audit.models.requests import Answer, Refusal, SignedRequest
+from rag_audit.models.roster import load_roster
+from rag_audit.models.trust import Trust
+from rag_audit.proofs.backends.groth16.policy import policy_instances
 from tests.fuzz.mutate import Mutator
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import parse_json
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import ReceiptBody, SignedReceiptBody, receipt_message
-from rag_audit.formats.requests import Answer, Refusal
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.parties.account import check_receipt
-from rag_audit.parties.provider import service as serving
-from rag_audit.parties.provider.window import Window
+from rag_audit._internal.canonical import parse_json
+from rag_audit.account.account import check_receipt
+from rag_audit.attest import service as serving
+from rag_audit.attest.window import Window
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import ReceiptBody, SignedReceiptBody, receipt_message
+from rag_audit.models.requests import Answer, Refusal
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.targets import TARGETS, Bench, Broken, run_case
 from tests.window.simulator import ORIGIN, QUESTIONS, Service
@@ -127,7 +127,7 @@ def test_a_case_is_a_function_of_its_name(bench: Bench) -> None:
 
 def test_a_fault_is_found(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the attack found, put back: a type that is a list; a line that a file adds; a parser's own error."""
-    from rag_audit.formats import records
+    from rag_audit.models import records
 
     def fault(value: Any, *, field: str) -> Any:
         return records._ENTRY_TYPES[value["type"]].parse(value, field=field)
@@ -139,7 +139,7 @@ def test_a_fault_is_found(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None
                 run_case("window", number, bench)
     with monkeypatch.context() as patch:
         patch.setattr("rag_audit.cli.common.printable", lambda text: text)
-        patch.setattr("rag_audit.errors.printable", lambda text: text)
+        patch.setattr("rag_audit._internal.printable", lambda text: text)
         with pytest.raises(Broken, match=r"printed|says"):
             for number in range(2_000):
                 run_case("trust new", number, bench)

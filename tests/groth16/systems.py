@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rag_audit.proofs.groth16 import pyecc
+from rag_audit.proofs.backends.groth16 import pyecc
 from rag_audit.relation.field import MODULUS
 
 Row = Mapping[int, int]

@@ -11,7 +11,7 @@ from systems import random_system
 
 from rag_audit import _native
 from rag_audit.errors import SetupError
-from rag_audit.proofs.groth16 import snarkjs
+from rag_audit.proofs.backends.groth16 import snarkjs
 
 pytestmark = pytest.mark.circuits
 

@@ -13,7 +13,7 @@ from conftest import Setup
 from systems import container, off_subgroup, random_system, section
 
 from rag_audit import _native
-from rag_audit.proofs.groth16 import pyecc, snarkjs
+from rag_audit.proofs.backends.groth16 import pyecc, snarkjs
 
 POINT1, POINT2 = 64, 128
 BEACON = bytes.fromhex("00112233445566778899aabbccddeeff")

@@ -17,9 +17,9 @@ from systems import off_subgroup, random_system
 
 from rag_audit import _native
 from rag_audit.errors import EncodingError
-from rag_audit.proofs.groth16 import job, pairing, pyecc, snarkjs
-from rag_audit.proofs.groth16.keys import VerificationKey
-from rag_audit.proofs.groth16.py_ecc_import import import_py_ecc
+from rag_audit.proofs.backends.groth16 import job, pairing, pyecc, snarkjs
+from rag_audit.proofs.backends.groth16.keys import VerificationKey
+from rag_audit.proofs.backends.groth16.py_ecc_import import import_py_ecc
 from rag_audit.relation.field import MODULUS
 
 P = pyecc.P

@@ -9,7 +9,7 @@ import pytest
 from systems import random_system
 
 from rag_audit import _native
-from rag_audit.proofs.groth16.circuit import assign, compile_circuit, plan
+from rag_audit.proofs.backends.groth16.circuit import assign, compile_circuit, plan
 from rag_audit.relation.field import MODULUS, to_bytes
 from tests.circuits.sampled_case import EXACT, sampled_case
 from tests.scan.left import Child, counted, integer, left_behind, montgomery

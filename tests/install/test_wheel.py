@@ -54,7 +54,9 @@ def test_a_wheel_holds_the_package_the_core_and_the_circuits(wheel: Path) -> Non
     sources = {name for name in tracked if name.startswith("rag_audit/") and Path(ROOT, name).is_file()}
     circuits = {name.replace("circuits/", "rag_audit/_circuits/", 1) for name in tracked
                 if name.endswith((".circom", ".json", ".cjs")) and name.startswith("circuits/")}  # fmt: skip
-    module = "rag_audit/browser/native.wasm"  # of no checkout; `make wheels` builds it before the wheels
+    module = (
+        "rag_audit/report/browser/native.wasm"  # of no checkout; `make wheels` builds it before the wheels
+    )
     assert ROOT.joinpath(module).exists() or not _built()
     built = {"rag_audit/_native.abi3.so", *([module] if ROOT.joinpath(module).exists() else [])}
     assert circuits and sources | circuits | built <= names

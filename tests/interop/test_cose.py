@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rag_audit.export.cose import cbor, write_cose
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.note import parse_note
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.note import parse_note
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.cose import cbor, write_cose
 from tests.docs.blocks import named_block
 from tests.window.test_cose import NAME, window_of
 

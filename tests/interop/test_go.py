@@ -21,26 +21,26 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.encoding.canonical import jcs
-from rag_audit.export.log import write_tiles
-from rag_audit.formats.chain import ClosedWindow
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import PreviousWindow
-from rag_audit.formats.trust import Trust, WitnessTrust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import SigningKey, VerifierKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import parse_note
-from rag_audit.ledger.submission import read_cosignature
-from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.parties.provider.submitting import Remote, Submitting, WitnessSaidNo
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.witness_offers import Offers
-from rag_audit.serving.limits import Limits
-from rag_audit.serving.service import Server, listen
-from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
+from rag_audit._internal.canonical import jcs
+from rag_audit.attest.submitting import Remote, Submitting, WitnessSaidNo
+from rag_audit.attest.window import Window
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import parse_note
+from rag_audit.log.submission import read_cosignature
+from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import PreviousWindow
+from rag_audit.models.trust import Trust, WitnessTrust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.ledger_export import write_tiles
+from rag_audit.service.limits import Limits
+from rag_audit.service.service import Server, listen
 from rag_audit.verify.verifier import verify_window
+from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
+from rag_audit.witness.offers import Offers
 from tests.window.simulator import ORIGIN, QUESTIONS, Clock, Service
 from tests.window.test_cose import window_of
 from tests.window.test_export import LINE

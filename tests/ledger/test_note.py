@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import EncodingError, SetupError, SignatureError, SizeError, StoreError, VersionError
-from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey, VerifierKey
-from rag_audit.ledger.note import (
+from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey, VerifierKey
+from rag_audit.log.note import (
     MAX_SIGNATURES,
     Note,
     NoteSignature,

@@ -16,11 +16,11 @@ import psycopg
 import pytest
 
 from rag_audit.errors import EncodingError, SchemaError, SizeError, StoreError, VersionError
-from rag_audit.ledger import place
-from rag_audit.ledger.appending import MAX_ENTRY_BYTES, AppendResult, Ledger, SlotUsed
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.postgres import PostgresLedger, read_postgres
-from rag_audit.ledger.store import LedgerStore
+from rag_audit.log import place
+from rag_audit.log.appending import MAX_ENTRY_BYTES, AppendResult, Ledger, SlotUsed
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.postgres import PostgresLedger, read_postgres
+from rag_audit.log.store import LedgerStore
 from tests.postgres import Cluster, cluster
 
 

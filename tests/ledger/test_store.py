@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import EncodingError, SizeError, StoreError, VersionError
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.store import MAX_ENTRY_BYTES, AppendResult, LedgerStore, SlotUsed
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.store import MAX_ENTRY_BYTES, AppendResult, LedgerStore, SlotUsed
 
 
 @pytest.fixture
@@ -408,7 +408,7 @@ import subprocess, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_store import fill_until_error
-from rag_audit.ledger.store import LedgerStore
+from rag_audit.log.store import LedgerStore
 path = Path({mount!r}) / "ledger.sqlite"
 store = LedgerStore(path)
 acknowledged, error = fill_until_error(store)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import EncodingError, InvalidProof, SizeError, StoreError
-from rag_audit.ledger import tiles
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import leaf_hash, root_of
-from rag_audit.ledger.note import Note
+from rag_audit.log import tiles
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import leaf_hash, root_of
+from rag_audit.log.note import Note
 
 LOG = SigningKey("log.example/a", 1, bytes(range(32)))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rag_audit.errors import EncodingError, InvalidProof, SignatureError, SizeError, VersionError
-from rag_audit.ledger import merkle
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey
-from rag_audit.ledger.note import cosign_note
-from rag_audit.ledger.tlog_proof import TlogProof
+from rag_audit.log import merkle
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.note import cosign_note
+from rag_audit.log.tlog_proof import TlogProof
 
 LOG = SigningKey("log.example/a", 1, bytes(range(32)))
 WITNESS = SigningKey("w.example", ALG_COSIGNATURE, bytes(range(1, 33)))

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_audit.errors import EncodingError
-from rag_audit.ledger import merkle
-from rag_audit.ledger.merkle import HashTree, Peaks
-from rag_audit.ledger.tree import MerkleTree
+from rag_audit.log import merkle
+from rag_audit.log.merkle import HashTree, Peaks
+from rag_audit.log.tree import MerkleTree
 
 # The eight entries and the roots of every prefix, as in certificate-transparency's merkletree tests.
 ENTRIES = [

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_audit import _native
-from rag_audit.encoding import canonical
-from rag_audit.encoding.canonical import jcs, parse_json
+from rag_audit._internal import canonical
+from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit.errors import RagAuditError, SizeError
-from rag_audit.ledger.keys import signed_by
+from rag_audit.log.keys import signed_by
 
 # -- JSON ------------------------------------------------------------------------------------------------
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_audit.accounting.coins import coin_of
+from rag_audit.account.account import Account
 from rag_audit.cli import main
 from rag_audit.commit.draft import Mechanism, draft_policy
-from rag_audit.formats import defaults
-from rag_audit.formats.tenants import default_listing
-from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey
-from rag_audit.parties.account import Account
+from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.mechanisms.accounting.coins import coin_of
+from rag_audit.models import defaults
+from rag_audit.models.tenants import default_listing
 
 
 def run(*arguments: object) -> Result:

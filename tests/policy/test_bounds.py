@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from rag_audit.accounting.exact import MAX_COMPOSITIONS
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
-from rag_audit.formats.policy import MAX_TOKENS, Policy
-from rag_audit.proofs.groth16.instance import (
+from rag_audit.mechanisms.accounting.exact import MAX_COMPOSITIONS
+from rag_audit.models.policy import MAX_TOKENS, Policy
+from rag_audit.proofs.backends.groth16.instance import (
     MAX_CAPACITY,
     MAX_NORM_FACTOR,
     CoalitionInstance,
     EmbedInstance,
     RetrieveInstance,
 )
+from rag_audit.proofs.backends.scan import EmbedArgument
 from rag_audit.proofs.policy import check_policy
-from rag_audit.proofs.scan import EmbedArgument
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import MAX_DIMENSION, MAX_LATTICE, ScoreWindow
 

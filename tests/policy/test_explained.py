@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.commit.draft import Mechanism, draft_policy
-from rag_audit.formats.policy import Policy
-from rag_audit.privacy.explain import covers, percent
+from rag_audit.models.policy import Policy
 from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.verify.explain import covers, percent
 
 
 def run(*arguments: object) -> Result:

@@ -13,13 +13,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_audit.accounting import Mechanism, audit_bounds
 from rag_audit.cli import main
-from rag_audit.errors import EncodingError, PolicyError, SchemaError, SetupError
-from rag_audit.index.embedders import get_embedder
-from rag_audit.index.engine import build_index, reference_select
-from rag_audit.privacy.explore.render import draw, table
-from rag_audit.privacy.explore.samples import (
+from rag_audit.commit.explore.render import draw, table
+from rag_audit.commit.explore.samples import (
     Passage,
     Question,
     Sample,
@@ -28,7 +24,7 @@ from rag_audit.privacy.explore.samples import (
     load_questions,
     make_sample,
 )
-from rag_audit.privacy.explore.simulate import (
+from rag_audit.commit.explore.simulate import (
     Noise,
     base_draws,
     explore,
@@ -37,8 +33,12 @@ from rag_audit.privacy.explore.simulate import (
     recall_by_chance,
     recall_without_noise,
 )
+from rag_audit.errors import EncodingError, PolicyError, SchemaError, SetupError
+from rag_audit.mechanisms.accounting import Mechanism, audit_bounds
 from rag_audit.relation.noise import MASS_BITS, alias_table, base_pmf
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import get_embedder
+from rag_audit.retrieval.engine import build_index, reference_select
 from tests.named import error_name
 
 WINDOW = ScoreWindow(101, 810, 32)

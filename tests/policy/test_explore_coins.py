@@ -6,9 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_audit.accounting.coins import Listing, Sampling, coin_of
-from rag_audit.errors import PolicyError
-from rag_audit.privacy.explore.coins import (
+from rag_audit.commit.explore.coins import (
     CoinPoint,
     RandomisedList,
     SampledTopK,
@@ -16,8 +14,10 @@ from rag_audit.privacy.explore.coins import (
     measure,
     parse_mechanism,
 )
-from rag_audit.privacy.explore.render import coin_table, draw
-from rag_audit.privacy.explore.simulate import Noise, explore
+from rag_audit.commit.explore.render import coin_table, draw
+from rag_audit.commit.explore.simulate import Noise, explore
+from rag_audit.errors import PolicyError
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.scores import ScoreWindow
 from tests.policy.test_explore import ASKED, explored, files, random_sample, run

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rag_audit.accounting import LISTING, NO_BOUND, text
-from rag_audit.accounting.coins import Listing, NoisedSampling, coin_of
+from rag_audit._internal.canonical import read_json
 from rag_audit.cli import main
+from rag_audit.commit.compare import comparison
 from rag_audit.commit.draft import Mechanism, draft_policy, exact_scores
-from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import PolicyError, RagAuditError, SchemaError
-from rag_audit.formats.policy import Policy, PolicyV1, PolicyV2
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.privacy.compare import comparison
-from rag_audit.privacy.cumulative import compose, load_window
-from rag_audit.privacy.explain import explain
+from rag_audit.mechanisms.accounting import LISTING, NO_BOUND, text
+from rag_audit.mechanisms.accounting.coins import Listing, NoisedSampling, coin_of
+from rag_audit.models.policy import Policy, PolicyV1, PolicyV2
+from rag_audit.models.tenants import ListingRules
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.verify.cumulative import compose, load_window
+from rag_audit.verify.explain import explain
 
 DIMENSION = 256
 KEEP = 9 * COIN_RANGE // 10

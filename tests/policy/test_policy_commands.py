@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_audit import accounting
+from rag_audit._internal.canonical import jcs
 from rag_audit.cli import main
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.policy import Policy
+from rag_audit.mechanisms import accounting
+from rag_audit.models.policy import Policy
 from rag_audit.verify.verifier import verify_window
 from tests.named import error_name
 

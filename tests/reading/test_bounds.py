@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.accounting import check_policy, policy_figures
-from rag_audit.accounting.pmf import Mechanism
-from rag_audit.accounting.values import decimal
-from rag_audit.encoding.canonical import count_values, jcs, parse_json, parse_toml, sha256
+from rag_audit._internal.canonical import count_values, jcs, parse_json, parse_toml, sha256
 from rag_audit.errors import EncodingError, PolicyError, RagAuditError, SchemaError, SizeError, brief
-from rag_audit.formats import windowfile
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.mechanisms.accounting import check_policy, policy_figures
+from rag_audit.mechanisms.accounting.pmf import Mechanism
+from rag_audit.mechanisms.accounting.values import decimal
+from rag_audit.models import windowfile
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
 
 TOML: dict[str, tuple[str, type[RagAuditError]]] = {
     "a key of 100,000 parts": ("a" + ".a" * 100_000 + " = 1", SizeError),
@@ -85,9 +85,11 @@ def test_a_wrong_value_is_named_by_its_place() -> None:
 def test_json_values_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     for text, values in (("1", 1), ("[]", 1), ("[1,[2],{}]", 5), ('{"a":{"b":[1,2]}}', 5)):
         assert count_values(text.encode()) >= values
-    monkeypatch.setattr("rag_audit.encoding.canonical.MAX_VALUES", 10)
+    monkeypatch.setattr("rag_audit._internal.canonical.MAX_VALUES", 10)
     assert parse_json("[1,2,3,4,5,6,7,8]", source="file") == [1, 2, 3, 4, 5, 6, 7, 8]
-    monkeypatch.setattr("rag_audit.encoding.canonical.json.loads", lambda *_, **__: pytest.fail("was parsed"))
+    monkeypatch.setattr(
+        "rag_audit._internal.canonical.json.loads", lambda *_, **__: pytest.fail("was parsed")
+    )
     with pytest.raises(SizeError, match="too many JSON values"):
         parse_json("[[],[],[],[],[],[]]", source="file")
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import read_bytes, read_json, read_text
+from rag_audit._internal.durable import read_private
 from rag_audit.cli import main
-from rag_audit.encoding.canonical import read_bytes, read_json, read_text
-from rag_audit.encoding.durable import read_private
+from rag_audit.commit.explore.samples import load_questions
 from rag_audit.errors import EncodingError, RagAuditError, SetupError, SizeError
-from rag_audit.index.readers import DocumentsError
-from rag_audit.index.texts import load_directory
-from rag_audit.privacy.explore.samples import load_questions
+from rag_audit.retrieval.readers import DocumentsError
+from rag_audit.retrieval.texts import load_directory
 
 
 def fifo(path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_name_that_changes_into_a_fifo_is_not_waited_for(
     fifo(path)
     seen = os.stat(regular)
     with monkeypatch.context() as patch:
-        patch.setattr("rag_audit.encoding.durable.os.stat", lambda _: seen)
+        patch.setattr("rag_audit._internal.durable.os.stat", lambda _: seen)
         with pytest.raises(EncodingError) as caught:
             read_bytes(path, max_bytes=100)
     assert "a FIFO" in str(caught.value)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.encoding.canonical import bounded_text, parse_json, parse_toml, read_text
-from rag_audit.encoding.jsonlines import records
+from rag_audit._internal.canonical import bounded_text, parse_json, parse_toml, read_text
+from rag_audit._internal.jsonlines import records
 from rag_audit.errors import EncodingError, RagAuditError
-from rag_audit.index.chunks import Cutting
-from rag_audit.index.texts import load_directory
-from rag_audit.ledger.keys import SigningKey
+from rag_audit.log.keys import SigningKey
 from rag_audit.proofs.executors import KEY_VARIABLE, worker_key
+from rag_audit.retrieval.chunks import Cutting
+from rag_audit.retrieval.texts import load_directory
 
 TEXT = "Größe: 5 €"
 DOCUMENTS: dict[str, str] = {

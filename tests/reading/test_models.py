@@ -10,11 +10,11 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 import rag_audit
+from rag_audit._internal.extras import EXTRAS
 from rag_audit.errors import SchemaError
-from rag_audit.errors.extras import EXTRAS
-from rag_audit.formats.models import Line, Model, One
-from rag_audit.formats.records import RosterEntry
-from rag_audit.formats.trust import Require
+from rag_audit.models.models import Line, Model, One
+from rag_audit.models.records import RosterEntry
+from rag_audit.models.trust import Require
 
 LINE = {"account": "a", "tenant": "t", "key": "0" * 64, "custody": "account"}
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.verify.report.build import report_of
-from rag_audit.verify.report.model import Report
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.build import report_of
+from rag_audit.report.model import Report
 from rag_audit.verify.verifier import Verdict, verify_window
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"

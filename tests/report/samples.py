@@ -11,9 +11,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 
-from rag_audit.verify import page
-from rag_audit.verify.report import junit, sarif, text, vsa
-from rag_audit.verify.report.model import Report
+from rag_audit.report import junit, page, sarif, text, vsa
+from rag_audit.report.model import Report
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/report.md"
 EXAMPLE = PAGE.with_name("report-example.html")

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from rag_audit.cli.reports import FORMATS
-from rag_audit.formats.policy import Policy
+from rag_audit.models.policy import Policy
+from rag_audit.report.build import report_of
+from rag_audit.report.claims import INSTANTS, REQUIREMENTS, SENTENCES, WITNESSED, Claim, Passed
+from rag_audit.report.faces import face
+from rag_audit.report.model import Report
+from rag_audit.report.requirements import WORDS
 from rag_audit.verify.case import Check, Status
-from rag_audit.verify.report.build import report_of
-from rag_audit.verify.report.claims import INSTANTS, REQUIREMENTS, SENTENCES, WITNESSED, Claim, Passed
-from rag_audit.verify.report.faces import face
-from rag_audit.verify.report.model import Report
-from rag_audit.verify.report.requirements import WORDS
 from rag_audit.verify.standing import RULES, TENANTS, Kind, base_id
 from rag_audit.verify.verifier import Verdict, concluded
 from tests.report.conftest import EXAMPLES, NOW, verify

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.verify.report.faces import face
-from rag_audit.verify.report.model import Report
-from rag_audit.verify.report.vsa import EXTENSION, PAYLOAD_TYPE, encoded
+from rag_audit.log.keys import SigningKey
+from rag_audit.report.faces import face
+from rag_audit.report.model import Report
+from rag_audit.report.vsa import EXTENSION, PAYLOAD_TYPE, encoded
 from tests.report.conftest import OUTCOMES
 
 CODES = {"FAIL": 1, "UNDECIDED": 2, "UNPROVEN": 3, "UNMET": 3}

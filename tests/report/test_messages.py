@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import ExitCode, RagAuditError, SchemaError, VersionError
-from rag_audit.formats.models import Model
-from rag_audit.formats.records import parse_entry
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
+from rag_audit.models.models import Model
+from rag_audit.models.records import parse_entry
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.verifier import verify_window
 from tests.campaign import verdicts
 from tests.simulate.cases import FOLDER, run

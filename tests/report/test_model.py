@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from rag_audit._internal.printable import is_line
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import PolicyError
-from rag_audit.errors.printable import is_line
-from rag_audit.formats.policy import Policy
-from rag_audit.verify.report.build import report_of
-from rag_audit.verify.report.explained import base_id
-from rag_audit.verify.report.faces import face
-from rag_audit.verify.report.model import Report
-from rag_audit.verify.report.requirements import nearest
-from rag_audit.verify.report.text import render
+from rag_audit.models.policy import Policy
+from rag_audit.report.build import report_of
+from rag_audit.report.explained import base_id
+from rag_audit.report.faces import face
+from rag_audit.report.model import Report
+from rag_audit.report.requirements import nearest
+from rag_audit.report.text import render
 from rag_audit.verify.verifier import Verdict, verify_window
 from rag_audit.verify.words import counted, instant, listed
 from tests.cli.test_injection import NASTY
@@ -153,7 +153,7 @@ def _strings(value: Any) -> list[str]:
 
 def test_windows_handed_in_before_are_added_up() -> None:
     """The bound that `rag-audit cumulative` gives for both, where the chain reaches what was handed in."""
-    from rag_audit.privacy.cumulative import compose, load_window
+    from rag_audit.verify.cumulative import compose, load_window
 
     folder = WINDOWS / "in-a-row"
     case = json.loads((folder / "case.json").read_text())

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rag_audit import accounting
-from rag_audit.formats.models import Model
+from rag_audit.mechanisms import accounting
+from rag_audit.models.models import Model
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.verify.page import curves, render, words
-from rag_audit.verify.page.evidence import GROUPS
-from rag_audit.verify.page.markup import Html, clip, join, tag
-from rag_audit.verify.page.record import _in_order
-from rag_audit.verify.page.study import study
-from rag_audit.verify.report.model import Report
-from rag_audit.verify.report.parts import InputFile
+from rag_audit.report.model import Report
+from rag_audit.report.page import curves, render, words
+from rag_audit.report.page.evidence import GROUPS
+from rag_audit.report.page.markup import Html, clip, join, tag
+from rag_audit.report.page.record import _in_order
+from rag_audit.report.page.study import study
+from rag_audit.verify.parts import InputFile
 from tests.report.conftest import OUTCOMES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from rag_audit.verify.report.faces import face
-from rag_audit.verify.report.model import Report
+from rag_audit.report.faces import face
+from rag_audit.report.model import Report
 from tests.report.conftest import OUTCOMES
 from tests.report.schemas import complaints_of_junit, complaints_of_sarif
 

@@ -13,12 +13,12 @@ import pytest
 
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import ExitCode
+from rag_audit.report.build import report_of
+from rag_audit.report.explained import explanations
+from rag_audit.report.faces import face
+from rag_audit.report.short import filing_of, report_without_window
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.inputs import Inputs
-from rag_audit.verify.report.build import report_of
-from rag_audit.verify.report.explained import explanations
-from rag_audit.verify.report.faces import face
-from rag_audit.verify.report.short import filing_of, report_without_window
 from rag_audit.verify.standing import RULES, Kind
 from rag_audit.verify.verifier import Verdict, concluded
 from rag_audit.verify.withheld import QUOTING, WITHHELD

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from rag_audit.cli.reports import FORMATS
-from rag_audit.verify.page import words
-from rag_audit.verify.report.build import report_of
-from rag_audit.verify.report.faces import face
-from rag_audit.verify.report.meaning import strength
-from rag_audit.verify.report.model import Report
-from rag_audit.verify.report.parts import OutcomeName, Protection, TenantReport
-from rag_audit.verify.report.strength import protection_of, tier
-from rag_audit.verify.report.vsa import EXTENSION
+from rag_audit.report.build import report_of
+from rag_audit.report.faces import face
+from rag_audit.report.meaning import strength
+from rag_audit.report.model import Report
+from rag_audit.report.page import words
+from rag_audit.report.strength import protection_of, tier
+from rag_audit.report.vsa import EXTENSION
+from rag_audit.verify.parts import OutcomeName, Protection, TenantReport
 from rag_audit.verify.verifier import Verdict
 from tests.report.conftest import NOW, OUTCOMES, verify
 from tests.simulate.cases import FOLDER, run

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from rag_audit.report.build import report_of
+from rag_audit.report.meaning import factor, one_in, strength
+from rag_audit.report.model import Report
+from rag_audit.report.text import render
 from rag_audit.verify.checks.trust import _difference
-from rag_audit.verify.report.build import report_of
-from rag_audit.verify.report.meaning import factor, one_in, strength
-from rag_audit.verify.report.model import Report
-from rag_audit.verify.report.text import render
 from rag_audit.verify.verifier import Verdict
 from tests.report.conftest import NOW
 

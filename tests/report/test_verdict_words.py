@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from rag_audit.verify.report.build import report_of
-from rag_audit.verify.report.faces import face
-from rag_audit.verify.report.model import Report
+from rag_audit.report.build import report_of
+from rag_audit.report.faces import face
+from rag_audit.report.model import Report
 from rag_audit.verify.verifier import Verdict
 from tests.report.conftest import NOW
 from tests.simulate.cases import FOLDER, run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.formats.passage import Passage
+from rag_audit.models.passage import Passage
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import TEXTS, Service
 

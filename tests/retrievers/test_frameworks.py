@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rag_audit.retrievers.evidence import KEY, Evidence
-from rag_audit.retrievers.source import Found, Names, Source
+from rag_audit.account.retrievers.evidence import KEY, Evidence
+from rag_audit.account.retrievers.source import Found, Names, Source
 from tests.retrievers.conftest import DESCRIBED, Program
 from tests.window.simulator import QUESTIONS, TEXTS
 
@@ -31,7 +31,7 @@ def test_langchain(program: Make) -> None:
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.runnables import RunnableLambda
 
-    from rag_audit.retrievers.langchain import RagAuditRetriever
+    from rag_audit.account.retrievers.langchain import RagAuditRetriever
 
     seen: list[str] = []
 
@@ -57,7 +57,7 @@ def test_langchain(program: Make) -> None:
 def test_llama_index(program: Make) -> None:
     from llama_index.core.schema import MetadataMode
 
-    from rag_audit.retrievers.llama_index import RagAuditRetriever
+    from rag_audit.account.retrievers.llama_index import RagAuditRetriever
 
     told = program()
     retriever = RagAuditRetriever(told.url, told.account, told.provider)
@@ -74,14 +74,14 @@ def test_llama_index(program: Make) -> None:
 def test_haystack(program: Make) -> None:
     from haystack import Pipeline
 
-    from rag_audit.retrievers.haystack import RagAuditRetriever
+    from rag_audit.account.retrievers.haystack import RagAuditRetriever
 
     told = program()
     pipeline = Pipeline()
     pipeline.add_component(
         "retriever", RagAuditRetriever(told.url, str(told.account), told.provider, top_k=1)
     )
-    written = Pipeline.loads(pipeline.dumps(), allowed_modules=["rag_audit.retrievers.haystack"])
+    written = Pipeline.loads(pipeline.dumps(), allowed_modules=["rag_audit.account.retrievers.haystack"])
     found = [
         d for _ in range(3) for d in written.run({"retriever": {"query": QUESTION}})["retriever"]["documents"]
     ]
@@ -129,7 +129,7 @@ EXPECTED = {
 def test_haystack_joins_answers_by_committed_passage(program: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     from haystack.components.joiners import DocumentJoiner
 
-    from rag_audit.retrievers.haystack import RagAuditRetriever
+    from rag_audit.account.retrievers.haystack import RagAuditRetriever
 
     told, answers = program(), Answers()
     monkeypatch.setattr(Source, "ask", lambda source, question: answers.ask(source, question))
@@ -148,7 +148,7 @@ def test_llama_index_joins_answers_by_committed_passage(
     from llama_index.core.llms import MockLLM
     from llama_index.core.retrievers import QueryFusionRetriever
 
-    from rag_audit.retrievers.llama_index import RagAuditRetriever
+    from rag_audit.account.retrievers.llama_index import RagAuditRetriever
 
     told, answers = program(), Answers()
     monkeypatch.setattr(Source, "ask", lambda source, question: answers.ask(source, question))
@@ -164,7 +164,7 @@ def test_llama_index_joins_answers_by_committed_passage(
 
 
 def test_langchain_names_a_committed_passage(program: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rag_audit.retrievers.langchain import RagAuditRetriever
+    from rag_audit.account.retrievers.langchain import RagAuditRetriever
 
     told, answers = program(), Answers()
     monkeypatch.setattr(Source, "ask", lambda source, question: answers.ask(source, question))

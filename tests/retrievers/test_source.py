@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from rag_audit.account.retrievers.evidence import KEY, Evidence
+from rag_audit.account.retrievers.source import Names, RepeatedId, Source
+from rag_audit.attest.window import Window
 from rag_audit.errors import RequestRefused, SchemaError, SetupError, StoreError
-from rag_audit.formats.chain import ClosedWindow
-from rag_audit.formats.passage import Passage
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.cuts import describe_repeated_ids
-from rag_audit.parties.provider.window import Window
-from rag_audit.retrievers.evidence import KEY, Evidence
-from rag_audit.retrievers.source import Names, RepeatedId, Source
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.passage import Passage
+from rag_audit.models.publication import Publication
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.cuts import describe_repeated_ids
 from tests.retrievers.conftest import DESCRIBED, Program
 from tests.serving.conftest import serving
 from tests.window.simulator import QUESTIONS, Service

@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.requests import Answer
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import merge_signatures, parse_note
-from rag_audit.parties.provider.running.config import RunConfig
-from rag_audit.parties.provider.running.jobs import Jobs
-from rag_audit.parties.provider.running.shelf import Shelf
-from rag_audit.parties.provider.running.supervisor import Supervisor
-from rag_audit.parties.witness import Witness
+from rag_audit._internal.canonical import jcs
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import merge_signatures, parse_note
+from rag_audit.models.publication import Publication
+from rag_audit.models.requests import Answer
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.jobs import Jobs
+from rag_audit.service.running.shelf import Shelf
+from rag_audit.service.running.supervisor import Supervisor
 from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.witness.witness import Witness
 from tests.window.simulator import ORIGIN, TEXTS, Service
 
 LASTS, LEAD = 600_000, 60_000

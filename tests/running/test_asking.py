@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import SchemaError
-from rag_audit.formats.publication import Publication
-from rag_audit.parties.provider.running.config import RunConfig
-from rag_audit.parties.witness_offers import Offers
-from rag_audit.serving.limits import Limits
-from rag_audit.serving.service import Server, listen
-from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
+from rag_audit.models.publication import Publication
+from rag_audit.service.limits import Limits
+from rag_audit.service.running.config import RunConfig
+from rag_audit.service.service import Server, listen
+from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
+from rag_audit.witness.offers import Offers
 from tests.running.play import Play
 from tests.window.simulator import ORIGIN, QUESTIONS
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.errors import SchemaError, SetupError
-from rag_audit.parties.provider.running.config import (
+from rag_audit.service.running.config import (
     Config,
     Documents,
     Enrolling,
@@ -25,8 +25,8 @@ from rag_audit.parties.provider.running.config import (
     WitnessKey,
     line_of,
 )
-from rag_audit.parties.provider.running.listening import listening
-from rag_audit.parties.provider.running.reception import NoWindow, Reception
+from rag_audit.service.running.listening import listening
+from rag_audit.service.running.reception import NoWindow, Reception
 from tests.running.play import Play
 
 
@@ -179,7 +179,7 @@ def test_a_socket_that_cannot_be_made(tmp_path: Path, kind: str) -> None:
 def test_without_a_window_a_connection_ends_without_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.parties.provider.running.reception.NO_WINDOW_S", 0.01)
+    monkeypatch.setattr("rag_audit.service.running.reception.NO_WINDOW_S", 0.01)
     faults: list[BaseException] = []
     with pytest.raises(NoWindow):
         Reception().handle({})

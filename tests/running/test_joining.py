@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit.account.account import Account
 from rag_audit.cli import main
 from rag_audit.errors import RagAuditError, SchemaError
-from rag_audit.formats.enrolling import EnrolmentRequest
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.requests import Answer
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider.running.config import RunConfig
-from rag_audit.parties.roster import load_roster
+from rag_audit.models.enrolling import EnrolmentRequest
+from rag_audit.models.publication import Publication
+from rag_audit.models.requests import Answer
+from rag_audit.models.roster import load_roster
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.service.running.config import RunConfig
 from tests.running.play import Play
 from tests.running.test_asking import server_of
 from tests.window.simulator import ORIGIN, QUESTIONS

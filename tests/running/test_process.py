@@ -21,8 +21,8 @@ from click.testing import CliRunner
 
 from rag_audit.cli import main
 from rag_audit.errors import RagAuditError
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.windowfile import WindowFile
+from rag_audit.models.publication import Publication
+from rag_audit.models.windowfile import WindowFile
 from tests.running.play import Play
 from tests.window.simulator import QUESTIONS, Clock, Service
 

@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
+from rag_audit._internal.canonical import jcs
+from rag_audit.account.account import Account
 from rag_audit.commit.draft import Mechanism
-from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import ExitCode
-from rag_audit.formats.chain import ClosedWindow, Unanswered
-from rag_audit.formats.enrolling import EnrolmentRequest
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.note import merge_signatures, parse_note
-from rag_audit.parties.account import Account
-from rag_audit.privacy.cumulative import compose, load_window
+from rag_audit.log.note import merge_signatures, parse_note
+from rag_audit.models.chain import ClosedWindow, Unanswered
+from rag_audit.models.enrolling import EnrolmentRequest
+from rag_audit.models.publication import Publication
+from rag_audit.models.tenants import ListingRules
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.verify.cumulative import compose, load_window
 from rag_audit.verify.verifier import Verdict, verify_window
 from tests.running.play import Play
 from tests.running.test_asking import server_of

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rag_audit.beacon.drand import QUICKNET
 from rag_audit.errors import SetupError, StoreError
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import DrandBeacon
-from rag_audit.formats.requests import Answer, Refusal
-from rag_audit.formats.windowfile import WindowFile
+from rag_audit.models.drand import QUICKNET
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import DrandBeacon
+from rag_audit.models.requests import Answer, Refusal
+from rag_audit.models.windowfile import WindowFile
 from tests.running.play import LASTS, LEAD, Play
 from tests.window.simulator import QUESTIONS, TEXTS, Clock, Service
 from tests.witness.test_drand import QUICKNET_1000
@@ -357,7 +357,7 @@ def test_a_full_disk_loses_no_answer_and_records_none_by_half(
         def no_room(_: Path) -> None:
             raise StoreError("cannot be written", found="No space left on device")
 
-        patch.setattr("rag_audit.parties.provider.running.supervisor.try_room", no_room)
+        patch.setattr("rag_audit.service.running.supervisor.try_room", no_room)
         assert play.settle(run) == []
         assert run.windows["w-1"] is window and isinstance(run.reception.handle(value), Refusal)
         assert any("room on the disk" in line for line in play.said)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rag_audit.proofs.scan.coalition import ScanCoalition
-from rag_audit.proofs.scan.reference import ENGINE
-from rag_audit.proofs.scan.system import Scan, verify_batch
-from rag_audit.proofs.scan.together import Together
+from rag_audit.proofs.backends.scan.coalition import ScanCoalition
+from rag_audit.proofs.backends.scan.reference import ENGINE
+from rag_audit.proofs.backends.scan.system import Scan, verify_batch
+from rag_audit.proofs.backends.scan.together import Together
 from rag_audit.verify.verifier import verify_window
 
 for decides in (

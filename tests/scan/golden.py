@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, query
-from rag_audit.proofs.reference.group import G, Point, decode, encode, total
-from rag_audit.proofs.reference.index import Index
-from rag_audit.proofs.reference.noise import Seed
-from rag_audit.proofs.reference.session import Session
-from rag_audit.proofs.reference.transcript import CLAIM, POINT, SCALAR, Reader, Transcript
+from rag_audit.proofs.backends.reference import coalition, coins, embed, listing, noise, query
+from rag_audit.proofs.backends.reference.group import G, Point, decode, encode, total
+from rag_audit.proofs.backends.reference.index import Index
+from rag_audit.proofs.backends.reference.noise import Seed
+from rag_audit.proofs.backends.reference.session import Session
+from rag_audit.proofs.backends.reference.transcript import CLAIM, POINT, SCALAR, Reader, Transcript
 from rag_audit.relation.scores import ScoreWindow
 
 VECTORS = Path(__file__).parents[2] / "vectors/v3/scan"

@@ -21,9 +21,9 @@ from rag_audit.errors import (
     SetupError,
     WitnessError,
 )
+from rag_audit.proofs.backends.scan import coalition
+from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION, MAX_RECORDS, PROTOCOL, SYSTEM
 from rag_audit.proofs.coalition import coalition_system
-from rag_audit.proofs.scan import coalition
-from rag_audit.proofs.scan.coalition import MAX_DIMENSION, MAX_RECORDS, PROTOCOL, SYSTEM
 from tests.circuits.coalition_case import NEAR_A, TINY, A, B, C, Row, Window, window
 
 # Three tenants; accounts 0, 1 and 4 are near to each other, the others to nobody.

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import digest_hex, jcs
+from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.proofs.scan.coalition import PROTOCOL
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.scan.coalition import PROTOCOL
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import coalition as checks
 from rag_audit.verify.verifier import open_case, verify_window

@@ -22,9 +22,8 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
-from rag_audit.formats.statements import EmbedStatement
-from rag_audit.index.embedders import wordllama
-from rag_audit.proofs.scan.embed import (
+from rag_audit.models.statements import EmbedStatement
+from rag_audit.proofs.backends.scan.embed import (
     EmbedArgument,
     EmbedJob,
     EmbedKey,
@@ -34,6 +33,7 @@ from rag_audit.proofs.scan.embed import (
     verify_embed_batch,
 )
 from rag_audit.relation.commitments import query_commitment, vector_commitment
+from rag_audit.retrieval.embedders import wordllama
 
 SMALL = EmbedArgument(tokens=20, dimension=30, vocabulary=50)
 SALT_Q, SALT_C = 1234, 5678

@@ -7,8 +7,8 @@ import hashlib
 import pytest
 
 from docs.scan import grammar
-from rag_audit.proofs.reference import coalition
-from rag_audit.proofs.reference.transcript import CHALLENGE, POINT, Transcript
+from rag_audit.proofs.backends.reference import coalition
+from rag_audit.proofs.backends.reference.transcript import CHALLENGE, POINT, Transcript
 from tests.scan.golden import published
 
 SMALL = [(run, next(iter(run.sizes))) for run in grammar.RUNS]

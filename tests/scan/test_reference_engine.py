@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from rag_audit import _native
 from rag_audit.cli import main
 from rag_audit.errors import EncodingError, InvalidProof
+from rag_audit.proofs.backends.scan import reference
+from rag_audit.proofs.backends.scan.embed import EmbedKey, parse_embed
+from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
+from rag_audit.proofs.backends.scan.reference import FALSE, Batch
+from rag_audit.proofs.backends.scan.system import SYSTEM
+from rag_audit.proofs.backends.scan.verify import MALFORMED, refused
 from rag_audit.proofs.batch import in_chunks
-from rag_audit.proofs.scan import reference
-from rag_audit.proofs.scan.embed import EmbedKey, parse_embed
-from rag_audit.proofs.scan.key import ScanKey, commit_index
-from rag_audit.proofs.scan.reference import FALSE, Batch
-from rag_audit.proofs.scan.system import SYSTEM
-from rag_audit.proofs.scan.verify import MALFORMED, refused
 from tests.scan import test_embed
 from tests.scan.test_sampled import BOUND, DIMENSION, KEY, LISTED, SCORES, SEED, WINDOW, N, Tenant, slot
 from tests.simulate.cases import expected, run

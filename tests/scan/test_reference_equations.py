@@ -7,8 +7,8 @@ from collections import defaultdict
 
 import pytest
 
-from rag_audit.proofs.reference.group import Point
-from rag_audit.proofs.reference.transcript import Reader, Transcript
+from rag_audit.proofs.backends.reference.group import Point
+from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.relation.field import MODULUS
 from tests.scan.golden import GOLDEN, Golden
 

@@ -20,9 +20,8 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
-from rag_audit.formats.statements import Statement
-from rag_audit.proofs.batch import Lazy
-from rag_audit.proofs.scan import (
+from rag_audit.models.statements import Statement
+from rag_audit.proofs.backends.scan import (
     PROTOCOL,
     SYSTEM,
     CertificateJob,
@@ -36,7 +35,8 @@ from rag_audit.proofs.scan import (
     verify,
     verify_batch,
 )
-from rag_audit.proofs.scan.job import RECORD
+from rag_audit.proofs.backends.scan.job import RECORD
+from rag_audit.proofs.batch import Lazy
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.noise import draw

@@ -19,10 +19,10 @@ from rag_audit.errors import (
     SetupError,
     WitnessError,
 )
-from rag_audit.formats.statements import Statement
-from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory
-from rag_audit.proofs.scan.key import TOGETHER_PROTOCOL
-from rag_audit.proofs.scan.together import (
+from rag_audit.models.statements import Statement
+from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory
+from rag_audit.proofs.backends.scan.key import TOGETHER_PROTOCOL
+from rag_audit.proofs.backends.scan.together import (
     Together,
     TogetherJob,
     most_together,

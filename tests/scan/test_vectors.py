@@ -12,16 +12,24 @@ from typing import Any
 import pytest
 
 from rag_audit import _native
-from rag_audit.encoding.canonical import digest_hex
+from rag_audit._internal.canonical import digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError
-from rag_audit.formats.constants import Constants
-from rag_audit.formats.statements import EmbedStatement, Statement
-from rag_audit.proofs.scan import SYSTEM, EmbedArgument, EmbedKey, ScanKey, coalition, commit_index, verify
-from rag_audit.proofs.scan import embed as embed_module
-from rag_audit.proofs.scan import key as key_module
-from rag_audit.proofs.scan import system as system_module
-from rag_audit.proofs.scan.embed import verify_embed
-from rag_audit.proofs.scan.key import ARGUMENT, PROTOCOL, VERSION
+from rag_audit.models.constants import Constants
+from rag_audit.models.statements import EmbedStatement, Statement
+from rag_audit.proofs.backends.scan import (
+    SYSTEM,
+    EmbedArgument,
+    EmbedKey,
+    ScanKey,
+    coalition,
+    commit_index,
+    verify,
+)
+from rag_audit.proofs.backends.scan import embed as embed_module
+from rag_audit.proofs.backends.scan import key as key_module
+from rag_audit.proofs.backends.scan import system as system_module
+from rag_audit.proofs.backends.scan.embed import verify_embed
+from rag_audit.proofs.backends.scan.key import ARGUMENT, PROTOCOL, VERSION
 from rag_audit.relation.commitments import noise_key, topk_commitment, vector_commitment
 from rag_audit.relation.noise import draw
 from rag_audit.relation.scores import MAX_DIMENSION, MAX_LATTICE

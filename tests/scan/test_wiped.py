@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from rag_audit.formats.statements import Statement
-from rag_audit.index.embedders import wordllama
-from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index
+from rag_audit.models.statements import Statement
+from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index
 from rag_audit.relation import coins, noise
 from rag_audit.relation.commitments import (
     list_commitment,
@@ -27,6 +26,7 @@ from rag_audit.relation.commitments import (
 from rag_audit.relation.field import MODULUS, to_bytes
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
+from rag_audit.retrieval.embedders import wordllama
 from tests.scan.left import Child, bits, column, counted, element, left_behind
 
 pytestmark = [

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.requests import Refusal, SignedRequest, request_message
-from rag_audit.index.query import OpenedQuery
-from rag_audit.parties.provider.window import Window
-from rag_audit.serving.service import HttpService, http_service
+from rag_audit.attest.window import Window
+from rag_audit.models.publication import Publication
+from rag_audit.models.requests import Refusal, SignedRequest, request_message
+from rag_audit.retrieval.query import OpenedQuery
+from rag_audit.service.service import HttpService, http_service
 from tests.window.simulator import Service
 
 JSON = {"Content-Type": "application/json"}

@@ -16,11 +16,14 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit.account.account import Account, embedder_of
+from rag_audit.account.client import AsyncClient, Client, Patience
+from rag_audit.account.client.attempts import Attempts, Wait
+from rag_audit.account.client.reading import Held, held, published
+from rag_audit.account.client.web import too_large
+from rag_audit.account.prepared import Questions
+from rag_audit.attest.window import Window
 from rag_audit.cli import main
-from rag_audit.client import AsyncClient, Client, Patience
-from rag_audit.client.attempts import Attempts, Wait
-from rag_audit.client.reading import Held, held, published
-from rag_audit.client.web import too_large
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -31,14 +34,11 @@ from rag_audit.errors import (
     SignatureError,
     SizeError,
 )
-from rag_audit.formats.requests import Answer
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import root_of
-from rag_audit.parties.account import Account, embedder_of
-from rag_audit.parties.prepared import Questions
-from rag_audit.parties.provider.window import Window
-from rag_audit.serving.service import listen
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import root_of
+from rag_audit.models.requests import Answer
+from rag_audit.service.service import listen
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import Service
 
@@ -360,7 +360,7 @@ def test_a_publication_is_its_provider_s(served: Served, files: dict[str, bytes]
 def test_a_response_without_end_is_cut_off(
     served: Served, both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.client.reading.MAX_PUBLICATION_BYTES", 100)
+    monkeypatch.setattr("rag_audit.account.client.reading.MAX_PUBLICATION_BYTES", 100)
     with stub([(200, {}, b"x" * 1000)]) as (url, _), pytest.raises(SizeError, match="too large"):
         both.run(url, _key(served), lambda client: client.publication())
     with stub([(404, {}, b"")]) as (url, _), pytest.raises(SetupError, match="cannot be fetched"):

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.formats.requests import Answer, AnsweredDocument
-from rag_audit.parties.provider.window import Window
-from rag_audit.serving.connections import allow_connections, most_connections
-from rag_audit.serving.limits import Limits
+from rag_audit.attest.window import Window
+from rag_audit.models.requests import Answer, AnsweredDocument
+from rag_audit.service.connections import allow_connections, most_connections
+from rag_audit.service.limits import Limits
 from tests.serving.conftest import Reply, Served, serving
 from tests.window.simulator import Service
 

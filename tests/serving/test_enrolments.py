@@ -12,18 +12,18 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit.account.account import Account
+from rag_audit.attest import enrolments
+from rag_audit.attest.enrolments import EnrolmentBook, Intake
+from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.errors import NotSent, RequestRefused, SchemaError, SetupError, SignatureError, StoreError
-from rag_audit.formats.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer, EnrolmentRequest
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider import enrolments
-from rag_audit.parties.provider.enrolments import EnrolmentBook, Intake
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.roster import RosterFile, add_to_roster, load_roster
-from rag_audit.serving import enrolments as endpoint
-from rag_audit.serving.limits import Limits
-from rag_audit.serving.openapi import openapi
+from rag_audit.log.keys import SigningKey
+from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer, EnrolmentRequest
+from rag_audit.models.roster import RosterFile, add_to_roster, load_roster
+from rag_audit.service import enrolments as endpoint
+from rag_audit.service.limits import Limits
+from rag_audit.service.openapi import openapi
 from tests.serving.conftest import Served, serving
 from tests.serving.test_client import Both, stub
 from tests.window.simulator import ORIGIN, Service

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import h11
 import pytest
 
-from rag_audit.parties.provider.window import Window
-from rag_audit.serving.connections import StrictConnection
-from rag_audit.serving.limits import Limits
+from rag_audit.attest.window import Window
+from rag_audit.service.connections import StrictConnection
+from rag_audit.service.limits import Limits
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import Service
 

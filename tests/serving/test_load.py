@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from bench.http import Server, check, send_all, sign
+from rag_audit.account.account import embedder_of
 from rag_audit.cli.settings import store_settings
-from rag_audit.formats.publication import Publication
-from rag_audit.parties.account import embedder_of
+from rag_audit.models.publication import Publication
 from tests.cli import forked
 from tests.cli.forked import CLOCK
 from tests.window.simulator import Service

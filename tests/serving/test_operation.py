@@ -12,12 +12,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from rag_audit.attest.window import Window
 from rag_audit.errors import SetupError
-from rag_audit.parties.provider.window import Window
-from rag_audit.serving import logs, tracing
-from rag_audit.serving.limits import Limits
-from rag_audit.serving.openapi import openapi
-from rag_audit.serving.service import http_service, listen, parse_address
+from rag_audit.service import logs, tracing
+from rag_audit.service.limits import Limits
+from rag_audit.service.openapi import openapi
+from rag_audit.service.service import http_service, listen, parse_address
 from tests.serving.conftest import JSON, Served
 from tests.window.simulator import Service
 

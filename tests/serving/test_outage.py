@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from rag_audit.cli import main
 from rag_audit.commit.stored import unfinished
-from rag_audit.formats.layout import Layout
-from rag_audit.ledger.place import choose
-from rag_audit.serving import public
+from rag_audit.log.place import choose
+from rag_audit.models.layout import Layout
+from rag_audit.service import public
 from tests.postgres import Cluster, cluster
 from tests.serving.conftest import Reply, Served, serving
 from tests.window.simulator import QUESTIONS, Service

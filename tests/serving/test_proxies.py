@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from rag_audit.client.asynchronous import AsyncClient
-from rag_audit.client.attempts import Patience
-from rag_audit.client.sync import Client
-from rag_audit.encoding.http import Caller, httpx_options, read_object
-from rag_audit.encoding.proxies import address_of, proxy_of
+from rag_audit._internal.http import Caller, httpx_options, read_object
+from rag_audit._internal.proxies import address_of, proxy_of
+from rag_audit.account.client.asynchronous import AsyncClient
+from rag_audit.account.client.attempts import Patience
+from rag_audit.account.client.sync import Client
+from rag_audit.account.retrievers.source import Source
+from rag_audit.attest import submitting
 from rag_audit.errors import RagAuditError, SetupError
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.parties.provider import submitting
-from rag_audit.retrievers.source import Source
+from rag_audit.log.keys import SigningKey
 from tests.serving.conftest import Served
 from tests.window.simulator import QUESTIONS
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from rag_audit.formats.publication import Publication
-from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.note import parse_note
-from rag_audit.ledger.tiles import export_tiles, read_tiles
-from rag_audit.ledger.tree import MerkleTree
-from rag_audit.parties.provider.window import Window
-from rag_audit.serving import public
-from rag_audit.serving.public import open_public
-from rag_audit.serving.tiles import CHECKPOINT_S, LiveLog
+from rag_audit.attest.window import Window
+from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.note import parse_note
+from rag_audit.log.tiles import export_tiles, read_tiles
+from rag_audit.log.tree import MerkleTree
+from rag_audit.models.publication import Publication
+from rag_audit.service import public
+from rag_audit.service.public import open_public
+from rag_audit.service.tiles import CHECKPOINT_S, LiveLog
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import Service
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from rag_audit import _native
+from rag_audit.attest.window import Window
 from rag_audit.errors import RequestRefused
-from rag_audit.formats.requests import MAX_REQUEST_BYTES, REFUSALS, Answer, Refusal
-from rag_audit.parties.provider.window import Window
-from rag_audit.serving.limits import Limits
-from rag_audit.serving.statuses import STATUSES
+from rag_audit.models.requests import MAX_REQUEST_BYTES, REFUSALS, Answer, Refusal
+from rag_audit.service.limits import Limits
+from rag_audit.service.statuses import STATUSES
 from tests.serving.conftest import JSON, Served, serving
 from tests.window.simulator import Service
 
@@ -71,9 +71,9 @@ def test_a_used_slot_and_one_out_of_order_are_conflicts(served: Served) -> None:
 
 def _signed(account: Any, value: dict[str, Any]) -> bytes:
     """A request with its hq and signature made anew."""
-    from rag_audit.formats.requests import request_message
-    from rag_audit.index.embedders import get_embedder
-    from rag_audit.index.query import OpenedQuery
+    from rag_audit.models.requests import request_message
+    from rag_audit.retrieval.embedders import get_embedder
+    from rag_audit.retrieval.query import OpenedQuery
     from tests.window.simulator import QUERY_TOKENS
 
     opened = OpenedQuery(

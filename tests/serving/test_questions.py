@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit.account.account import Account, embedder_of
+from rag_audit.account.client.asynchronous import AsyncClient
+from rag_audit.account.client.sync import Client
+from rag_audit.account.prepared import ASIDE, Prepared, Questions
+from rag_audit.account.retrievers.source import Source
 from rag_audit.cli import main
-from rag_audit.client.asynchronous import AsyncClient
-from rag_audit.client.sync import Client
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError, SizeError
-from rag_audit.formats.enrolling import EnrolmentRequest
-from rag_audit.formats.requests import MAX_QUESTION
-from rag_audit.index.embedders import NothingToEmbed
-from rag_audit.index.query import check_question
-from rag_audit.parties.account import Account, embedder_of
-from rag_audit.parties.prepared import ASIDE, Prepared, Questions
-from rag_audit.retrievers.source import Source
+from rag_audit.models.enrolling import EnrolmentRequest
+from rag_audit.models.requests import MAX_QUESTION
+from rag_audit.retrieval.embedders import NothingToEmbed
+from rag_audit.retrieval.query import check_question
 from tests.named import error_name
 from tests.serving.conftest import Served, serving
 from tests.window import simulator

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit.account.account import Account
+from rag_audit.account.client.asynchronous import AsyncClient
+from rag_audit.account.client.sync import Client
 from rag_audit.cli import main
-from rag_audit.client.asynchronous import AsyncClient
-from rag_audit.client.sync import Client
 from rag_audit.errors import InvalidProof, RequestRefused
-from rag_audit.parties.account import Account
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import QUESTIONS, Service
 
@@ -90,7 +90,7 @@ def test_what_the_log_says_of_an_account_is_checked(served: Served, monkeypatch:
         records = [r for r in served.window.records if r.account == "law-1"]
         assert found.queries == {r.i: r.hq for r in records} == asyncio.run(read()) and len(records) == 2
         assert client.recorded("medicine-1", public).queries == {}
-        from rag_audit.serving.tiles import LiveLog
+        from rag_audit.service.tiles import LiveLog
 
         served_file = LiveLog.file
 

@@ -7,8 +7,8 @@ from email.utils import formatdate
 
 import pytest
 
-from rag_audit.client.attempts import Attempts, Patience, Wait
-from rag_audit.encoding.retry_after import retry_after
+from rag_audit._internal.retry_after import retry_after
+from rag_audit.account.client.attempts import Attempts, Patience, Wait
 from rag_audit.errors import SetupError
 
 NOW = 784_111_700.0

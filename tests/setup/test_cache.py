@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding import cache
-from rag_audit.encoding.canonical import jcs, read_json
+from rag_audit._internal import cache
+from rag_audit._internal.canonical import jcs, read_json
 from rag_audit.errors import SetupError
 
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.attest import answering
 from rag_audit.commit.commitment import CommittedTenant
-from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.estimate import coalition_private, coalition_statement, estimate_window
-from rag_audit.formats.manifest import check_manifest
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publics import (
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.models.manifest import check_manifest
+from rag_audit.models.policy import Policy
+from rag_audit.models.publics import (
     KeptCommitment,
     RecordPublic,
     SlotKey,
@@ -24,7 +26,7 @@ from rag_audit.formats.publics import (
     record_public,
     tenant_public,
 )
-from rag_audit.formats.records import (
+from rag_audit.models.records import (
     CoalitionEstimate,
     ListingRecord,
     Opening,
@@ -32,14 +34,12 @@ from rag_audit.formats.records import (
     TenantEntry,
     answer_digest,
 )
-from rag_audit.index.query import OpenedQuery
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.proofs.coalition import coalition_system
 from rag_audit.proofs.interface import KeptColumn, ListingPrivate, proof_system
 from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import slot_id, topk_commitment
+from rag_audit.retrieval.query import OpenedQuery
 from tests.simulate.windows import Base
 from tests.window.forge import Forge
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit._internal.canonical import jcs
 from rag_audit.errors import RagAuditError
 from rag_audit.verify.verifier import Verdict, verify_window
 from tests.simulate import why

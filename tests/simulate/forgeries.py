@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rag_audit.formats.challenge import Challenge
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import ALG_ED25519, SigningKey
-from rag_audit.ledger.note import Note, cosign_note, parse_note, sign_note
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import ALG_ED25519, SigningKey
+from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
+from rag_audit.models.challenge import Challenge
 from tests.simulate.answers import Answerer
 from tests.simulate.cases import Fault
 from tests.window.simulator import ORIGIN

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit._internal.canonical import jcs
 from tests.simulate.cases import Fault
 
 Files = dict[str, bytes]

@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_audit._internal.canonical import jcs
 from rag_audit.attest.answering import Retained
+from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import Commitment
 from rag_audit.commit.draft import Mechanism
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.chain import ClosedWindow
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publics import tenant_public
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.formats.trust import Groth16Pin, Require, trust_template
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import Embedder, get_embedder, manifest_digest
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs.groth16.instance import EmbedInstance
-from rag_audit.proofs.groth16.keys import VerificationKey
-from rag_audit.proofs.groth16.policy import policy_instances
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.policy import Policy
+from rag_audit.models.publics import tenant_public
+from rag_audit.models.tenants import ListingRules
+from rag_audit.models.trust import Groth16Pin, Require, trust_template
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.groth16.instance import EmbedInstance
+from rag_audit.proofs.backends.groth16.keys import VerificationKey
+from rag_audit.proofs.backends.groth16.policy import policy_instances
+from rag_audit.proofs.backends.scan import protocols_digest
 from rag_audit.proofs.interface import proof_system
-from rag_audit.proofs.scan import protocols_digest
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.noise import table_digest
+from rag_audit.retrieval.embedders import Embedder, get_embedder, manifest_digest
 from tests.simulate.made import Made
 from tests.simulate.randomness import drawn_from
 from tests.window.simulator import ORIGIN, QUESTIONS, STRICT, Finished, Service

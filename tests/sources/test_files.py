@@ -10,10 +10,17 @@ from typing import Any, BinaryIO
 import pytest
 
 from rag_audit.errors import SetupError
-from rag_audit.index.chunks import Chunk, Cutting, chunks
-from rag_audit.index.inventory import Inventory
-from rag_audit.index.readers import SUFFIXES, UNSUPPORTED, DocumentsError, FileReader, NoTextError, read_file
-from rag_audit.index.texts import load_directory
+from rag_audit.retrieval.chunks import Chunk, Cutting, chunks
+from rag_audit.retrieval.inventory import Inventory
+from rag_audit.retrieval.readers import (
+    SUFFIXES,
+    UNSUPPORTED,
+    DocumentsError,
+    FileReader,
+    NoTextError,
+    read_file,
+)
+from rag_audit.retrieval.texts import load_directory
 from tests.sources.pdfs import pdf
 
 LONG = "Bail is money that a defendant pays, and a bond is a promise to pay it when the court asks for it at last."

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.index.parsing import html
-from rag_audit.index.readers import FileReader, NoTextError, ReadFile, read_file
+from rag_audit.retrieval.parsing import html
+from rag_audit.retrieval.readers import FileReader, NoTextError, ReadFile, read_file
 
 FILLED = "<p>" + "The tenant pays for the heating. " * 5
 

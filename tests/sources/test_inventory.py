@@ -14,11 +14,11 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.errors import RagAuditError
-from rag_audit.index import texts
-from rag_audit.index.chunks import Cutting
-from rag_audit.index.inventory import SHOWN, Inventory, NoDocumentsError
-from rag_audit.index.readers import MAX_NAME, DocumentsError, Omission, ReadFile, Section
-from rag_audit.index.texts import load_directory
+from rag_audit.retrieval import texts
+from rag_audit.retrieval.chunks import Cutting
+from rag_audit.retrieval.inventory import SHOWN, Inventory, NoDocumentsError
+from rag_audit.retrieval.readers import MAX_NAME, DocumentsError, Omission, ReadFile, Section
+from rag_audit.retrieval.texts import load_directory
 
 
 def put(folder: Path, files: dict[str, str | bytes]) -> Path:

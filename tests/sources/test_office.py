@@ -18,7 +18,7 @@ from docx.oxml.ns import nsdecls
 from openpyxl.chart import BarChart, Reference
 from pptx.util import Inches
 
-from rag_audit.index.readers import DocumentsError, FileReader, Limits, NoTextError, ReadFile
+from rag_audit.retrieval.readers import DocumentsError, FileReader, Limits, NoTextError, ReadFile
 
 
 @pytest.fixture(scope="module")

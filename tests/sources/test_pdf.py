@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import RagAuditError
-from rag_audit.index.readers import DocumentsError, FileReader, Limits, NoTextError, Omission, read_file
+from rag_audit.retrieval.readers import DocumentsError, FileReader, Limits, NoTextError, Omission, read_file
 from tests.sources.pdfs import PICTURE, SCAN, SCANNED, document, line, pdf, stream, written
 
 SENTENCE = "Dm-crypt facilitates automatic data encryption when each block is written."
@@ -178,7 +178,7 @@ def test_too_many_pages_are_refused_with_their_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pypdfium2")
-    from rag_audit.index.parsing import pdf as parser
+    from rag_audit.retrieval.parsing import pdf as parser
 
     monkeypatch.setattr(parser, "MAX_PAGES", 2)
     (tmp_path / "a.pdf").write_bytes(pdf("a", "b", "c"))

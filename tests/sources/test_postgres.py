@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.formats.passage import Passage
-from rag_audit.index.texts import load_directory
+from rag_audit.models.passage import Passage
+from rag_audit.retrieval.texts import load_directory
 from tests.postgres import server
 
 

@@ -19,13 +19,13 @@ from click.testing import CliRunner, Result
 from psycopg.types.json import Jsonb
 from qdrant_client import QdrantClient, models
 
+from rag_audit._internal.jsonlines import JsonNumber
 from rag_audit.cli import main
-from rag_audit.encoding.jsonlines import JsonNumber
 from rag_audit.errors import RagAuditError, SchemaError
-from rag_audit.index.metadata import plain
-from rag_audit.index.sources.columns import Columns, documents
-from rag_audit.index.sources.model import Row
-from rag_audit.index.texts import load_directory
+from rag_audit.retrieval.metadata import plain
+from rag_audit.retrieval.sources.columns import Columns, documents
+from rag_audit.retrieval.sources.model import Row
+from rag_audit.retrieval.texts import load_directory
 from tests.postgres import server
 
 Source = Callable[[list[dict[str, Any]], Path], list[str]]

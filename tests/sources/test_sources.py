@@ -18,9 +18,9 @@ from click.testing import CliRunner, Result
 from qdrant_client import QdrantClient, models
 
 from rag_audit.cli import main
-from rag_audit.formats.passage import Passage
-from rag_audit.index.sources.model import Asked
-from rag_audit.index.texts import load_directory
+from rag_audit.models.passage import Passage
+from rag_audit.retrieval.sources.model import Asked
+from rag_audit.retrieval.texts import load_directory
 
 ROWS: list[dict[str, Any]] = [
     {"id": 1, "text": "Bail is money.", "source": "a.txt", "score": 0.5, "seen": date(2026, 1, 2), "who": "law"},

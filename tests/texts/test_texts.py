@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
-from rag_audit.formats.passage import Passage
-from rag_audit.index.chunks import MAX_CHUNK
-from rag_audit.index.inventory import Inventory
-from rag_audit.index.readers import DocumentsError, NoTextError
-from rag_audit.index.texts import load_directory
+from rag_audit.models.passage import Passage
+from rag_audit.retrieval.chunks import MAX_CHUNK
+from rag_audit.retrieval.inventory import Inventory
+from rag_audit.retrieval.readers import DocumentsError, NoTextError
+from rag_audit.retrieval.texts import load_directory
 
 
 def test_folders_are_tenants_and_loose_files_the_default_one(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from rag_audit.index.embedders import wordllama
-from rag_audit.proofs.scan import store as index_store
+from rag_audit.proofs.backends.scan import store as index_store
+from rag_audit.retrieval.embedders import wordllama
 from tests.window.simulator import Finished, Service, finished_window
 
 

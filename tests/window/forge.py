@@ -13,11 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_audit.beacon.values import Reveal, combine, nonce_commitment
-from rag_audit.encoding.canonical import digest_hex, jcs, parse_json, read_json
-from rag_audit.encoding.durable import replace_file
-from rag_audit.formats.opening import list_root
-from rag_audit.formats.records import (
+from rag_audit._internal.canonical import digest_hex, jcs, parse_json, read_json
+from rag_audit._internal.durable import replace_file
+from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import cosign_note, parse_note, sign_note
+from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.models.beacon import Reveal, combine, nonce_commitment
+from rag_audit.models.opening import list_root
+from rag_audit.models.records import (
     CountersignedReceipt,
     ListingRecord,
     QueryRecord,
@@ -28,13 +33,8 @@ from rag_audit.formats.records import (
     log_origin,
     receipt_message,
 )
-from rag_audit.formats.requests import request_message
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.ledger.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import cosign_note, parse_note, sign_note
-from rag_audit.ledger.tlog_proof import TlogProof
+from rag_audit.models.requests import request_message
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.verifier import Verdict
 from tests.window.simulator import ORIGIN, Finished
 

@@ -11,31 +11,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rag_audit._internal.canonical import jcs
+from rag_audit.account.account import Account
 from rag_audit.attest.release import Release
+from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
 from rag_audit.commit.stored import OpenProgress
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.challenge import Challenge
-from rag_audit.formats.passage import Passage
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import PreviousWindow, WitnessBeacon
-from rag_audit.formats.requests import Answer
-from rag_audit.formats.trust import Groth16Pin, Require, Trust, trust_template
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import get_embedder, manifest_digest
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import SigningKey, VerifierKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import merge_signatures, parse_note, sign_note
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.witness import Witness
-from rag_audit.proofs.groth16 import proving_key
-from rag_audit.proofs.groth16.policy import policy_instances
-from rag_audit.proofs.scan import protocols_digest
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import merge_signatures, parse_note, sign_note
+from rag_audit.models.challenge import Challenge
+from rag_audit.models.passage import Passage
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import PreviousWindow, WitnessBeacon
+from rag_audit.models.requests import Answer
+from rag_audit.models.trust import Groth16Pin, Require, Trust, trust_template
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.groth16 import proving_key
+from rag_audit.proofs.backends.groth16.policy import policy_instances
+from rag_audit.proofs.backends.scan import protocols_digest
 from rag_audit.relation.noise import table_digest
+from rag_audit.retrieval.embedders import get_embedder, manifest_digest
 from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.witness.witness import Witness
 
 ORIGIN = "example.org/rag"
 START = 1_800_000_000_000

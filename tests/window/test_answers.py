@@ -5,13 +5,13 @@ from typing import Any, cast
 
 import pytest
 
+from rag_audit._internal.canonical import MAX_DEPTH, Json
+from rag_audit.attest.turns import Turn
 from rag_audit.commit import commitment
-from rag_audit.encoding.canonical import MAX_DEPTH, Json
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, SizeError
-from rag_audit.formats.passage import MAX_METADATA_BYTES, MAX_METADATA_VALUES, Passage
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.requests import Answer, Refusal
-from rag_audit.parties.provider.turns import Turn
+from rag_audit.models.passage import MAX_METADATA_BYTES, MAX_METADATA_VALUES, Passage
+from rag_audit.models.publication import Publication
+from rag_audit.models.requests import Answer, Refusal
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 
 Documents = list[dict[str, Any]]

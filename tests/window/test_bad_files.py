@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit._internal.canonical import jcs
 from rag_audit.errors import (
     EncodingError,
     ExitCode,
@@ -19,10 +19,10 @@ from rag_audit.errors import (
     SizeError,
     VersionError,
 )
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile, stray_siblings
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile, stray_siblings
+from rag_audit.report import as_json, render
 from rag_audit.verify.inputs import MAX_RECEIPT_BYTES
-from rag_audit.verify.report import as_json, render
 from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import Finished
 
@@ -129,7 +129,7 @@ def test_a_window_file_above_the_limit(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished.file.save(tmp_path / "window.json")
-    monkeypatch.setattr("rag_audit.formats.windowfile.MAX_WINDOW_BYTES", 1000)
+    monkeypatch.setattr("rag_audit.models.windowfile.MAX_WINDOW_BYTES", 1000)
     with pytest.raises(SizeError):
         WindowFile.load(tmp_path)
 
@@ -137,7 +137,7 @@ def test_a_window_file_above_the_limit(
 def test_siblings_are_read_and_checked(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.formats.windowfile.INLINE_BYTES", 500)
+    monkeypatch.setattr("rag_audit.models.windowfile.INLINE_BYTES", 500)
     finished.file.save(tmp_path / "window.json")
     siblings = sorted(p for p in tmp_path.glob("*.json") if p.name != "window.json")
     assert siblings and WindowFile.load(tmp_path) == finished.file
@@ -155,7 +155,7 @@ def test_siblings_are_read_and_checked(
 def test_parts_of_earlier_window_files_are_told_from_the_others(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.formats.windowfile.INLINE_BYTES", 500)
+    monkeypatch.setattr("rag_audit.models.windowfile.INLINE_BYTES", 500)
     finished.changed(proofs={}).save(tmp_path / "window.json")
     before = set(tmp_path.iterdir())
     finished.changed(roster=[*finished.file.roster, "x" * 500]).save(tmp_path / "window.json")
@@ -170,10 +170,10 @@ def test_parts_of_earlier_window_files_are_told_from_the_others(
 def test_a_window_file_that_nobody_could_read_is_not_written(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.formats.windowfile.INLINE_BYTES", 500)
+    monkeypatch.setattr("rag_audit.models.windowfile.INLINE_BYTES", 500)
     for limit in ("MAX_SIBLINGS_BYTES", "MAX_VALUES"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"rag_audit.formats.windowfile.{limit}", 50)
+            patch.setattr(f"rag_audit.models.windowfile.{limit}", 50)
             with pytest.raises(SizeError) as caught:
                 finished.file.save(tmp_path / "window.json")
         assert "sampled challenge" in str(caught.value.hint) and not any(tmp_path.iterdir())

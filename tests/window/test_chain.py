@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit._internal.canonical import jcs
 from rag_audit.errors import ExitCode
-from rag_audit.formats.chain import ClosedWindow
-from rag_audit.formats.records import PreviousWindow
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.note import Note, parse_note
-from rag_audit.parties import witness as witness_module
-from rag_audit.parties.witness import WitnessRefused
-from rag_audit.verify.report import as_json, render
+from rag_audit.log.note import Note, parse_note
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.records import PreviousWindow
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.report import as_json, render
 from rag_audit.verify.verifier import Verdict
+from rag_audit.witness import witness as witness_module
+from rag_audit.witness.witness import WitnessRefused
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_enrolment import verdict
 

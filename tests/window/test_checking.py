@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import digest_hex
 from rag_audit.cli import main
 from rag_audit.cli.common import estimated
 from rag_audit.cli.verify import after, checking_of
-from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import ExecutorError, ExitCode, SetupError
-from rag_audit.formats.windowfile import WindowFile
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs import checking, remembered
 from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.checking import Checking, fingerprint

@@ -15,18 +15,18 @@ from typing import Any, Literal
 
 import pytest
 
-from rag_audit.encoding.canonical import digest_hex
+from rag_audit._internal.canonical import digest_hex
 from rag_audit.errors import ExitCode, RagAuditError
-from rag_audit.formats.challenge import Challenge
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import manifest_digest
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import ALG_ED25519, SigningKey
-from rag_audit.ledger.note import Note, cosign_note, parse_note, sign_note
-from rag_audit.proofs import groth16
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import ALG_ED25519, SigningKey
+from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
+from rag_audit.models.challenge import Challenge
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
+from rag_audit.retrieval.embedders import manifest_digest
 from rag_audit.verify.standing import Kind, kind_of
 from tests.circuits.test_proofs import off_subgroup
 from tests.window.forge import Forge
@@ -375,14 +375,14 @@ def lied_about_positions(forge: Forge) -> None:
     held.body["documents"].reverse()
     record = forge.record("law-1", 2)
     record["htopk"] = to_hex(topk_commitment(int(held.body["salt_k"], 16), held.body["positions"]))
-    from rag_audit.formats.records import answer_digest
+    from rag_audit.models.records import answer_digest
 
     digests = [bytes.fromhex(d["hash"]) for d in held.body["documents"]]
     record["hans"] = answer_digest(bytes.fromhex(held.body["salt_a"]), digests).hex()
 
 
 def another_vector(forge: Forge) -> None:
-    from rag_audit.formats.requests import RequestSalts
+    from rag_audit.models.requests import RequestSalts
 
     held = forge.receipt("law-1", 2)
     assert held.disclosed is not None
@@ -505,7 +505,7 @@ def reordered(forge: Forge) -> None:
 
 
 def contents_of_another_document(forge: Forge) -> None:
-    from rag_audit.formats.records import answer_digest
+    from rag_audit.models.records import answer_digest
 
     held = forge.receipt("law-1", 2)
     held.body["documents"][0]["hash"] = ZERO

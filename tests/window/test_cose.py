@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import jcs
 from rag_audit.cli.export import export
-from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import (
     EncodingError,
     RagAuditError,
@@ -22,11 +22,11 @@ from rag_audit.errors import (
     StoreError,
     WindowStateError,
 )
-from rag_audit.export.cose import CoseReceipts, cbor, write_cose
-from rag_audit.export.log import FinalLog
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey
-from rag_audit.ledger.note import Note, cosign_note, parse_note, sign_note
+from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.cose import CoseReceipts, cbor, write_cose
+from rag_audit.report.ledger_export import FinalLog
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "window.json"
 NAME = "example.org/rag"

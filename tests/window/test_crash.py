@@ -16,18 +16,18 @@ from typing import Any
 
 import pytest
 
+from rag_audit._internal import durable
+from rag_audit._internal.canonical import jcs
+from rag_audit.attest import answers
 from rag_audit.attest.release import Release
-from rag_audit.encoding import durable
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.requests import Answer, Refusal, SignedRequest
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.store import LedgerStore
-from rag_audit.parties.provider import answers
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs import scan
-from rag_audit.proofs.scan.embed import embed_json
+from rag_audit.attest.window import Window
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.store import LedgerStore
+from rag_audit.models.publics import SlotKey
+from rag_audit.models.requests import Answer, Refusal, SignedRequest
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import scan
+from rag_audit.proofs.backends.scan.embed import embed_json
 from tests.window.simulator import QUESTIONS, RELEASE_S, Service
 from tests.window.test_requests import signed
 
@@ -161,8 +161,8 @@ def close_and_cosign(service: Service, directory: Path) -> None:
     assert [e.get("seq", 0) for e in entries] == list(range(len(entries)))
     assert entries[-1]["queries"] == len(PLAN)
     root = HashTree(leaf_hash(jcs(e)) for e in entries).root()
-    from rag_audit.ledger.checkpoint import Checkpoint
-    from rag_audit.ledger.note import parse_note
+    from rag_audit.log.checkpoint import Checkpoint
+    from rag_audit.log.note import parse_note
 
     assert Checkpoint.parse(parse_note(file.final_checkpoint).text).root == root
 

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import jcs
+from rag_audit.account.account import embedder_of
+from rag_audit.attest.reading import WindowReader
+from rag_audit.attest.window import Window
 from rag_audit.cli import main
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import get_embedder, manifest_digest
-from rag_audit.index.embedders.declared import ManifestEmbedder
-from rag_audit.parties.account import embedder_of
-from rag_audit.parties.provider.reading import WindowReader
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.tokens import tokens_beyond
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import Publication
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.embedders import get_embedder, manifest_digest
+from rag_audit.retrieval.embedders.declared import ManifestEmbedder
+from rag_audit.retrieval.tokens import tokens_beyond
 from rag_audit.verify.verifier import verify_window
 from tests.embedders.test_endpoint import DIMENSION, EmbeddingServer, settings
 from tests.endpoint import serving
@@ -131,8 +131,8 @@ def test_policy_and_trust_file_of_defaults_agree_for_many_components(
 
 
 def test_a_retained_question_of_other_embedders_is_as_it_was(service: Service) -> None:
+    from rag_audit._internal.sealed import seal
     from rag_audit.attest.answering import Retained, seal_retained, unseal_retained
-    from rag_audit.encoding.sealed import seal
 
     plain = {"positions": [1, 2], "query": "What?", "salt": "00"}
     kept = unseal_retained(seal(jcs(plain), bytes(32), b"slot"), bytes(32), b"slot")

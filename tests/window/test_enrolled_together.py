@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import jcs
+from rag_audit.account.account import Account
+from rag_audit.attest import beacons
+from rag_audit.attest.places import Places
+from rag_audit.attest.window import Window
 from rag_audit.cli import main, opening
-from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import PolicyError, StoreError
-from rag_audit.formats.records import BeaconEntry, Enrolment, RosterEntry
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import merge_signatures, parse_note
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider import beacons
-from rag_audit.parties.provider.places import Places
-from rag_audit.parties.provider.window import Window
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import merge_signatures, parse_note
+from rag_audit.models.records import BeaconEntry, Enrolment, RosterEntry
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import Status
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_enrolment import finish, verdict

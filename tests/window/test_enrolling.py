@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit.account.account import Account
 from rag_audit.cli import main
 from rag_audit.cli.opening import previous_window
 from rag_audit.errors import SchemaError, SignatureError
-from rag_audit.formats.enrolling import EnrolmentRequest
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.requests import Answer
-from rag_audit.parties.account import Account
-from rag_audit.parties.roster import admit, load_roster
+from rag_audit.models.enrolling import EnrolmentRequest
+from rag_audit.models.publication import Publication
+from rag_audit.models.requests import Answer
+from rag_audit.models.roster import admit, load_roster
 from tests.window.simulator import ORIGIN, QUESTIONS, Service
 
 NEXT = "w-2"

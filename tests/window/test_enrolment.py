@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit._internal.canonical import jcs
+from rag_audit.account.account import Account
+from rag_audit.attest.window import Window
 from rag_audit.errors import PolicyError, RequestRefused, SignatureError, WindowStateError
-from rag_audit.formats.records import Enrolment
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import merge_signatures, parse_note
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs import groth16
-from rag_audit.proofs.groth16 import proving_key
-from rag_audit.proofs.groth16.policy import policy_instances
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import merge_signatures, parse_note
+from rag_audit.models.records import Enrolment
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import groth16
+from rag_audit.proofs.backends.groth16 import proving_key
+from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.standins import taken_as_valid

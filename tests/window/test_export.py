@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit._internal.canonical import jcs
+from rag_audit.account.account import Account
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -19,18 +20,17 @@ from rag_audit.errors import (
     StoreError,
     WindowStateError,
 )
-from rag_audit.export.log import FinalLog, write_tiles
-from rag_audit.export.snarkjs import SNARKJS, write_snarkjs
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import DocumentOpening, QueryRecord, ReceiptBody, SignedReceiptBody
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.note import Note, parse_note
-from rag_audit.ledger.tiles import read_tiles
-from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.parties.account import Account
-from rag_audit.proofs.groth16 import snarkjs
-from rag_audit.proofs.groth16.toolchain import find_node, npm_packages
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.note import Note, parse_note
+from rag_audit.log.tiles import read_tiles
+from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import DocumentOpening, QueryRecord, ReceiptBody, SignedReceiptBody
+from rag_audit.proofs.backends.groth16 import snarkjs
+from rag_audit.proofs.backends.groth16.toolchain import find_node, npm_packages
+from rag_audit.report.ledger_export import FinalLog, write_tiles
+from rag_audit.report.snarkjs import SNARKJS, write_snarkjs
 from tests.window.simulator import ORIGIN, Finished, Service
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rag_audit.formats import tiles, windowfile
-from rag_audit.formats.records import Entry, QueryRecord
-from rag_audit.formats.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.parties.provider import growing
-from rag_audit.parties.provider.publishing import Publisher
-from rag_audit.parties.provider.window import Window
+from rag_audit.attest import growing
+from rag_audit.attest.publishing import Publisher
+from rag_audit.attest.window import Window
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.models import tiles, windowfile
+from rag_audit.models.records import Entry, QueryRecord
+from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_enrolled_together import cosigned, drawn_for, lines_of
 

@@ -12,18 +12,18 @@ import pytest
 from bench.verify import build
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
-from rag_audit.formats import publics
-from rag_audit.formats.models import repeated
-from rag_audit.formats.opening import check_roster
-from rag_audit.formats.records import RosterEntry
-from rag_audit.formats.trust import AccountTrust, Trust
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.privacy.cumulative import WindowPart, compose
-from rag_audit.proofs import scan
+from rag_audit.models import publics
+from rag_audit.models.models import repeated
+from rag_audit.models.opening import check_roster
+from rag_audit.models.records import RosterEntry
+from rag_audit.models.trust import AccountTrust, Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import scan
 from rag_audit.relation import poseidon
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
+from rag_audit.verify.cumulative import WindowPart, compose
 from rag_audit.verify.verifier import load_receipts, open_case, verify_window
 from tests.window.simulator import Finished
 from tests.window.standins import taken_as_valid

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
+from rag_audit._internal.canonical import jcs, read_json
+from rag_audit.account.account import embedder_of
+from rag_audit.account.holdings import Holdings
+from rag_audit.attest.window import Window
 from rag_audit.commit.draft import Mechanism
-from rag_audit.encoding.canonical import jcs, read_json
 from rag_audit.errors import ExitCode, SchemaError, SizeError, StoreError, WitnessError
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.receipts import contradictions, open_receipt
-from rag_audit.formats.records import CountersignedReceipt, ListingRecord
-from rag_audit.formats.requests import AnsweredDocument, DescribedDocument
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.listing import reference_listed
-from rag_audit.parties.account import embedder_of
-from rag_audit.parties.holdings import Holdings
-from rag_audit.parties.provider.window import Window
+from rag_audit.models.publication import Publication
+from rag_audit.models.publics import SlotKey
+from rag_audit.models.receipts import contradictions, open_receipt
+from rag_audit.models.records import CountersignedReceipt, ListingRecord
+from rag_audit.models.requests import AnsweredDocument, DescribedDocument
+from rag_audit.models.tenants import ListingRules
 from rag_audit.proofs.interface import ListingPrivate
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.native import listed_commitment
+from rag_audit.retrieval.listing import reference_listed
 from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 
@@ -174,7 +174,7 @@ def test_no_more_is_held_than_can_be_read(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "held.jsonl"
     Holdings(path, "11" * 32).add(handed((3, "three")))
     before = path.read_bytes()
-    monkeypatch.setattr("rag_audit.parties.holdings.MAX_HOLDINGS_BYTES", len(before) + 10)
+    monkeypatch.setattr("rag_audit.account.holdings.MAX_HOLDINGS_BYTES", len(before) + 10)
     with pytest.raises(SizeError) as caught:
         Holdings(path, "11" * 32).add(handed((4, "four")))
     assert caught.value.hint and path.read_bytes() == before

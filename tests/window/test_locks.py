@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from rag_audit.account.account import Account
+from rag_audit.attest import publishing
+from rag_audit.attest.window import Window
 from rag_audit.errors import PolicyError
-from rag_audit.ledger import store as ledger_store
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider import publishing
-from rag_audit.parties.provider.window import Window
+from rag_audit.log import store as ledger_store
 from tests.window.simulator import QUESTIONS, Service
 
 

@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import jcs
+from rag_audit.account.account import embedder_of
+from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.cli.settings import resume
-from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import SetupError
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import (
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import Publication
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.embedders import (
     EMBEDDERS,
     OF_A_PLACE,
     get_embedder,
     manifest_digest,
     published_constants,
 )
-from rag_audit.index.embedders.onnx import MODELS
-from rag_audit.parties.account import embedder_of
-from rag_audit.parties.provider.window import Window
-from rag_audit.parties.tokens import tokens_beyond
+from rag_audit.retrieval.embedders.onnx import MODELS
+from rag_audit.retrieval.tokens import tokens_beyond
 from rag_audit.verify.verifier import verify_window
 from tests.embedders.test_onnx import DIMENSION, folder
 from tests.window.simulator import ORIGIN, Service
@@ -91,7 +91,7 @@ def test_a_window_is_served_and_verified_with_a_folder_of_files(
     service.key.save(key)
     settings = window.directory / "settings.json"
     settings.write_bytes(jcs({"key": str(key), "model": str(folder)}))
-    monkeypatch.setattr("rag_audit.parties.provider.window.now_ms", service.clock)
+    monkeypatch.setattr("rag_audit.attest.window.now_ms", service.clock)
     with resume(window.directory) as again:
         assert again.context.embedder.manifest() == own
     settings.write_bytes(jcs({"key": str(key)}))

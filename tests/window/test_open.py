@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
-from rag_audit.formats.passage import passage
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.documents import DocumentStore
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs.scan.store import RUN
+from rag_audit.models.passage import passage
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.scan.store import RUN
+from rag_audit.retrieval.documents import DocumentStore
 from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 

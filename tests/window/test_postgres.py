@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from rag_audit.attest.reading import WindowReader
+from rag_audit.attest.window import Window
 from rag_audit.commit.stored import unfinished
 from rag_audit.errors import StoreError
-from rag_audit.formats.layout import Layout
-from rag_audit.formats.requests import Answer, Refusal
-from rag_audit.ledger.place import choose
-from rag_audit.parties.provider.reading import WindowReader
-from rag_audit.parties.provider.window import Window
+from rag_audit.log.place import choose
+from rag_audit.models.layout import Layout
+from rag_audit.models.requests import Answer, Refusal
 from tests.postgres import Cluster, cluster
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_requests import signed

@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
+from rag_audit.attest.preparing import open_prepared, prepare
+from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.commit.prepared import load_preparation
 from rag_audit.commit.stored import load_commitment, unfinished
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
-from rag_audit.formats.chain import ClosedWindow
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import Opening
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import get_embedder
-from rag_audit.index.vectors import CachedEmbedder
-from rag_audit.parties.provider.preparing import open_prepared, prepare
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs.scan.store import RUN
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import Opening
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.scan.store import RUN
+from rag_audit.retrieval.embedders import get_embedder
+from rag_audit.retrieval.vectors import CachedEmbedder
 from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import ORIGIN, QUERY_TOKENS, QUESTIONS, TEXTS, Service
 from tests.window.test_crash import KILLED, die_in_files, die_in_store, in_child

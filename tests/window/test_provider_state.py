@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rag_audit.attest.window import Window
 from rag_audit.commit.stored import forget
 from rag_audit.errors import (
     EncodingError,
@@ -28,10 +29,9 @@ from rag_audit.errors import (
     StoreError,
     WindowStateError,
 )
-from rag_audit.formats.requests import Answer, Refusal
-from rag_audit.index.engine import CapacityError
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.parties.provider.window import Window
+from rag_audit.log.keys import SigningKey
+from rag_audit.models.requests import Answer, Refusal
+from rag_audit.retrieval.engine import CapacityError
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service
 from tests.window.test_requests import signed
 
@@ -89,9 +89,9 @@ def index_and_its_commitment(directory: Path) -> None:
     """Whoever changes the index changes the stored commitment with it: the opening still says another."""
     from rag_audit.commit.commitment import WindowSecrets, commit_tenant
     from rag_audit.commit.stored import _load_index
-    from rag_audit.index.documents import DocumentStore
     from rag_audit.proofs.interface import proof_system
     from rag_audit.relation.field import to_bytes
+    from rag_audit.retrieval.documents import DocumentStore
 
     other_vector(directory)
     drawn = WindowSecrets.load(directory / "secrets.json")

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from rag_audit._internal.canonical import digest_hex
+from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
-from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publics import RecordPublic
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs import groth16
+from rag_audit.models.policy import Policy
+from rag_audit.models.publics import RecordPublic
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import groth16
 from rag_audit.proofs.interface import RecordPrivate
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Service
 

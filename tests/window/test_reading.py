@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from rag_audit._internal.canonical import jcs
+from rag_audit.attest.reading import WindowReader
+from rag_audit.attest.waiting import local_time
 from rag_audit.commit.stored import load_stored
-from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import StoreError, WindowStateError
-from rag_audit.ledger.store import LedgerStore, read_ledger
-from rag_audit.parties.provider.reading import WindowReader
-from rag_audit.parties.provider.waiting import local_time
+from rag_audit.log.store import LedgerStore, read_ledger
 from tests.window.simulator import QUESTIONS, Service
 
 

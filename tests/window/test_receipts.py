@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import read_json
+from rag_audit._internal.canonical import read_json
+from rag_audit.account.account import check_receipt
 from rag_audit.errors import ExitCode, InvalidProof, SchemaError
-from rag_audit.formats import receipts
-from rag_audit.formats.policy import MAX_LISTED
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import CountersignedReceipt, DocumentOpening, QueryRecord
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.tree import MerkleTree
-from rag_audit.parties.account import check_receipt
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.tree import MerkleTree
+from rag_audit.models import receipts
+from rag_audit.models.policy import MAX_LISTED
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import CountersignedReceipt, DocumentOpening, QueryRecord
 from rag_audit.verify.inputs import MAX_RECEIPT_BYTES
 from tests.window.forge import Forge
 from tests.window.simulator import Finished

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from rag_audit.attest import proving
 from rag_audit.attest.release import Release, period_of
+from rag_audit.attest.window import Window
 from rag_audit.errors import PolicyError
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.requests import Refusal
-from rag_audit.parties.provider import proving
-from rag_audit.parties.provider.window import Window
+from rag_audit.models.publication import Publication
+from rag_audit.models.requests import Refusal
 from tests.window.simulator import QUESTIONS, Service
 
 PERIOD_S = 4.0

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from rag_audit.account.account import Account
+from rag_audit.attest.window import Window
 from rag_audit.cli.opening import previous_window
 from rag_audit.errors import (
     InvalidProof,
@@ -20,13 +22,11 @@ from rag_audit.errors import (
     SignatureError,
     WindowStateError,
 )
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.requests import REFUSALS, Answer, Refusal, RequestSalts, SignedRequest, request_message
-from rag_audit.index.embedders import NothingToEmbed, get_embedder
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider.window import Window
+from rag_audit.log.keys import SigningKey
+from rag_audit.models.publication import Publication
+from rag_audit.models.requests import REFUSALS, Answer, Refusal, RequestSalts, SignedRequest, request_message
 from rag_audit.relation.field import to_hex
+from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder
 from tests.window.simulator import CAPACITY, QUERY_TOKENS, QUESTIONS, TEXTS, Service
 
 QUESTION, OTHER = QUESTIONS["law"][:2]

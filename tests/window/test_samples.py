@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_audit.accounting import text
-from rag_audit.accounting.coins import NoisedSampling
 from rag_audit.attest import answering
+from rag_audit.attest.window import Window
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
-from rag_audit.export.snarkjs import write_snarkjs
-from rag_audit.formats.records import KeptEntry
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.engine import reference_select
-from rag_audit.parties.provider.window import Window
+from rag_audit.mechanisms.accounting import text
+from rag_audit.mechanisms.accounting.coins import NoisedSampling
+from rag_audit.models.records import KeptEntry
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.relation.coins import COIN_RANGE, coins
 from rag_audit.relation.commitments import noise_key, sampling_slot
 from rag_audit.relation.field import digest_to_field
-from rag_audit.verify.report import render
+from rag_audit.report import render
+from rag_audit.report.snarkjs import write_snarkjs
+from rag_audit.retrieval.engine import reference_select
 from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, MissingTile, PolicyError
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs.scan.key import PROTOCOL, TOGETHER_PROTOCOL
-from rag_audit.proofs.scan.release import noise_protocols_digest, record_protocols_digest
+from rag_audit.proofs.backends.scan.key import PROTOCOL, TOGETHER_PROTOCOL
+from rag_audit.proofs.backends.scan.release import noise_protocols_digest, record_protocols_digest
 from rag_audit.verify.verifier import verify_window
 from tests.window.forge import Forge
 from tests.window.simulator import Finished, finished_window
@@ -79,8 +79,8 @@ def test_only_a_missing_tile_of_the_tenant_leaves_its_pairs_open(
     paired: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pair is about two records, so it is not judged without one of them; another tenant's tile hides nothing."""
-    monkeypatch.setattr("rag_audit.formats.windowfile.TILED_BYTES", 0)
-    monkeypatch.setattr("rag_audit.formats.tiles.TILE_BYTES", 1)
+    monkeypatch.setattr("rag_audit.models.windowfile.TILED_BYTES", 0)
+    monkeypatch.setattr("rag_audit.models.tiles.TILE_BYTES", 1)
     forge = Forge(paired)
     lied_about_positions(forge)
     file, receipts = forge.seal(tmp_path)

@@ -21,29 +21,29 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import digest_hex, jcs
+from rag_audit.account.account import Account
 from rag_audit.attest import answering as attest
+from rag_audit.attest.service import certifying
+from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.commit.draft import draft_policy
-from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
-from rag_audit.formats import publics
-from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.records import QueryRecord, answer_digest
-from rag_audit.formats.requests import Refusal, RequestSalts
-from rag_audit.formats.statements import EmbedStatement
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import wordllama
-from rag_audit.index.engine import select
-from rag_audit.parties.account import Account
-from rag_audit.parties.provider.service import certifying
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs import groth16, scan
+from rag_audit.models import publics
+from rag_audit.models.publics import SlotKey
+from rag_audit.models.records import QueryRecord, answer_digest
+from rag_audit.models.requests import Refusal, RequestSalts
+from rag_audit.models.statements import EmbedStatement
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import groth16, scan
+from rag_audit.proofs.backends.scan import PROTOCOL, ScanKey, commit_index, points_json
+from rag_audit.proofs.backends.scan.embed import table_columns
 from rag_audit.proofs.interface import proof_system
-from rag_audit.proofs.scan import PROTOCOL, ScanKey, commit_index, points_json
-from rag_audit.proofs.scan.embed import table_columns
 from rag_audit.relation.commitments import slot_id, topk_commitment
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.embedders import wordllama
+from rag_audit.retrieval.engine import select
 from rag_audit.verify.verifier import verify_window
 from tests.window.forge import Forge
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Finished, Service
@@ -126,7 +126,7 @@ def test_a_verifier_needs_no_file_of_the_provider(scanned: Finished, tmp_path: P
 def test_an_index_commitment_too_large_for_the_file_is_a_sibling(
     scanned: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_audit.formats import windowfile
+    from rag_audit.models import windowfile
 
     monkeypatch.setattr(windowfile, "INLINE_BYTES", 10_000)
     scanned.file.save(tmp_path / "window.json")

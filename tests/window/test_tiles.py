@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import jcs, sha256
+from rag_audit.attest.window import Window
 from rag_audit.cli import main
-from rag_audit.encoding.canonical import jcs, sha256
 from rag_audit.errors import (
     AlteredTile,
     EncodingError,
@@ -25,9 +26,8 @@ from rag_audit.errors import (
     SizeError,
     VersionError,
 )
-from rag_audit.formats.tiles import TiledProofs
-from rag_audit.formats.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile, stray_siblings
-from rag_audit.parties.provider.window import Window
+from rag_audit.models.tiles import TiledProofs
+from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile, stray_siblings
 from rag_audit.verify.inputs import pack_receipts
 from tests.window.simulator import Finished
 
@@ -37,8 +37,8 @@ OTHER = "00" * 32
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes by which the window of the tests has several tiles of each part."""
-    monkeypatch.setattr("rag_audit.formats.windowfile.TILED_BYTES", 1000)
-    monkeypatch.setattr("rag_audit.formats.tiles.TILE_BYTES", 2000)
+    monkeypatch.setattr("rag_audit.models.windowfile.TILED_BYTES", 1000)
+    monkeypatch.setattr("rag_audit.models.tiles.TILE_BYTES", 2000)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_proofs_stand_by_tenant_and_each_tile_is_read_once(
     assert tenants == sorted(tenants) and len(set(tenants)) > 1
     read: list[Path] = []
     monkeypatch.setattr(
-        "rag_audit.formats.tiles.read_bytes", lambda path, max_bytes: read.append(path) or path.read_bytes()
+        "rag_audit.models.tiles.read_bytes", lambda path, max_bytes: read.append(path) or path.read_bytes()
     )
     assert len(list(file.proofs.items())) == len(seqs)
     assert len(read) == len(set(read)) == len(index(tiled)["proofs"]["tiles"])
@@ -204,10 +204,10 @@ def test_a_tile_is_checked_each_time_that_it_is_read(tiled: Path) -> None:
 def test_entries_that_do_not_fit_are_refused(tiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, most in (("MAX_ENTRIES_BYTES", 3000), ("MAX_VALUES", 20)):
         with monkeypatch.context() as patch:
-            patch.setattr(f"rag_audit.formats.tiles.{name}", most)
+            patch.setattr(f"rag_audit.models.tiles.{name}", most)
             with pytest.raises(SizeError, match="entries are too large"):
                 WindowFile.load(tiled)
-    monkeypatch.setattr("rag_audit.formats.tiles.MAX_TILE_BYTES", 100)
+    monkeypatch.setattr("rag_audit.models.tiles.MAX_TILE_BYTES", 100)
     with pytest.raises(SizeError, match="file too large"):
         WindowFile.load(tiled)
 
@@ -215,7 +215,7 @@ def test_entries_that_do_not_fit_are_refused(tiled: Path, monkeypatch: pytest.Mo
 def test_a_value_that_no_tile_holds_is_not_written(
     finished: Finished, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.formats.tiles.MAX_TILE_BYTES", 100)
+    monkeypatch.setattr("rag_audit.models.tiles.MAX_TILE_BYTES", 100)
     with pytest.raises(SizeError, match="larger than a tile"):
         finished.file.save(tmp_path / "window.json")
     assert not (tmp_path / "window.json").exists()
@@ -247,7 +247,7 @@ def test_a_provider_writes_tiles_without_holding_every_proof(
 @pytest.fixture
 def packed(finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The window's receipts in tiles of one each."""
-    monkeypatch.setattr("rag_audit.formats.tiles.TILE_BYTES", 1)
+    monkeypatch.setattr("rag_audit.models.tiles.TILE_BYTES", 1)
     words = ["receipt", "pack", str(finished.receipts), "--window", str(finished.window / "public"), "--out"]
     done = CliRunner().invoke(main, [*words, str(tmp_path / "packed"), "--json"])
     assert done.exit_code == 0, done.output

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 import pytest
 
+from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, PolicyError, WitnessError
-from rag_audit.formats.publics import RecordPublic, TenantPublic
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.provider.window import Window
-from rag_audit.proofs import groth16
-from rag_audit.proofs.groth16 import RetrieveManyInstance, RetrieveManyJob
-from rag_audit.proofs.groth16.instance import RetrieveInstance
-from rag_audit.proofs.groth16.policy import policy_instances
+from rag_audit.models.publics import RecordPublic, TenantPublic
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import groth16
+from rag_audit.proofs.backends.groth16 import RetrieveManyInstance, RetrieveManyJob
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.interface import RecordPrivate
 from rag_audit.verify.verifier import Verdict
 from tests.window.forge import Forge

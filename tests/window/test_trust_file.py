@@ -10,10 +10,10 @@ from typing import get_args
 
 import pytest
 
-from rag_audit.beacon.drand import DEFAULT_CHAIN, QUICKNET
 from rag_audit.errors import ExitCode, RagAuditError, SchemaError
-from rag_audit.formats.trust import DrandTrust, Trust
-from rag_audit.ledger.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.models.drand import DEFAULT_CHAIN, QUICKNET
+from rag_audit.models.trust import DrandTrust, Trust
 
 HONEST = (Path(__file__).resolve().parents[2] / "docs/examples/trust.toml").read_text()
 """Full mode, a beacon of witnesses, and one `[[verifier]]`, which full mode does not use."""

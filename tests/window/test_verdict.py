@@ -1,8 +1,8 @@
 """The thread: commit, attest, verify on real text, with real proofs."""
 
 from rag_audit.errors import ExitCode
+from rag_audit.report import render
 from rag_audit.verify.ahead import check_ahead
-from rag_audit.verify.report import render
 from tests.window.simulator import Finished
 
 

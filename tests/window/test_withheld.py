@@ -12,24 +12,24 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
+from rag_audit._internal.canonical import jcs
+from rag_audit.account.answer_checks import check_documents
 from rag_audit.attest import answering
+from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.commit.draft import Mechanism, draft_policy
-from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import InvalidProof
-from rag_audit.formats.passage import Passage
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import Publication
-from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
-from rag_audit.formats.records import DocumentOpening, ReceiptBody, TenantEntry
-from rag_audit.formats.requests import Answer, AnsweredDocument
-from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.embedders import get_embedder
-from rag_audit.index.engine import Int8Array, TenantIndex, draw_coins, draw_noise, no_noise
-from rag_audit.index.query import OpenedQuery
-from rag_audit.parties.answer_checks import check_documents
-from rag_audit.parties.provider.window import Window
+from rag_audit.models.passage import Passage
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import Publication
+from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
+from rag_audit.models.records import DocumentOpening, ReceiptBody, TenantEntry
+from rag_audit.models.requests import Answer, AnsweredDocument
+from rag_audit.models.tenants import ListingRules
 from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.retrieval.embedders import get_embedder
+from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_coins, draw_noise, no_noise
+from rag_audit.retrieval.query import OpenedQuery
 from tests.window.simulator import QUESTIONS, Service
 
 HALF, TENTH = COIN_RANGE // 2, COIN_RANGE // 10

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from rag_audit.encoding.canonical import jcs, sha256
-from rag_audit.formats.records import log_origin
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import Note
-from rag_audit.parties.witness import ShownQuery, Witness
+from rag_audit._internal.canonical import jcs, sha256
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import Note
+from rag_audit.models.records import log_origin
+from rag_audit.witness.witness import ShownQuery, Witness
 
 ORIGIN = "provider.example/rag"
 OPENS = 1_800_000_000_000

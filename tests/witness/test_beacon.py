@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from rag_audit.beacon.values import Reveal, combine, members_of, nonce_commitment, witness_beacon
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -17,11 +16,12 @@ from rag_audit.errors import (
     SignatureError,
     VersionError,
 )
-from rag_audit.formats.records import WitnessBeacon
-from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
-from rag_audit.ledger.keys import SigningKey, VerifierKey
-from rag_audit.ledger.note import merge_signatures, parse_note, sign_note
-from rag_audit.parties.witness import Witness
+from rag_audit.log.checkpoint import SignedCheckpoint, open_checkpoint
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.note import merge_signatures, parse_note, sign_note
+from rag_audit.models.beacon import Reveal, combine, members_of, nonce_commitment, witness_beacon
+from rag_audit.models.records import WitnessBeacon
+from rag_audit.witness.witness import Witness
 
 from .conftest import OPENS, Clock, Ledger, opening, witness_beacon_of
 

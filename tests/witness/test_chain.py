@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import SchemaError, SignatureError
-from rag_audit.formats.chain import Outcome, Unanswered, outcome_by_size, outcome_of
-from rag_audit.formats.records import Closing, parse_entry
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.note import Note, cosign_note, merge_signatures
-from rag_audit.parties.witness import Witness, WitnessRefused
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.note import Note, cosign_note, merge_signatures
+from rag_audit.models.chain import Outcome, Unanswered, outcome_by_size, outcome_of
+from rag_audit.models.records import Closing, parse_entry
+from rag_audit.witness.witness import Witness, WitnessRefused
 
 from .conftest import HOUR, OPENS, ORIGIN, Ledger, beacon_of, enrolment, kept, opening, query
 from .test_witness import cosign_first, end, named, opened

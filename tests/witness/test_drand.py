@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from rag_audit.beacon.drand import DEFAULT_CHAIN, QUICKNET, DrandChain
-from rag_audit.beacon.values import drand_beacon
 from rag_audit.errors import EncodingError, InvalidProof, SchemaError, SignatureError, VersionError
-from rag_audit.formats.records import DrandBeacon
-from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.note import Note
+from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.note import Note
+from rag_audit.models.beacon import drand_beacon
+from rag_audit.models.drand import DEFAULT_CHAIN, QUICKNET, DrandChain
+from rag_audit.models.records import DrandBeacon
 
 # Published rounds: quicknet's 1000th, the default chain's first, as in drand's own clients' tests.
 QUICKNET_1000 = (

@@ -10,25 +10,25 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.records import WitnessBeacon, log_origin
-from rag_audit.formats.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
-from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.note import parse_note
-from rag_audit.ledger.submission import (
+from rag_audit._internal.canonical import jcs
+from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.note import parse_note
+from rag_audit.log.submission import (
     ADD_CHECKPOINT,
     MAX_SUBMISSION_BYTES,
     SIZE_TYPE,
     Submission,
     read_cosignature,
 )
-from rag_audit.parties import witness_offers
-from rag_audit.parties.witness import Witness
-from rag_audit.parties.witness_offers import Offers
-from rag_audit.serving.limits import Limits
-from rag_audit.serving.service import Server, listen
-from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
+from rag_audit.models.records import WitnessBeacon, log_origin
+from rag_audit.models.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
+from rag_audit.service.limits import Limits
+from rag_audit.service.service import Server, listen
+from rag_audit.witness import offers as witness_offers
+from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
+from rag_audit.witness.offers import Offers
+from rag_audit.witness.witness import Witness
 from tests.serving.test_headers import exchanged
 
 from .conftest import OPENS, ORIGIN, Ledger, beacon_of, opening, query, witness_beacon_of

@@ -11,21 +11,21 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit.attest import growing
+from rag_audit.attest.growing import GrowingFile
+from rag_audit.attest.submitting import Submitting
 from rag_audit.cli import main
 from rag_audit.errors import EncodingError
-from rag_audit.formats import ending, tiles
-from rag_audit.formats.ending import NOTHING, ReadTiles, read_ending
-from rag_audit.formats.publication import PUBLICATION, Publication
-from rag_audit.formats.records import Entry
-from rag_audit.formats.trust import Require, trust_template
-from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
-from rag_audit.ledger.keys import SigningKey
-from rag_audit.ledger.tree import MerkleTree
-from rag_audit.parties.provider import growing
-from rag_audit.parties.provider.growing import GrowingFile
-from rag_audit.parties.provider.submitting import Submitting
-from rag_audit.parties.witness import Witness
-from rag_audit.parties.witness_rules import KEPT_REVEALS, State, WitnessRefused
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.tree import MerkleTree
+from rag_audit.models import ending, tiles
+from rag_audit.models.ending import NOTHING, ReadTiles, read_ending
+from rag_audit.models.publication import PUBLICATION, Publication
+from rag_audit.models.records import Entry
+from rag_audit.models.trust import Require, trust_template
+from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.witness.rules import KEPT_REVEALS, State, WitnessRefused
+from rag_audit.witness.witness import Witness
 from tests.window.simulator import STRICT
 
 from .conftest import ORIGIN, Ledger, enrolment, opening, query, witness_beacon_of

@@ -7,10 +7,10 @@ import base64
 import pytest
 
 from rag_audit.errors import EncodingError, SignatureError, SizeError
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey
-from rag_audit.ledger.note import cosign_note, verify_note
-from rag_audit.ledger.submission import (
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.note import cosign_note, verify_note
+from rag_audit.log.submission import (
     MAX_SUBMISSION_BYTES,
     Submission,
     cosignature_lines,

@@ -11,13 +11,8 @@ from threading import Thread
 
 import pytest
 
-from rag_audit.errors import RagAuditError, SetupError, SignatureError, SizeError
-from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey
-from rag_audit.ledger.merkle import verify_consistency
-from rag_audit.ledger.note import cosign_note
-from rag_audit.ledger.submission import SIZE_TYPE, Submission, cosignature_lines
-from rag_audit.parties.provider import submitting
-from rag_audit.parties.provider.submitting import (
+from rag_audit.attest import submitting
+from rag_audit.attest.submitting import (
     MAX_ANSWER_BYTES,
     Remote,
     WitnessDown,
@@ -25,6 +20,11 @@ from rag_audit.parties.provider.submitting import (
     fetch_nonce,
     patiently_asked,
 )
+from rag_audit.errors import RagAuditError, SetupError, SignatureError, SizeError
+from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.merkle import verify_consistency
+from rag_audit.log.note import cosign_note
+from rag_audit.log.submission import SIZE_TYPE, Submission, cosignature_lines
 
 from .conftest import ORIGIN, Ledger, opening
 

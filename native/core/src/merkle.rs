@@ -1,6 +1,6 @@
 //! RFC 9162 trees with SHA-256 (section 2.1) that grow, and the root that a path leads to.
 //!
-//! The roots of complete subtrees are kept, so that a root or a path takes a hash a level. `rag_audit.ledger.merkle` has the
+//! The roots of complete subtrees are kept, so that a root or a path takes a hash a level. `rag_audit.log.merkle` has the
 //! same as the RFC writes it; the two share nothing.
 use sha2::{Digest, Sha256};
 

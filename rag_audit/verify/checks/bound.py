@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from decimal import Decimal
 
-from rag_audit import accounting
+from rag_audit.mechanisms import accounting
 from rag_audit.verify.case import Case
 
 

@@ -3,9 +3,9 @@ abandoned or ended without a query."""
 
 from __future__ import annotations
 
-from rag_audit.errors import RagAuditError
-from rag_audit.formats.chain import ClosedWindow, Outcome, Unanswered
-from rag_audit.formats.windowfile import WindowFile
+from rag_audit._internal.errors import RagAuditError
+from rag_audit.models.chain import ClosedWindow, Outcome, Unanswered
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks.signatures import open_trusted
 

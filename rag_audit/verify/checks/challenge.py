@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rag_audit.errors import SignatureError
-from rag_audit.formats.challenge import Challenge, sample_size
-from rag_audit.formats.trust import Trust, decimal
-from rag_audit.ledger.keys import VerifierKey
-from rag_audit.ledger.note import parse_note, verify_note
+from rag_audit._internal.errors import SignatureError
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.note import parse_note, verify_note
+from rag_audit.models.challenge import Challenge, sample_size
+from rag_audit.models.trust import Trust, decimal
 from rag_audit.verify.case import Case, Status
 
 

@@ -8,9 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from rag_audit.errors import RagAuditError
-from rag_audit.formats.models import repeated
-from rag_audit.formats.records import (
+from rag_audit._internal.errors import RagAuditError
+from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, SignedCheckpoint
+from rag_audit.log.merkle import verify_consistency
+from rag_audit.models.models import repeated
+from rag_audit.models.records import (
     BeaconEntry,
     Closing,
     Enrolment,
@@ -21,9 +23,7 @@ from rag_audit.formats.records import (
     QueryRecord,
     verifies,
 )
-from rag_audit.formats.requests import request_message
-from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, SignedCheckpoint
-from rag_audit.ledger.merkle import verify_consistency
+from rag_audit.models.requests import request_message
 from rag_audit.verify.case import Case, first
 from rag_audit.verify.checks.opening import check_beacon
 from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rag_audit.beacon.drand import DrandChain
-from rag_audit.beacon.values import drand_beacon, witness_beacon
-from rag_audit.errors import InvalidProof, PolicyError, SetupError, SignatureError
-from rag_audit.formats.opening import check_roster, compared
-from rag_audit.formats.records import EMPTY_LEDGER, BeaconEntry, BeaconSource, DrandBeacon
-from rag_audit.ledger.checkpoint import SignedCheckpoint
-from rag_audit.ledger.keys import VerifierKey
+from rag_audit._internal.errors import InvalidProof, PolicyError, SetupError, SignatureError
+from rag_audit.log.checkpoint import SignedCheckpoint
+from rag_audit.log.keys import VerifierKey
+from rag_audit.models.beacon import drand_beacon, witness_beacon
+from rag_audit.models.drand import DrandChain
+from rag_audit.models.opening import check_roster, compared
+from rag_audit.models.records import EMPTY_LEDGER, BeaconEntry, BeaconSource, DrandBeacon
 from rag_audit.proofs.policy import check_policy
 from rag_audit.verify.case import Case, refusal
 from rag_audit.verify.checks import chain

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from rag_audit.encoding.canonical import digest_hex
-from rag_audit.errors import ExitCode, RagAuditError, SetupError
-from rag_audit.formats.constants import STATEMENTS
-from rag_audit.formats.publics import KeptCommitment, TenantPublic, record_public, tenant_public
-from rag_audit.formats.records import QueryRecord
-from rag_audit.formats.statements import PublicValues
-from rag_audit.index.embedders import manifest_digest, public_manifest
+from rag_audit._internal.canonical import digest_hex
+from rag_audit._internal.errors import ExitCode, RagAuditError, SetupError
+from rag_audit.models.constants import STATEMENTS
+from rag_audit.models.publics import KeptCommitment, TenantPublic, record_public, tenant_public
+from rag_audit.models.records import QueryRecord
+from rag_audit.models.statements import PublicValues
 from rag_audit.proofs.batch import Lazy, Refusals
 from rag_audit.proofs.checking import OwnProofs
 from rag_audit.proofs.interface import SYSTEMS, Key, ProofSystem, proof_system
+from rag_audit.retrieval.embedders import manifest_digest, public_manifest
 from rag_audit.verify.case import Case, Status, refusal
 from rag_audit.verify.checks import samples
 from rag_audit.verify.checks.challenge import required_records

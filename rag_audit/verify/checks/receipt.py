@@ -6,11 +6,11 @@ account could frame the provider. Only a contradiction that the provider signed 
 
 from __future__ import annotations
 
-from rag_audit.errors import RagAuditError, SetupError
-from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
-from rag_audit.formats.records import QueryRecord, verifies
-from rag_audit.index.embedders import Embedder
-from rag_audit.index.query import OpenedQuery
+from rag_audit._internal.errors import RagAuditError, SetupError
+from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
+from rag_audit.models.records import QueryRecord, verifies
+from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.query import OpenedQuery
 from rag_audit.verify.case import Case, ReceiptFile, Status
 from rag_audit.verify.checks.signatures import provider_key
 from rag_audit.verify.words import counted

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rag_audit.errors import ExitCode, RagAuditError
-from rag_audit.formats.constants import KEPT
-from rag_audit.formats.publics import KeptCommitment, kept_public, tenant_public
-from rag_audit.formats.records import KeptEntry
+from rag_audit._internal.errors import ExitCode, RagAuditError
+from rag_audit.models.constants import KEPT
+from rag_audit.models.publics import KeptCommitment, kept_public, tenant_public
+from rag_audit.models.records import KeptEntry
 from rag_audit.proofs.interface import SYSTEMS, proof_system
 from rag_audit.verify.case import Case, Status, refusal
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rag_audit.errors import SignatureError
-from rag_audit.formats.records import log_origin
-from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
-from rag_audit.ledger.keys import VerifierKey
+from rag_audit._internal.errors import SignatureError
+from rag_audit.log.checkpoint import SignedCheckpoint, open_checkpoint
+from rag_audit.log.keys import VerifierKey
+from rag_audit.models.records import log_origin
 from rag_audit.verify.case import Case
 
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from math import floor
 
-from rag_audit.formats.manifest import EmbedderManifest
-from rag_audit.formats.tenants import TenantRules
-from rag_audit.formats.trust import (
+from rag_audit.models.manifest import EmbedderManifest
+from rag_audit.models.tenants import TenantRules
+from rag_audit.models.trust import (
     A1_LEVELS,
     CHALLENGE_LEVELS,
     COALITION_LEVELS,
@@ -17,9 +17,9 @@ from rag_audit.formats.trust import (
     decimal,
     tau_of,
 )
-from rag_audit.index.embedders import manifest_digest
 from rag_audit.proofs.interface import SYSTEMS, proof_system
 from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.retrieval.embedders import manifest_digest
 from rag_audit.verify.case import Case, Findings, Status
 from rag_audit.verify.words import counted
 

@@ -1,0 +1,264 @@
+"""The user cache: folders that nobody else can write to, created completely or not at all, and checked at each use.
+
+Compiled circuits, keys and the tools that make them lie here, keyed by digests of what they are made from. What someone
+else could have put there is not used: every level is this user's own and closed to others, and a folder's manifest has
+the digest of each of its files. Who can write as this user can write manifests too: against that, proofs are checked
+under published keys, and `setup verify` compiles anew.
+"""
+
+from __future__ import annotations
+
+import grp
+import hashlib
+import os
+import pwd
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import platformdirs
+
+from rag_audit._internal.canonical import Json, jcs, read_json
+from rag_audit._internal.durable import open_regular
+from rag_audit._internal.errors import RagAuditError, SetupError
+from rag_audit._internal.lock import locked
+
+MANIFEST = "manifest.json"
+MAX_MANIFEST_BYTES = 1 << 22
+_PRIVATE = 0o700
+_SETTLED_NS = 2 * 10**9
+"""A file that changed more recently may change again without a new time stamp: it is hashed again."""
+
+_Identity = tuple[int, int, int, int, int]
+_hashed: dict[_Identity, str] = {}
+
+
+def cache_dir(*parts: str) -> Path:
+    """A folder below the user's cache (`$XDG_CACHE_HOME/rag-audit` on Linux); missing levels are made with mode 0700.
+
+    :raises SetupError: the folder cannot be created, or someone else can write to it: a level, or a folder above the
+        cache, belongs to another user or is open to others (a sticky folder such as /tmp is accepted above it)
+    """
+    top = Path(platformdirs.user_cache_dir("rag-audit", appauthor=False)).absolute()
+    path = top.joinpath(*parts)
+    try:
+        # From the root down, so that nothing is made below a folder that is refused.
+        for level in (*reversed(path.parents), path):
+            if not level.is_dir():
+                level.mkdir(mode=_PRIVATE, exist_ok=True)
+            if level in top.parents:
+                _check_above(level)
+                continue
+            if level == top:  # the way there may lead through links
+                for folder in reversed(top.resolve().parents):
+                    _check_above(folder)
+            _close(level)
+    except OSError as exc:
+        raise SetupError(
+            "the cache folder cannot be written",
+            field=str(path),
+            found=exc.strerror,
+            hint="point XDG_CACHE_HOME to a folder that can be written",
+        ) from exc
+    return path
+
+
+def _check_above(folder: Path) -> None:
+    """Refuse a folder in which somebody else could replace what lies below it."""
+    found = folder.lstat()
+    # Whoever owns the root can replace everything; where a sandbox maps no users, that is not number 0.
+    if found.st_uid not in (0, os.geteuid(), Path("/").stat().st_uid):
+        raise _unsafe("the cache lies below another user's folder", folder, found)
+    if not stat.S_ISLNK(found.st_mode) and _open_to_others(found) and not found.st_mode & stat.S_ISVTX:
+        raise _unsafe("the cache lies below a folder that others can write to", folder, found)
+
+
+def _close(level: Path) -> None:
+    """Check that a level of the cache belongs to this user, and close it to others where it was readable."""
+    if level.lstat().st_uid != os.geteuid():
+        raise _unsafe("the cache is another user's folder", level, level.lstat())
+    found = level.stat()
+    if found.st_uid != os.geteuid():
+        raise _unsafe("the cache is another user's folder", level, found)
+    if _open_to_others(found):
+        raise _unsafe("others can write to the cache", level, found)
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        level.chmod(_PRIVATE)
+
+
+def _open_to_others(found: os.stat_result) -> bool:
+    """Whether anyone but the owner may write; a group whose only member is this user does not count."""
+    if found.st_mode & stat.S_IWOTH:
+        return True
+    return bool(found.st_mode & stat.S_IWGRP) and not _private_group(found.st_gid)
+
+
+def _private_group(gid: int) -> bool:
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return gid == user.pw_gid and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
+
+
+def _unsafe(message: str, folder: Path, found: os.stat_result) -> SetupError:
+    return SetupError(
+        message,
+        field=str(folder),
+        expected=f"owner {os.geteuid()}, not writable by others",
+        found=f"owner {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}",
+        hint="point XDG_CACHE_HOME to a folder of your own; if this one should be yours, remove what lies in it,"
+        " then chown and chmod 700",
+    )
+
+
+def build_once(target: Path, build: Callable[[Path], None]) -> Path:
+    """The folder `target`, created by `build(empty folder)` unless it exists already.
+
+    The folder appears complete or not at all: an interrupted build leaves nothing that a later one trusts.
+
+    :param target: a path in a folder that `cache_dir` returned
+    :raises SetupError: the disk is full or the folder cannot be written
+    """
+    if target.is_dir():
+        return target
+    cache_dir()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
+        with locked(target.with_name(target.name + ".lock")):
+            if not target.is_dir():
+                partial = target.with_name(target.name + ".partial")
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir(mode=_PRIVATE)
+                build(partial)
+                partial.rename(target)
+    except OSError as exc:
+        raise SetupError(
+            "cannot write to the cache", field=str(target), found=exc.strerror or str(exc)
+        ) from exc
+    return target
+
+
+def build_file(
+    folder: Path, name: str, build: Callable[[], bytes], digest: str, *, what: str, prefix: bytes = b""
+) -> bytes:
+    """The content of a cached file that is built once and must have the given digest.
+
+    :param what: what the file is, for errors and for the line that a person sees while it is built
+    :param digest: SHA-256 over `prefix` and the file
+    :raises SetupError: the cache cannot be written, or holds another file under this name
+    """
+
+    def write(target: Path) -> None:
+        progress(f"making {what}")
+        (target / name).write_bytes(build())
+
+    made = build_once(folder, write)
+    try:
+        data = (made / name).read_bytes()
+    except OSError as exc:
+        raise SetupError(f"{what} cannot be read", field=str(made), found=exc.strerror) from exc
+    found = hashlib.sha256(prefix + data).hexdigest()
+    if found != digest:
+        raise SetupError(
+            f"the cached {what} is not the pinned one",
+            field=str(made),
+            expected=digest,
+            found=found,
+            hint=f"remove it, it will be made again: rm -r {made}",
+        )
+    return data
+
+
+def progress(message: str) -> None:
+    """One line on standard error, if a person is watching."""
+    if sys.stderr.isatty():
+        print(f"rag-audit: {message} ..", file=sys.stderr, flush=True)
+
+
+def write_manifest(folder: Path, value: Mapping[str, Json]) -> None:
+    """Write a folder's manifest: `value` and, under `files`, the digest of every file that the folder holds."""
+    files: dict[str, Json] = {name: digest_once(path) for name, path in _files(folder)}
+    (folder / MANIFEST).write_bytes(jcs({**value, "files": files}))
+
+
+def read_manifest(folder: Path) -> dict[str, Json]:
+    """A folder's manifest, once every file in the folder was compared with it. A process hashes a file once, and again
+    when it has changed.
+
+    :raises SetupError: a file is missing, altered or not listed, or there is no such manifest
+    """
+    hint = f"remove it, it will be made again: rm -r {folder}"
+    try:
+        value = read_json(folder / MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
+    except RagAuditError as exc:
+        raise SetupError(
+            "a cached folder has no manifest", field=str(folder), found=exc.message, hint=hint
+        ) from exc
+    listed = value.get("files") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(listed, dict):
+        raise SetupError(
+            "the manifest of a cached folder lists no files", field=str(folder / MANIFEST), hint=hint
+        )
+    found = dict(_files(folder))
+    if set(found) != set(listed):
+        raise SetupError(
+            "a cached folder does not hold the files that its manifest lists",
+            field=str(folder),
+            expected=f"without {sorted(set(found) - set(listed))}, with {sorted(set(listed) - set(found))}",
+            hint=hint,
+        )
+    for name, path in found.items():
+        digest = digest_once(path)
+        if digest != listed[name]:
+            raise SetupError(
+                "a cached file does not match its manifest",
+                field=str(path),
+                expected=listed[name],
+                found=digest,
+                hint=hint,
+            )
+    return value
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Every file and link below a folder except its manifest, with its path relative to the folder."""
+    for where, _, names in os.walk(folder):
+        inside = Path(where).relative_to(folder).as_posix()
+        prefix = "" if inside == "." else f"{inside}/"
+        for name in names:
+            if prefix + name != MANIFEST:
+                yield prefix + name, Path(where, name)
+
+
+def digest_once(path: Path) -> str:
+    """SHA-256 of a cached file's content, or of a link's target path. A process hashes a file once, and again when it
+    has changed.
+
+    :raises SetupError: the file cannot be read
+    """
+    try:
+        there = path.lstat()
+        if stat.S_ISLNK(there.st_mode):
+            return hashlib.sha256(b"link\0" + os.fsencode(path.readlink())).hexdigest()
+        if (known := _hashed.get(_identity(there))) is not None:
+            return known
+        with open_regular(path) as handle:
+            identity = _identity(os.fstat(handle.fileno()))
+            digest = hashlib.file_digest(handle, "sha256").hexdigest()
+            if identity == _identity(os.fstat(handle.fileno())) and _settled(identity):
+                _hashed[identity] = digest
+            return digest
+    except OSError as exc:
+        raise SetupError("a cached file cannot be read", field=str(path), found=exc.strerror) from exc
+
+
+def _identity(found: os.stat_result) -> _Identity:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _settled(identity: _Identity) -> bool:
+    return time.time_ns() - identity[-1] > _SETTLED_NS

@@ -1,0 +1,157 @@
+"""Files that survive a crash, and files that nobody else may read.
+
+A replaced file holds either the old or the new content after a crash at any point, and the new content
+once `replace_file` has returned: the temporary file and the directory are both synced.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO
+
+from rag_audit._internal.errors import SetupError, SizeError, StoreError
+
+PRIVATE_MODE = 0o600
+
+Content = bytes | Callable[[BinaryIO], object]
+
+
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file for reading. Anything else is refused: a FIFO or a device could hang, or never end.
+
+    :raises OSError: the path cannot be opened, or is not a regular file; `strerror` says what it is
+    """
+    _check_regular(os.stat(path).st_mode, path)
+    # The path may name something else by now: it is opened without waiting, and checked again.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        _check_regular(os.fstat(handle).st_mode, path)
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _check_regular(mode: int, path: Path) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise OSError(errno.EINVAL, f"not a regular file but {kind}", str(path))
+
+
+def beside(path: Path, name: str) -> Path:
+    """The file of a name in the folder of another file.
+
+    :raises StoreError: the other path, such as ``.`` or ``/``, names a folder and no file
+    """
+    if not path.name:
+        raise StoreError(
+            "the path names no file", field=str(path), expected="a file's path", found="a folder"
+        )
+    return path.with_name(name)
+
+
+def replace_file(path: Path, data: Content, *, mode: int = 0o644) -> None:
+    """Write `data` to `path` atomically and durably; an existing file is replaced.
+
+    :param data: the content, or a function that writes it into the open file
+    :raises StoreError: the file cannot be written (no such directory, full disk)
+    """
+    temporary = beside(path, f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        try:
+            _write_new(temporary, data, mode)
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        sync_directory(path.parent)
+    except OSError as exc:
+        raise StoreError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+
+
+def create_private(path: Path, data: bytes) -> None:
+    """Write a secret to a new file with mode 0600, durably.
+
+    :raises StoreError: the file exists already or cannot be written
+    """
+    create_file(path, data, mode=PRIVATE_MODE)
+
+
+def create_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write a new file durably; an existing one stays as it is.
+
+    :raises StoreError: the file exists already or cannot be written
+    """
+    try:
+        _write_new(path, data, mode)
+        sync_directory(path.parent)
+    except FileExistsError as exc:
+        raise StoreError(
+            "the file exists already and is not overwritten", field=str(path), hint="choose another path"
+        ) from exc
+    except OSError as exc:
+        with suppress(OSError):
+            path.unlink()
+        raise StoreError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+
+
+def read_private(path: Path, *, max_bytes: int) -> bytes:
+    """Read a secret, refusing a file that group or others may access.
+
+    :raises SetupError: the file is missing, unreadable, or accessible to others than its owner
+    :raises SizeError: more than `max_bytes`
+    """
+    try:
+        with open_regular(path) as handle:
+            mode = stat.S_IMODE(os.fstat(handle.fileno()).st_mode)
+            if mode & 0o077:
+                raise SetupError(
+                    "others than its owner can access a secret file",
+                    field=str(path),
+                    expected="mode 0600",
+                    found=f"mode {mode:04o}",
+                    hint=f"chmod 600 {path}, and replace the secret if others may have read it",
+                )
+            data = handle.read(max_bytes + 1)
+    except OSError as exc:
+        raise SetupError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
+    if len(data) > max_bytes:
+        raise SizeError("file too large", field=str(path), expected=f"at most {max_bytes} bytes")
+    return data
+
+
+def sync_directory(path: Path) -> None:
+    """Sync a directory, so that the names in it are durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_new(path: Path, data: Content, mode: int) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as out:
+        if isinstance(data, bytes):
+            out.write(data)
+        else:
+            data(out)
+        out.flush()
+        os.fsync(out.fileno())

@@ -1,0 +1,302 @@
+"""Errors that a person can act on, and the exit codes that go with them.
+
+Every error names the place (`field`), what was expected there and what was found. The command prints
+`diagnostics()` and leaves with `exit_code`; nothing in this package lets a traceback reach a user. Place and findings
+come from files that others wrote: they are shortened, and escaped wherever they are printed.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from enum import IntEnum
+from typing import ClassVar
+
+from rag_audit._internal.printable import printable
+
+MAX_SHOWN = 200
+"""The most characters of one part of an error that are shown."""
+
+
+class ExitCode(IntEnum):
+    """The meaning of the command's exit status (docs/protocol.md, "Verdict")."""
+
+    PASS = 0
+    FAIL = 1
+    """a check is proven false"""
+    MALFORMED = 2
+    """no decision was possible: malformed or missing input, an unknown version, or wrong usage"""
+    UNMET = 3
+    """sound, but what the relying party asked for is not met"""
+    INTERNAL = 70
+    """a fault of this program (EX_SOFTWARE), which says nothing about its input"""
+
+
+class RagAuditError(Exception):
+    """Base of every error of this package.
+
+    :param message: one line, lower case, no full stop
+    :param field: where it happened: a file, a JSON path (``records[3].hq``) or an option
+    :param expected: what would have been accepted
+    :param found: what was there (never a secret)
+    :param hint: what to do about it
+    """
+
+    exit_code: ClassVar[ExitCode] = ExitCode.MALFORMED
+    missing: bool = False
+    """whether there is no file where the error is"""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        expected: object = None,
+        found: object = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+
+    @property
+    def name(self) -> str:
+        """The error's stable name: its class name."""
+        return type(self).__name__
+
+    def diagnostics(self) -> str:
+        """The error for people: one line each for message, place, expected, found and hint.
+
+        A place at the end of the message has no line of its own. A hint that is all that is left follows the message.
+        """
+        named = self.field is None or self.message.endswith(f": {self.field}")
+        place = None if named else _short(self.field)
+        expected, found = self.texts()
+        pairs = [("at", place), ("expected", expected), ("found", found)]
+        lines = [f"  {name}: {text}" for name, text in pairs if text is not None]
+        if self.hint is None:
+            return "\n".join([printable(self.message), *lines])
+        if not lines:
+            return f"{printable(self.message)} ({printable(self.hint)})"
+        return "\n".join([printable(self.message), *lines, f"  hint: {printable(self.hint)}"])
+
+    def texts(self) -> tuple[str | None, str | None]:
+        """What was expected and what was found, as far as the error says, shortened, and never the same text."""
+        expected = None if self.expected is None else _text(self.expected)
+        found = None if self.found is None else _text(self.found)
+        if expected is None or found is None:
+            return expected and _short(expected), found and _short(found)
+        if expected == found:
+            expected, found = f"{expected} ({kind_of(self.expected)})", f"{found} ({kind_of(self.found)})"
+        return distinct(_short(expected), _short(found), expected, found)
+
+    def as_json(self) -> dict[str, object]:
+        """The error for programs."""
+        expected, found = self.texts()
+        pairs = {
+            "error": self.name,
+            "message": self.message,
+            "field": None if self.field is None else _short(self.field),
+            "expected": expected,
+            "found": found,
+            "hint": self.hint,
+        }
+        return {k: v for k, v in pairs.items() if v is not None}
+
+    def __str__(self) -> str:
+        parts = [printable(self.message)]
+        if self.field is not None:
+            parts.append(f"at {_short(self.field)}")
+        expected, found = self.texts()
+        if expected is not None:
+            parts.append(f"expected {expected}")
+        if found is not None:
+            parts.append(f"found {found}")
+        return "; ".join(parts)
+
+
+class _Brief(reprlib.Repr):
+    """A repr that neither a large nor a deep value can make large."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 4
+        self.maxstring = self.maxother = self.maxlong = MAX_SHOWN
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = 16
+
+    def repr_bool(self, x: bool, level: int) -> str:
+        return "true" if x else "false"
+
+    def repr_NoneType(self, x: None, level: int) -> str:
+        return "null"
+
+    def repr_instance(self, x: object, level: int) -> str:
+        # A part of a document is shown as the document has it, and not by its class.
+        dump = getattr(x, "dump", None)
+        return self.repr1(dump(), level) if callable(dump) else super().repr_instance(x, level)
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python refuses to write integers of thousands of digits.
+        return repr(x) if x.bit_length() <= 4 * MAX_SHOWN else f"an integer of {x.bit_length()} bits"
+
+
+_BRIEF = _Brief()
+
+
+def brief(value: object) -> str:
+    """A value's repr for an error's `found`, shortened while it is made."""
+    return _BRIEF.repr(value)
+
+
+_KINDS: dict[type, str] = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a fraction",
+    str: "a text",
+    list: "a list",
+    tuple: "a list",
+    dict: "an object",
+    type(None): "nothing",
+}
+
+
+def kind_of(value: object) -> str:
+    """What kind of JSON value something is, in words."""
+    return _KINDS.get(type(value), "another value")
+
+
+def distinct(expected: str, found: str, whole: str, other: str) -> tuple[str, str]:
+    """Two texts that were shortened, or from where their whole texts differ if the shortened ones do not.
+
+    :param whole: what `expected` was shortened from
+    :param other: what `found` was shortened from
+    """
+    if expected != found:
+        return expected, found
+    place = next(
+        (i for i, (a, b) in enumerate(zip(whole, other, strict=False)) if a != b), min(len(whole), len(other))
+    )
+    start = max(0, place - 20)
+    parts = [_short(f"(from character {start + 1}) {text[start:]}" if len(text) > start else "(ends earlier)")
+             for text in (whole, other)]  # fmt: skip
+    return (parts[0], parts[1]) if parts[0] != parts[1] else (expected, "another value that is written alike")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else brief(value)
+
+
+def _short(value: object) -> str:
+    text = _text(value)
+    # Cut first: the escapes of a long text would be made in vain.
+    shown = printable(text[: MAX_SHOWN + 1])
+    return shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 3] + "..."
+
+
+class EncodingError(RagAuditError):
+    """An input is not in its canonical encoding: JSON, hexadecimal, field element, curve point or base64."""
+
+
+class SchemaError(RagAuditError):
+    """A document is well-formed JSON or TOML but does not have the fields that its format asks for."""
+
+
+class VersionError(RagAuditError):
+    """This release does not know the version of a format, protocol or table."""
+
+
+class SizeError(RagAuditError):
+    """An input is larger than the stated limit of its format."""
+
+
+class MissingTile(RagAuditError):
+    """A tile that a window file names is not there."""
+
+
+class AlteredTile(RagAuditError):
+    """A tile's content is not that of its name, which is its digest."""
+
+
+class ReorderedTile(RagAuditError):
+    """A tile stands in the place of another one of its window."""
+
+
+class ForeignTile(RagAuditError):
+    """A tile is of another window."""
+
+
+class PolicyError(RagAuditError):
+    """A policy is not well-formed (docs/protocol.md, "Policy")."""
+
+
+class MeasurementError(RagAuditError):
+    """A measurement is well-formed, but of something else than the window that it was handed in beside."""
+
+    exit_code = ExitCode.UNMET
+
+
+class SetupError(RagAuditError):
+    """A tool, key or artefact that this step needs is missing or altered; the hint says what to run."""
+
+
+class NotSent(SetupError):
+    """A message could not be sent, so that nobody else has seen any of it."""
+
+
+class EndpointError(RagAuditError):
+    """An endpoint that somebody else runs is down, slow, rate-limited, or answers what it should not.
+
+    :ivar status: the HTTP status of a refusal; None where the endpoint refused nothing
+    """
+
+    status: int | None = None
+
+
+class CeremonyError(RagAuditError):
+    """Powers of tau, or a key, are proven not to follow from their contributions and the circuit."""
+
+    exit_code = ExitCode.FAIL
+
+
+class ExecutorError(RagAuditError):
+    """The executor of proving jobs cannot be reached, accepts no more jobs, or lost the same job twice."""
+
+
+class MemoryLimitError(RagAuditError):
+    """A step needs more memory than is free, and was not started."""
+
+
+class StoreError(RagAuditError):
+    """The provider's durable state is missing, altered, or could not be written (a full disk, say)."""
+
+
+class WindowStateError(RagAuditError):
+    """The window is not in the state that this step needs (not opened, not cosigned, closed)."""
+
+
+class OtherWindow(WindowStateError):
+    """The provider serves another window than the one that a request is for, and cannot say what became of it there."""
+
+
+class RequestRefused(RagAuditError):
+    """A query request is refused; `reason` is one of the closed list in docs/protocol.md."""
+
+    def __init__(self, reason: str, message: str, **kwargs: object) -> None:
+        super().__init__(message, **kwargs)  # type: ignore[arg-type]
+        self.reason = reason
+
+
+class WitnessError(RagAuditError):
+    """A statement cannot be proved: its private inputs do not satisfy the circuit or the argument."""
+
+
+class InvalidProof(RagAuditError):
+    """A proof does not verify."""
+
+    exit_code = ExitCode.FAIL
+
+
+class SignatureError(RagAuditError):
+    """A signature does not verify, or a required one is missing."""

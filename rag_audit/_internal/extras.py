@@ -1,0 +1,49 @@
+"""What installs a package that is missing."""
+
+from __future__ import annotations
+
+from rag_audit._internal.errors import SetupError
+
+EXTRAS = {
+    "distributed": "dask",
+    "docx": "documents",
+    "faiss": "experiments",
+    "h11": "serve",
+    "haystack": "haystack",
+    "httpx": "client",
+    "langchain_core": "langchain",
+    "llama_index": "llama-index",
+    "matplotlib": "experiments",
+    "onnxruntime": "onnx",
+    "openpyxl": "documents",
+    "pptx": "documents",
+    "prometheus_client": "serve",
+    "psycopg": "postgres",
+    "pyarrow": "documents",
+    "pypdfium2": "documents",
+    "qdrant_client": "documents",
+    "ray": "ray",
+    "scipy": "experiments",
+    "selectolax": "documents",
+    "sentence_transformers": "sentence-transformers",
+    "sklearn": "experiments",
+    "starlette": "serve",
+    "tokenizers": "provider",
+    "uvicorn": "serve",
+    "webencodings": "documents",
+    "wordllama": "provider",
+}
+"""Packages that not every role needs, and the extra that installs each."""
+
+
+def missing(package: str, otherwise: str = "") -> SetupError:
+    """The error where a package of `EXTRAS` is not installed.
+
+    :param otherwise: what helps instead of installing it, to be added to the hint
+    """
+    extra = EXTRAS[package.partition(".")[0]]
+    return SetupError(
+        "a package that is needed for this is not installed",
+        field=package,
+        hint=f"pip install 'ragaudit-zk[{extra}]'{otherwise}",
+    )

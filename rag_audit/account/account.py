@@ -1,0 +1,407 @@
+"""The account's side: it signs requests, checks answers, keeps receipts, and hands them to a verifier.
+
+The account's folder holds its key and its receipts; no other party's process opens the folder.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rag_audit._internal.canonical import Json, read_json
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import InvalidProof, NotSent, RequestRefused, SchemaError, StoreError
+from rag_audit._internal.lock import locked
+from rag_audit.account.answer_checks import check_documents, check_openings, check_refusal
+from rag_audit.account.holdings import Holdings
+from rag_audit.account.keyring import AccountKeys
+from rag_audit.log.keys import VerifierKey
+from rag_audit.models.manifest import check_manifest
+from rag_audit.models.models import Hex32, Identifier, Model, Positive
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import Publication
+from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt
+from rag_audit.models.records import CountersignedReceipt, DisclosedQuery, ListingRecord, RosterEntry
+from rag_audit.models.requests import UNDECIDED, Answer, Refusal, SignedRequest, request_message
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.ledger_export import FinalLog
+from rag_audit.retrieval.embedders import Embedder, get_embedder, re_executable
+from rag_audit.retrieval.embedders.declared import ManifestEmbedder
+from rag_audit.retrieval.query import OpenedQuery, check_question, commit_all
+
+MAX_FILE_BYTES = 16 << 20
+RESTORED = (
+    "this folder is an older copy of the account's folder, or another program asks with it: use the folder that has the"
+    ' newest receipts, or wait for the next window (docs/accounts.md, "A restored folder")'
+)
+"""What an account is told where the provider recorded more of its queries than its folder has receipts of."""
+
+
+class _Profile(Model):
+    account: Identifier
+    tenant: Identifier
+
+
+class KeptReceipt(Model):
+    """An account's record of one query, which is private because it opens every commitment of the query."""
+
+    opening: Hex32
+    i: Positive
+    query: str
+    salt: Hex32
+    receipt: str
+
+
+class Account:
+    """An account that signs its own requests.
+
+    :param directory: the account's folder, made by `create`
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.keys = AccountKeys(directory)
+        profile = _Profile.parse(
+            read_json(directory / "account.json", max_bytes=MAX_FILE_BYTES), field="account.json"
+        )
+        self.account, self.tenant = profile.account, profile.tenant
+        self._answers: dict[str, int] = {}  # by window, what `_answered` found
+        self._asked: OpenedQuery | None = None
+
+    @classmethod
+    def create(cls, directory: Path, account: str, tenant: str) -> Account:
+        """Make a new account with a fresh key.
+
+        :raises StoreError: the folder holds an account already
+        """
+        profile = _Profile.parse({"account": account, "tenant": tenant}, field="account")
+        try:
+            (directory / "receipts").mkdir(parents=True, exist_ok=True)
+            directory.chmod(0o700)
+        except OSError as exc:
+            raise StoreError(
+                "the account's folder cannot be made", field=str(directory), found=exc.strerror
+            ) from exc
+        AccountKeys.create(directory, account)
+        replace_file(directory / "account.json", profile.canonical())
+        return cls(directory)
+
+    @property
+    def roster_entry(self) -> RosterEntry:
+        """The account's public line for the provider's roster."""
+        key = self.keys.newest.verifier.public.hex()
+        return RosterEntry(account=self.account, tenant=self.tenant, key=key, custody="account")
+
+    def sign(self, message: bytes) -> bytes:
+        """The account's Ed25519 signature of a message, for a program that keeps its requests itself."""
+        return self.keys.newest.sign(message)
+
+    def used(self, window: Publication) -> tuple[int, int, bool]:
+        """How many of a window's queries the account has receipts of, how many the policy grants, and whether one more
+        waits for its answer."""
+        digest = window.opening_digest()
+        granted = Policy.parse(window.policy, field="policy").n
+        return self._answered(digest), granted, self._pending(digest) is not None
+
+    def unknown(self, window: Publication, recorded: Mapping[int, str]) -> list[int]:
+        """The numbers of queries that the provider's log has of this account, and that this folder knows nothing of: it
+        has neither a receipt of them nor the request that waits for its answer.
+
+        :param recorded: the account's records in the log, hq by number (`client.reading.recorded`)
+        """
+        digest = window.opening_digest()
+        known = {kept.i for kept in self._receipts(digest)}
+        pending = self._pending(digest)
+        return sorted(
+            i for i, hq in recorded.items()
+            if i not in known and (pending is None or (pending.i, pending.hq) != (i, hq))
+        )  # fmt: skip
+
+    def request(self, window: Publication, text: str, *, embedder: Embedder | None = None) -> SignedRequest:
+        """The next signed request. Until it is answered or refused, another call returns the same request.
+
+        :raises RequestRefused: another query is still unanswered
+        :raises NothingToEmbed: the question is blank, or has no vector
+        :raises SizeError: the question is too long to be sent
+        :raises EncodingError: the question is not Unicode
+        """
+        check_question(text)
+        window.check()
+        opening, digest = window.parsed_opening(), window.opening_digest()
+        pending = self._pending(digest)
+        if pending is not None:
+            if pending.query != text:
+                raise RequestRefused(
+                    "in-flight",
+                    "the last request is not answered yet",
+                    field=f"i = {pending.i}",
+                    hint="repeat that request first, since a second request under one i is never answered",
+                )
+            return pending
+        query = OpenedQuery(text, secrets.token_bytes(32), embedder or embedder_of(window))
+        if re_executable(query.embedder.name):
+            _ = query.vector  # what has none is refused here, and not by the provider
+        self._asked = query
+        commit_all([query])
+        i, hq = 1 + self._answered(digest), query.hq
+        message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
+        named: dict[str, Json] = {
+            "type": "request", "v": 1, "origin": opening.origin, "opening": digest, "tenant": self.tenant,
+            "account": self.account, "i": i, "hq": hq,
+            "sig": self.keys.of(window, self.account).sign(message).hex(), "query": text,
+            "salt": query.salt.hex(),
+        }  # fmt: skip
+        request = SignedRequest.parse(named, field="request")
+        # The request is durable before it leaves: after a crash it is repeated, and never replaced under the same i.
+        self._save_private(self._pending_path(digest), request.canonical())
+        return request
+
+    def accept(
+        self,
+        window: Publication,
+        request: SignedRequest,
+        reply: Json,
+        provider: VerifierKey,
+        *,
+        embedder: Embedder | None = None,
+    ) -> Answer:
+        """Check an answer and keep its receipt. After a signed refusal the request may be replaced.
+
+        The account knows its query, so it checks everything about it: that cq is the committed embedder's vector (A1,
+        for its own queries), and that the openings are those of its own salt.
+
+        :raises RequestRefused: the provider refused, with its signed reason
+        :raises OtherWindow: another window refused, as a request is that comes late; this one keeps its number
+        :raises SignatureError: `provider` did not sign the reply or the receipt
+        :raises InvalidProof: the receipt contradicts the answer or the published commitments
+        """
+        digest = window.opening_digest()
+        if isinstance(reply, dict) and reply.get("type") == "refusal":
+            refusal = Refusal.parse(reply, field="reply")
+            check_refusal(refusal, request, provider)
+            if refusal.reason not in UNDECIDED:
+                self._pending_path(digest).unlink(missing_ok=True)
+            hint = RESTORED if refusal.reason == "slot-used" else None
+            raise RequestRefused(refusal.reason, refusal.detail, field="provider", hint=hint)
+        answer = Answer.parse(reply, field="reply")
+        receipt = check_receipt(answer.receipt, window, provider, request=request)
+        rules = window.parsed_policy().rules_by_name(request.tenant)
+        check_documents(answer, receipt, sampled=rules.sampled)
+        check_openings(self._opened(request, embedder or embedder_of(window)), receipt)
+        if isinstance(
+            receipt.record, ListingRecord
+        ):  # before the receipt, without which the request is repeated
+            self.holdings(window).add(answer.documents)
+        kept = KeptReceipt(
+            opening=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
+        )
+        self._save_private(self._receipt_path(digest, request.i), kept.canonical())
+        if self._answers.get(digest) == request.i - 1:
+            self._answers[digest] = request.i
+        self._pending_path(digest).unlink(missing_ok=True)
+        return answer
+
+    def ask(
+        self,
+        window: Publication,
+        text: str,
+        provider: VerifierKey,
+        send: Callable[[SignedRequest], Json],
+        *,
+        embedder: Embedder | None = None,
+    ) -> Answer:
+        """Ask one question: sign and send the request, check the reply, and keep the receipt.
+
+        Calls of several processes wait for each other. A question that an earlier call left without an answer is
+        repeated first, and its receipt kept; one that never left (`NotSent`) is forgotten, and its number free again.
+
+        :raises NothingToEmbed: the question is blank; nothing is signed or sent
+        :raises SizeError: the question is too long; nothing is signed or sent
+        """
+        check_question(text)
+        with locked(self.directory / "lock"):
+            before = self._pending(window.opening_digest())
+            if before is not None and before.query != text:
+                try:
+                    self.accept(window, before, send(before), provider, embedder=embedder)
+                except RequestRefused as exc:
+                    if exc.reason in UNDECIDED:
+                        raise
+                before = None
+            request = self.request(window, text, embedder=embedder)
+            try:
+                reply = send(request)
+            except NotSent:
+                if before is None:
+                    self._pending_path(request.opening).unlink(missing_ok=True)
+                raise
+            return self.accept(window, request, reply, provider, embedder=embedder)
+
+    def holdings(self, window: Publication) -> Holdings:
+        """What the account was handed in a window, if its tenant lists by randomised response."""
+        digest = window.opening_digest()
+        return Holdings(self.directory / f"held-{digest[:16]}.jsonl", digest)
+
+    def receipts(self, window: Publication | str) -> list[KeptReceipt]:
+        """The receipts that the account keeps of a window, in the order of its questions.
+
+        :param window: the window, or the digest of its opening
+        """
+        return self._receipts(window if isinstance(window, str) else window.opening_digest())
+
+    def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
+        """Countersign this window's receipts for a verifier.
+
+        :param disclose: whether to show query texts and salts too, so that the verifier can re-execute the embedder
+        """
+        written, key = [], self.keys.of(window, self.account)
+        for kept in self._receipts(window.opening_digest()):
+            disclosed = DisclosedQuery(query=kept.query, salt=kept.salt) if disclose else None
+            draft = CountersignedReceipt(
+                type="receipt",
+                v=1,
+                account=self.account,
+                receipt=kept.receipt,
+                disclosed=disclosed,
+                sig="0" * 128,
+            )
+            signed = draft.model_copy(update={"sig": key.sign(draft.message()).hex()})
+            path = folder / f"{self.account}-{kept.i}.json"
+            folder.mkdir(parents=True, exist_ok=True)
+            replace_file(path, signed.canonical())
+            written.append(path)
+        return written
+
+    def export_tlog_proofs(
+        self, window: Publication, file: WindowFile, folder: Path, provider: VerifierKey
+    ) -> list[Path]:
+        """Write, for each receipt of this window, a C2SP ``.tlog-proof`` of its record and the record's bytes.
+
+        The proof is against the window's final checkpoint with its cosignatures, so a reader who trusts the provider's
+        key and the witnesses needs nothing else to see that the record is in the log. It opens nothing that the receipt
+        opens.
+
+        :param file: the closed window, its final checkpoint cosigned
+        :raises InvalidProof: the window lacks a receipt's record, and the receipt itself is the evidence
+        :raises SchemaError: the window is another, is not closed, or has other entries than those under its checkpoint
+        :raises SignatureError: its final checkpoint is not the provider's
+        :raises WindowStateError: nobody has cosigned the final checkpoint
+        """
+        log = FinalLog.of(file, log_key=provider)
+        digest = window.opening_digest()
+        if log.closed.digest != digest:
+            raise SchemaError(
+                "the window file is not of the published window",
+                field="window.json",
+                expected=digest,
+                found=log.closed.digest,
+            )
+        written = []
+        for kept in self._receipts(digest):
+            receipt = check_receipt(kept.receipt, window, provider)
+            for suffix, data in (
+                ("tlog-proof", str(log.proof(receipt.record)).encode()),
+                ("entry", receipt.record.canonical()),
+            ):
+                path = folder / f"{self.account}-{kept.i}.{suffix}"
+                folder.mkdir(parents=True, exist_ok=True)
+                replace_file(path, data)
+                written.append(path)
+        return written
+
+    def _pending_path(self, digest: str) -> Path:
+        return self.directory / f"pending-{digest[:16]}.json"
+
+    def _pending(self, digest: str) -> SignedRequest | None:
+        path = self._pending_path(digest)
+        if not path.exists():
+            return None
+        return SignedRequest.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
+
+    def _receipt_path(self, digest: str, i: int) -> Path:
+        return self.directory / "receipts" / f"{digest[:16]}-{i}.json"
+
+    def _opened(self, request: SignedRequest, embedder: Embedder) -> OpenedQuery:
+        """The question of a request: the one that was asked last, whose vector is known, or another."""
+        asked = self._asked
+        named = (request.query, request.salt, embedder)
+        if asked is not None and (asked.text, asked.salt.hex(), asked.embedder) == named:
+            return asked
+        return OpenedQuery(request.query, bytes.fromhex(request.salt), embedder)
+
+    def _answered(self, digest: str) -> int:
+        """How many of a window's queries have a receipt: what is known of it, unless another process asked since."""
+        known = self._answers.get(digest)
+        if known is None or self._receipt_path(digest, known + 1).exists():
+            known = self._answers[digest] = self._count(digest)
+        return known
+
+    def _count(self, digest: str) -> int:
+        """How many receipts of a window there are: the number of its last one, which alone is read.
+
+        Files are named by a part of the digest. Where one is missing or is of another window, all are read.
+        """
+        folder, prefix = self.directory / "receipts", digest[:16]
+        names = [path.name for path in folder.glob(f"{prefix}-*.json")]
+        path = folder / f"{prefix}-{len(names)}.json"
+        if path.name not in names:
+            return len(self._receipts(digest))
+        last = KeptReceipt.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
+        return last.i if (last.opening, last.i) == (digest, len(names)) else len(self._receipts(digest))
+
+    def _receipts(self, digest: str) -> list[KeptReceipt]:
+        paths = (self.directory / "receipts").glob(f"{digest[:16]}-*.json")
+        kept = [KeptReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]
+        return sorted((k for k in kept if k.opening == digest), key=lambda k: k.i)
+
+    def _save_private(self, path: Path, data: bytes) -> None:
+        replace_file(path, data, mode=0o600)
+
+
+def embedder_of(window: Publication, model: Path | None = None) -> Embedder:
+    """The embedder (or at least its tokeniser) that a window's manifest names.
+
+    :param model: the folder of its files, if it has any
+    :raises SetupError: the embedder is not installed here
+    :raises SchemaError: the manifest is not well-formed, or this release's embedder of that name has another
+    """
+    part = check_manifest(window.embedder)["embedder"]
+    if model is None and not re_executable(part["kind"]):
+        return ManifestEmbedder(part)
+    tokens = part["tokens"]
+    limits = {"query_tokens": tokens["query"], "document_tokens": tokens["document"]}
+    embedder = get_embedder(part["kind"], folder=model, **limits)
+    if embedder.manifest() != part:
+        raise SchemaError("this release's embedder is not the committed one", field="embedder", expected=part)
+    return embedder
+
+
+def check_receipt(
+    text: str, window: Publication, provider: VerifierKey, *, request: SignedRequest | None = None
+) -> OpenedReceipt:
+    """Check a receipt as an account does alone: signatures, inclusion, openings, and that it is for its own request.
+
+    :raises SignatureError: the provider did not sign the receipt for this window
+    :raises InvalidProof: the provider signed something that contradicts itself
+    """
+    window.check()
+    opening = window.parsed_opening()
+    receipt = open_receipt(
+        text, origin=opening.origin, opening_digest=window.opening_digest(), log_key=provider, field="receipt"
+    )
+    record = receipt.record
+    tenant = next((t for t in window.parsed_tenants() if t.tenant == record.tenant), None)
+    if tenant is None:
+        raise InvalidProof("the receipt names an unknown tenant", field="receipt.record", found=record.tenant)
+    wrong = contradictions(receipt, tenant, window.parsed_policy())
+    if wrong:
+        raise InvalidProof("the receipt contradicts its own record", field="receipt", found=wrong[0])
+    if request is not None:
+        mine = (request.account, request.tenant, request.i, request.hq, request.sig)
+        named = (record.account, record.tenant, record.i, record.hq, record.sig)
+        if named != mine:
+            raise InvalidProof(
+                "the receipt is for another request", field="receipt.record", expected=mine, found=named
+            )
+    return receipt

@@ -1,0 +1,133 @@
+"""When a request is sent again, and what its sender is told in the end. No socket is used here.
+
+A request is signed and durable before it leaves, and the same request gets the same answer, so it may be sent any
+number of times. It is not known to be unanswered unless it never left, or the provider refused it for good.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rag_audit._internal.canonical import Json, parse_json
+from rag_audit._internal.errors import NotSent, RagAuditError, SetupError
+from rag_audit._internal.printable import without_userinfo
+from rag_audit._internal.retry_after import retry_after
+from rag_audit.models.requests import MAX_ANSWER_BYTES, UNDECIDED
+
+AGAIN = (408, 425, 429, 500, 502, 503, 504)
+"""Statuses of responses that are no reply to the request, or one after which it is only ever repeated."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long and how often a request is sent.
+
+    :param seconds: the time after which no new attempt begins
+    :param attempts: the most attempts
+    :param pause_s: the pause after the first attempt; it doubles with each up to `longest_s`, and is drawn between half
+        of that and the whole, so that accounts do not come back all at once. It is never less than `Retry-After`
+    :param response_s: how long a response may take
+    """
+
+    seconds: float = 60.0
+    attempts: int = 20
+    pause_s: float = 0.2
+    longest_s: float = 5.0
+    response_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The request is to be sent again after so many seconds."""
+
+    seconds: float
+
+
+class Attempts:
+    """The attempts at sending one request.
+
+    :param address: where to, for errors
+    """
+
+    def __init__(
+        self, patience: Patience, address: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._patience = patience
+        self._address = without_userinfo(address)
+        self._clock = clock
+        self._until = clock() + patience.seconds
+        self._made = 0
+        self._sent = False
+        """whether any part of the request may have arrived"""
+
+    def reply(self, status: int, after: str | None, body: bytes) -> Json | Wait:
+        """What a response says: a reply for the account to check, or when to send again.
+
+        :param after: the header `Retry-After`, a number of seconds or a date
+        :raises SetupError: the response is no reply, and patience has an end
+        """
+        self._sent = True
+        value = _reply(body)
+        final = status == 200 or (value is not None and value.get("reason") not in UNDECIDED)
+        if value is not None and final:
+            return {**value}
+        if value is None and status not in AGAIN:
+            raise SetupError("the address is not a service's", field=self._address, expected="an answer or a refusal",
+                             found=f"status {status}", hint="is this the URL that the provider named?")  # fmt: skip
+        wait = self._wait(retry_after(after) or 0.0)
+        if wait is not None:
+            return wait
+        if value is not None:
+            return {**value}  # the account is told the signed reason, and keeps its request
+        raise self._given_up(f"status {status}")
+
+    def lost(self, found: str, *, sent: bool) -> Wait:
+        """When to send again after a connection that ended without a response.
+
+        :param sent: whether any part of the request may have left
+        :raises NotSent: no part of the request ever left, and patience has an end
+        :raises SetupError: a part may have left, and patience has an end
+        """
+        self._sent = self._sent or sent
+        wait = self._wait(0.0)
+        if wait is None:
+            raise self._given_up(found)
+        return wait
+
+    def again(self, status: int, after: str | None) -> Wait:
+        """When to send what may be sent any number of times again, after a response that asks for it.
+
+        :raises SetupError: patience has an end
+        """
+        self._sent = True
+        wait = self._wait(retry_after(after) or 0.0)
+        if wait is None:
+            raise self._given_up(f"status {status}")
+        return wait
+
+    def _wait(self, least: float) -> Wait | None:
+        self._made += 1
+        pause = min(self._patience.pause_s * 2 ** (self._made - 1), self._patience.longest_s)
+        wait = max(least, pause * random.uniform(0.5, 1.0))
+        if self._made >= self._patience.attempts or self._clock() + wait >= self._until:
+            return None
+        return Wait(wait)
+
+    def _given_up(self, found: str) -> SetupError:
+        if not self._sent:
+            return NotSent("the provider does not answer", field=self._address, found=found,
+                           hint="nothing was sent: ask again once it serves")  # fmt: skip
+        return SetupError("the provider does not answer", field=self._address, found=found,
+                          hint="ask the same question again: the same request is sent again")  # fmt: skip
+
+
+def _reply(body: bytes) -> dict[str, Json] | None:
+    """An answer or a refusal by its form alone; the account checks it."""
+    try:
+        value = parse_json(body, source="reply", max_bytes=MAX_ANSWER_BYTES)
+    except RagAuditError:
+        return None
+    return value if isinstance(value, dict) and value.get("type") in ("answer", "refusal") else None

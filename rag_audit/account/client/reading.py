@@ -1,0 +1,191 @@
+"""What an account reads of a window over HTTP, and the checks of it: which files are wanted, never how they arrive.
+
+A generator yields the address of each file that it wants and the most bytes that it may have, and is sent the content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+from urllib.parse import quote
+
+from rag_audit._internal.canonical import jcs, parse_json
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import EncodingError, InvalidProof
+from rag_audit.account.account import Account, check_receipt
+from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.merkle import HASH_SIZE, HashTree, leaf_hash
+from rag_audit.log.note import parse_note
+from rag_audit.log.tiles import MAX_BUNDLE_BYTES, TILE_WIDTH, entries_path, parse_bundle, tile_path
+from rag_audit.models.publication import MAX_PUBLICATION_BYTES, Publication
+from rag_audit.models.records import MAX_CHECKPOINT_BYTES, QueryRecord
+
+T = TypeVar("T")
+Wanted: TypeAlias = tuple[str, int]
+Reading: TypeAlias = Generator[Wanted, bytes, T]
+MAX_ENTRIES = 1 << 24
+"""The most entries of a log that is read: half a gigabyte of hashes."""
+
+
+def published(provider: VerifierKey) -> Reading[Publication]:
+    """The window that is served: its documents are those of its opening, which is entry 0 of the provider's log.
+
+    :raises InvalidProof: a published document is not the committed one, or the log has another entry 0
+    :raises SignatureError: the provider did not sign the log's first checkpoint
+    """
+    data = yield "/public/opening.json", MAX_PUBLICATION_BYTES
+    window = Publication.of(parse_json(data, source="opening.json", max_bytes=MAX_PUBLICATION_BYTES),
+                            field="opening.json")  # fmt: skip
+    window.check()
+    note = yield f"{address_of(window)}/checkpoint-1.txt", MAX_CHECKPOINT_BYTES
+    head = open_checkpoint(
+        note, origin=window.parsed_opening().log, log_key=provider, field="checkpoint-1.txt"
+    )
+    found = (head.checkpoint.size, head.checkpoint.root)
+    if found != (1, leaf_hash(jcs(window.opening))):
+        raise InvalidProof(
+            "the provider's log does not begin with the published opening", field="checkpoint-1.txt"
+        )
+    return window
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a log says of one account.
+
+    :param size: entries under the checkpoint that was read
+    :param queries: the account's records, hq by the number of the query
+    """
+
+    size: int
+    queries: dict[int, str]
+
+
+def recorded(account: str, window: Publication, provider: VerifierKey) -> Reading[Recorded]:
+    """Read a window's log for the records of one account. All entries are read, and checked against the checkpoint.
+
+    :param account: the account's id
+    :raises InvalidProof: the entries are not those of the checkpoint
+    :raises SignatureError: the provider did not sign the checkpoint
+    """
+    base = address_of(window)
+    note = yield f"{base}/checkpoint", MAX_CHECKPOINT_BYTES
+    log = window.parsed_opening().log
+    head = open_checkpoint(note, origin=log, log_key=provider, field="checkpoint").checkpoint
+    _check_size(head.size)
+    leaves, queries = list[bytes](), dict[int, str]()
+    for first in range(0, head.size, TILE_WIDTH):
+        width = min(TILE_WIDTH, head.size - first)
+        path = entries_path(first // TILE_WIDTH, width)
+        bundle = yield f"{base}/{path}", MAX_BUNDLE_BYTES
+        entries = parse_bundle(bundle, path)
+        if len(entries) != width:
+            raise EncodingError(
+                "a bundle has the wrong number of entries", field=path, expected=width, found=len(entries)
+            )
+        for entry in entries:
+            leaves.append(leaf_hash(entry))
+            value = parse_json(entry, source=path)
+            if not isinstance(value, dict) or (value.get("type"), value.get("account")) != ("query", account):
+                continue
+            i, hq = value.get("i"), value.get("hq")
+            if type(i) is not int or not isinstance(hq, str):
+                raise EncodingError(
+                    "a record has no number or no hq", field=f"{path}, entry {len(leaves) - 1}"
+                )
+            queries[i] = hq
+    if HashTree(leaves).root() != head.root:
+        raise InvalidProof("the entries are not those of the checkpoint", field="checkpoint")
+    return Recorded(head.size, queries)
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_ENTRIES:
+        raise EncodingError("the log is too long", field="checkpoint", expected=f"at most {MAX_ENTRIES} entries",
+                            found=size)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a log says of an account's receipts.
+
+    :param size: entries under the checkpoint that was read
+    :param checked: receipts whose records are in the log, which only grew since they were signed
+    :param later: receipts that are signed for a longer log than the checkpoint that was read
+    :param cosigned: how many of the given witnesses cosigned the checkpoint
+    """
+
+    size: int
+    checked: int
+    later: int
+    cosigned: int
+
+
+def held(
+    account: Account, window: Publication, provider: VerifierKey, witnesses: tuple[VerifierKey, ...] = ()
+) -> Reading[Held]:
+    """Check an account's receipts against the window's log: each record is where its receipt says, and each checkpoint
+    that the account has seen, in receipts or by an earlier call, is of a prefix of the log.
+
+    :raises InvalidProof: the log contradicts a receipt, or shrank or changed; the receipts are the evidence
+    :raises SignatureError: the provider did not sign the checkpoint
+    """
+    base, log = address_of(window), window.parsed_opening().log
+    note = yield f"{base}/checkpoint", MAX_CHECKPOINT_BYTES
+    signed = open_checkpoint(note, origin=log, log_key=provider, witnesses=witnesses)
+    head, leaves = signed.checkpoint, list[bytes]()
+    _check_size(head.size)
+    for first in range(0, head.size, TILE_WIDTH):
+        width = min(TILE_WIDTH, head.size - first)
+        path = tile_path(0, first // TILE_WIDTH, width)
+        tile = yield f"{base}/{path}", TILE_WIDTH * HASH_SIZE
+        if len(tile) != width * HASH_SIZE:
+            raise EncodingError(
+                "a tile has the wrong size", field=path, expected=width * HASH_SIZE, found=len(tile)
+            )
+        leaves += (tile[at : at + HASH_SIZE] for at in range(0, len(tile), HASH_SIZE))
+    tree = HashTree(leaves)
+    if tree.root() != head.root:
+        raise InvalidProof("the tiles are not those of the checkpoint", field="checkpoint")
+    seen = account.directory / f"checkpoint-{window.opening_digest()[:16]}.txt"
+    _not_before(seen, tree, log, provider)
+    checked = later = 0
+    for kept in account.receipts(window):
+        receipt = check_receipt(kept.receipt, window, provider)
+        if receipt.checkpoint.size > tree.size:
+            later += 1
+            continue
+        _contained(receipt.record, receipt.checkpoint, tree, f"receipt {kept.i}")
+        checked += 1
+    replace_file(seen, note, mode=0o600)
+    return Held(tree.size, checked, later, len(signed.cosignatures))
+
+
+def _contained(record: QueryRecord, seen: Checkpoint, tree: HashTree, field: str) -> None:
+    if tree.root(seen.size) != seen.root:
+        raise InvalidProof("the log is not a continuation of the one that a receipt was signed for", field=field,
+                           hint="keep the receipt: it proves that the provider signed two logs")  # fmt: skip
+    if tree.leaf(record.seq) != leaf_hash(record.canonical()):
+        raise InvalidProof("the log has another record in a receipt's place", field=field,
+                           hint="keep the receipt: it proves that the provider signed two logs")  # fmt: skip
+
+
+def _not_before(seen: Path, tree: HashTree, log: str, provider: VerifierKey) -> None:
+    """Compare the log with the checkpoint that an earlier call kept."""
+    if not seen.exists():
+        return
+    last = open_checkpoint(
+        parse_note(seen.read_bytes()), origin=log, log_key=provider, field=seen.name
+    ).checkpoint
+    if last.size > tree.size or tree.root(last.size) != last.root:
+        raise InvalidProof("the log lost or changed entries since it was read last", field=seen.name,
+                           expected=f"{last.size} entries", found=tree.size,
+                           hint="keep that file: it proves that the provider signed two logs")  # fmt: skip
+
+
+def address_of(window: Publication) -> str:
+    """The window's own address, which no other window has."""
+    return f"/windows/{quote(window.parsed_opening().window, safe='')}"

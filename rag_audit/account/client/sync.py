@@ -1,0 +1,187 @@
+"""The client of a program without asyncio."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import OtherWindow, RequestRefused, SignatureError
+from rag_audit.account.account import Account
+from rag_audit.account.client.attempts import Attempts, Patience, Wait
+from rag_audit.account.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
+from rag_audit.account.client.reading import Held, Reading, Recorded, held, published, recorded
+from rag_audit.account.client.web import (
+    HEADERS,
+    QUERY,
+    base_url,
+    found_of,
+    limits_of,
+    may_have_left,
+    not_fetched,
+    options_of,
+    too_large,
+)
+from rag_audit.log.keys import VerifierKey
+from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentOffer
+from rag_audit.models.publication import Publication
+from rag_audit.models.requests import MAX_ANSWER_BYTES, Answer, SignedRequest
+from rag_audit.retrieval.embedders import Embedder
+
+T = TypeVar("T")
+
+
+class Client:
+    """A provider's service as an account sees it. Safe to use from several threads.
+
+    :param url: where the service is; what lies behind a proxy's path ends with that path
+    :param provider: the provider's key, under which whatever arrives is checked
+    :param transport: what carries requests, for tests
+    :raises SetupError: the URL is not one of HTTP, or the environment names an unusable proxy (`proxies.proxy_of`)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        provider: VerifierKey,
+        *,
+        patience: Patience | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.provider = provider
+        self._patience = patience or Patience()
+        self._url = base_url(url)
+        self._window: Publication | None = None
+        self._http = httpx.Client(
+            headers=HEADERS,
+            timeout=self._patience.response_s,
+            limits=limits_of(),
+            transport=transport,
+            **({} if transport is not None else options_of(self._url)),
+        )
+
+    def publication(self) -> Publication:
+        """The window that is served now, checked (`reading.published`)."""
+        self._window = self._read(published(self.provider))
+        return self._window
+
+    def held(self, account: Account, window: Publication, witnesses: tuple[VerifierKey, ...] = ()) -> Held:
+        """Check the account's receipts against the window's log (`reading.held`)."""
+        return self._read(held(account, window, self.provider, witnesses))
+
+    def recorded(self, account: str, window: Publication) -> Recorded:
+        """Read the log for the records of one account (`reading.recorded`)."""
+        return self._read(recorded(account, window, self.provider))
+
+    def ask(
+        self,
+        account: Account,
+        text: str,
+        *,
+        window: Publication | None = None,
+        embedder: Embedder | None = None,
+    ) -> Answer:
+        """Ask one question (`Account.ask`): the request is durable before it leaves and repeated until it is answered,
+        also by a later call or another process; the receipt is kept in the account's folder.
+
+        :param window: the window to ask in; if None, the one that was served when it was read last, which is read again
+            after a refusal
+        :raises RequestRefused: the provider refused, with its signed reason
+        :raises SetupError: the provider did not answer in time; ask the same question again
+        """
+        where = window or self._window or self.publication()
+        try:
+            return account.ask(where, text, self.provider, self.send, embedder=embedder)
+        except (OtherWindow, RequestRefused, SignatureError):
+            self._window = None  # another window may be served by now
+            raise
+
+    def enrolments(self) -> EnrolmentOffer:
+        """For which windows the provider takes enrolment requests.
+
+        :raises SetupError: it takes none over HTTP, or does not answer
+        """
+        return self._read(offered())
+
+    def enrol(self, account: Account, window: str | None = None) -> EnrolmentAnswer:
+        """Ask to be put on a window's roster, under the account's newest key; or what became of that request, which is
+        the same each time. Waiting for a decision is the caller's business.
+
+        :param window: the window's id; by default the last one that the provider takes requests for
+        :raises RequestRefused: the service does not take the request
+        :raises SetupError: the provider did not answer in time
+        """
+        request = request_of(account, self.enrolments(), window)
+        attempts, body = Attempts(self._patience, self._url), request.canonical()
+        while True:
+            try:
+                with self._http.stream("POST", self._url + ENROLMENTS, content=body) as response:
+                    content = self._content(response, MAX_BYTES)
+                after = response.headers.get("retry-after")
+                found = answered(attempts, request, self.provider, response.status_code, after, content)
+            except httpx.HTTPError as exc:
+                found = attempts.lost(found_of(exc), sent=may_have_left(exc))
+            if not isinstance(found, Wait):
+                return found
+            time.sleep(found.seconds)
+
+    def send(self, request: SignedRequest) -> Json:
+        """Send a signed request until there is a reply, which is not checked here."""
+        attempts, body = Attempts(self._patience, self._url), request.canonical()
+        while True:
+            try:
+                with self._http.stream("POST", self._url + QUERY, content=body) as response:
+                    content = self._content(response, MAX_ANSWER_BYTES)
+                found = attempts.reply(response.status_code, response.headers.get("retry-after"), content)
+            except httpx.HTTPError as exc:
+                found = attempts.lost(found_of(exc), sent=may_have_left(exc))
+            if not isinstance(found, Wait):
+                return found
+            time.sleep(found.seconds)
+
+    def _read(self, reading: Reading[T]) -> T:
+        try:
+            path, most = next(reading)
+            while True:
+                path, most = reading.send(self._get(path, most))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _get(self, path: str, most: int) -> bytes:
+        try:
+            with self._http.stream("GET", self._url + path) as response:
+                if response.status_code != 200:
+                    raise not_fetched(
+                        self._url + path, f"status {response.status_code}", response.status_code
+                    )
+                return self._content(response, most)
+        except httpx.HTTPError as exc:
+            raise not_fetched(self._url + path, found_of(exc)) from exc
+
+    def _content(self, response: httpx.Response, most: int) -> bytes:
+        parts, size = list[bytes](), 0
+        until = time.monotonic() + self._patience.response_s  # the client's own limit is one of each read
+        for part in response.iter_raw():
+            parts.append(part)
+            size += len(part)
+            if size > most:
+                raise too_large(response, most)
+            if time.monotonic() >= until:
+                raise httpx.ReadTimeout("the response does not end", request=response.request)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,86 @@
+"""What both clients say in HTTP, and what they make of its errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from rag_audit._internal.errors import SetupError, SizeError
+from rag_audit._internal.http import httpx_options
+from rag_audit._internal.printable import without_userinfo
+from rag_audit._internal.proxies import address_of
+from rag_audit.account.client.attempts import AGAIN
+
+QUERY = "/v1/query"
+HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",  # a limit of size is one of what arrives
+}
+
+
+def limits_of() -> httpx.Limits:
+    """Connections that are kept: few, since an account asks one question at a time."""
+    return httpx.Limits(max_connections=32, max_keepalive_connections=8)
+
+
+def base_url(url: str) -> str:
+    """A URL to which the service's addresses are appended.
+
+    :raises SetupError: it is not one of HTTP, or has a query or a fragment
+    """
+    try:
+        if address_of(url) is None:
+            raise ValueError
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError) as exc:
+        raise SetupError(
+            "not a service's URL",
+            field="url",
+            expected="http://HOST:PORT or https://HOST",
+            found=without_userinfo(url),
+        ) from exc
+    return str(parsed).rstrip("/")
+
+
+def options_of(url: str) -> dict[str, Any]:
+    """The arguments with which an httpx client reaches a service.
+
+    :param url: as `base_url` gives it
+    :raises SetupError: the environment names an unusable proxy or unusable certificates
+    """
+    address = address_of(url)
+    assert address is not None
+    return httpx_options(address)
+
+
+def may_have_left(exc: httpx.HTTPError) -> bool:
+    """Whether any part of a request may have been sent before an error."""
+    return not isinstance(
+        exc, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError
+    )
+
+
+def found_of(exc: httpx.HTTPError) -> str:
+    """An error in words; some have none but their name."""
+    return str(exc) or type(exc).__name__
+
+
+def not_fetched(address: str, found: str, status: int = 0) -> SetupError:
+    """The error of a file that did not arrive.
+
+    :param status: of the response, if there was one
+    """
+    hint = "the service cannot answer now, and says nothing about the file: try again later" if (
+        status in AGAIN
+    ) else None  # fmt: skip
+    return SetupError(
+        "a published file cannot be fetched", field=without_userinfo(address), found=found, hint=hint
+    )
+
+
+def too_large(response: httpx.Response, most: int) -> SizeError:
+    """The error of a response that has more bytes than it may."""
+    address = without_userinfo(str(response.url))
+    return SizeError("the response is too large", field=address, expected=f"at most {most} bytes")

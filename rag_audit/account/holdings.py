@@ -1,0 +1,142 @@
+"""What an account of a listing tenant was handed, in a file of its own: a document is listed to an account once.
+
+The file is only appended to, and each line is durable before the answer is taken for accepted. A line that a crash left
+unfinished is dropped; the request is then repeated, and answered identically.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rag_audit._internal.canonical import jcs, parse_json, read_bytes
+from rag_audit._internal.durable import sync_directory
+from rag_audit._internal.errors import EncodingError, SchemaError, SizeError, StoreError
+from rag_audit.models.models import Hex32, Model
+from rag_audit.models.requests import AnsweredDocument, DescribedDocument
+from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
+from rag_audit.retrieval.query import check_question
+
+MAX_HOLDINGS_BYTES = 1 << 30
+
+
+class _Header(Model):
+    """The first line: the window, whose positions mean nothing in another."""
+
+    opening: Hex32
+
+
+class Holdings:
+    """The documents that one account was handed in one window.
+
+    :param path: the account's own file for the window, made with the first document
+    :param opening: digest of the window's opening
+    """
+
+    def __init__(self, path: Path, opening: str) -> None:
+        self._path = path
+        self._opening = opening
+        self._documents: dict[int, AnsweredDocument] | None = None
+
+    @property
+    def documents(self) -> Mapping[int, AnsweredDocument]:
+        """The documents by position, in the order in which they came.
+
+        :raises SchemaError: the file is of another window
+        :raises EncodingError: the file is not one of holdings
+        """
+        if self._documents is None:
+            self._documents = self._read()
+        return self._documents
+
+    def add(self, documents: Iterable[AnsweredDocument]) -> None:
+        """Append documents durably; those that are held already are left out.
+
+        :raises StoreError: they cannot be written
+        :raises SizeError: the file would exceed what is read of it; it stays as it is
+        """
+        known = dict(self.documents)
+        fresh = {d.position: d for d in documents if d.position not in known}
+        lines = b"".join(document.canonical() + b"\n" for document in fresh.values())
+        if not lines:
+            return
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                end = _whole(self._path)
+                if end == 0:
+                    lines = jcs(_Header(opening=self._opening).dump()) + b"\n" + lines
+                if end + len(lines) > MAX_HOLDINGS_BYTES:
+                    raise SizeError("the account's holdings would be larger than what is read of them",
+                                    field=str(self._path), expected=f"at most {MAX_HOLDINGS_BYTES} bytes",
+                                    found=f"{end + len(lines)}",
+                                    hint="ask the rest through another account, or in the next window")  # fmt: skip
+                os.ftruncate(descriptor, end)
+                os.lseek(descriptor, end, os.SEEK_SET)
+                with os.fdopen(os.dup(descriptor), "wb") as file:
+                    file.write(lines)
+                os.fsync(descriptor)
+                if end == 0:
+                    sync_directory(self._path.parent)
+            finally:
+                os.close(descriptor)
+        except OSError as exc:
+            raise StoreError("cannot be written", field=str(self._path), found=exc.strerror) from exc
+        self._documents = known | fresh
+
+    def best(self, question: str, embedder: Embedder, most: int) -> list[AnsweredDocument]:
+        """The best documents for a question, by exact score, then by smaller position.
+
+        A listing tenant hands a document to an account once, and in no order of relevance; what it was handed, the
+        account ranks by itself.
+
+        :param embedder: the window's (`account.embedder_of`)
+        :param most: the most documents
+        :raises NothingToEmbed: the question is blank
+        :raises SizeError: the question is too long
+        """
+        check_question(question)
+        held = [document for document in self.documents.values() if document.text]
+        if not held:
+            return []
+        query = embedder.embed_query(question).astype("int32")
+
+        def place(document: AnsweredDocument) -> tuple[bool, int, int]:
+            try:
+                score = int(embedder.embed_documents([document.text])[0].astype("int32") @ query)
+            except NothingToEmbed:  # a provider may hand out whatever it committed to
+                return True, 0, document.position
+            return False, -score, document.position
+
+        return sorted(held, key=place)[:most]
+
+    def _read(self) -> dict[int, AnsweredDocument]:
+        if not self._path.exists():
+            return {}
+        data = read_bytes(self._path, max_bytes=MAX_HOLDINGS_BYTES)
+        lines = data[: data.rfind(b"\n") + 1].splitlines()
+        if not lines:
+            return {}
+        name = self._path.name
+        header = _Header.parse(parse_json(lines[0], source=name), field=f"{name}, line 1")
+        if header.opening != self._opening:
+            raise SchemaError("the file holds documents of another window", field=name, expected=self._opening,
+                              found=header.opening)  # fmt: skip
+        found: dict[int, AnsweredDocument] = {}
+        for number, raw in enumerate(lines[1:], 2):
+            value = parse_json(raw, source=name)
+            kind = DescribedDocument if isinstance(value, dict) and "metadata" in value else AnsweredDocument
+            line = kind.parse(value, field=f"{name}, line {number}")
+            if line.position in found:
+                raise EncodingError(
+                    "a position is held twice", field=f"{name}, line {number}", found=line.position
+                )
+            found[line.position] = line
+        return found
+
+
+def _whole(path: Path) -> int:
+    """The bytes of the file's whole lines."""
+    data = read_bytes(path, max_bytes=MAX_HOLDINGS_BYTES)
+    return data.rfind(b"\n") + 1

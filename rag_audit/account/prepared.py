@@ -1,0 +1,99 @@
+"""Questions that an account has written down and not asked yet.
+
+A question gets its number and its signature when it is asked, since a provider answers the numbers of an account in
+their order: what is only prepared therefore blocks nothing, and can be dropped at any time.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from rag_audit._internal.canonical import read_json
+from rag_audit._internal.durable import replace_file, sync_directory
+from rag_audit._internal.errors import RagAuditError, SizeError, StoreError
+from rag_audit.models.models import Hex32, Model
+from rag_audit.models.publication import Publication
+from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.query import check_question
+
+MAX_FILE_BYTES = 1 << 18
+ASIDE = "set-aside"
+"""The folder, within that of the questions, of files whose questions cannot be asked."""
+MAX_PREPARED = 65_536
+
+
+class Prepared(Model):
+    """One question, which is private to the account."""
+
+    opening: Hex32
+    query: str
+
+
+class Questions:
+    """The questions that an account has prepared for one window, in files of its own, the oldest first.
+
+    :param directory: the account's folder
+    """
+
+    def __init__(self, directory: Path, window: Publication) -> None:
+        self._folder = directory / "prepared"
+        self._opening = window.opening_digest()
+
+    def add(self, text: str, embedder: Embedder) -> Path:
+        """Write a question down, durably.
+
+        :raises NothingToEmbed: the question is blank, or has no vector
+        :raises SizeError: there are `MAX_PREPARED` questions already, or the question is too long to be sent
+        :raises EncodingError: the question is not Unicode
+        """
+        check_question(text)
+        embedder.embed_query(text)  # what has no vector is refused here, and not when it is asked
+        data = Prepared.parse({"opening": self._opening, "query": text}, field="question").canonical()
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as exc:
+            raise StoreError("cannot be made", field=str(self._folder), found=exc.strerror) from exc
+        names = [path.name for path in self._paths()]
+        if len(names) >= MAX_PREPARED:
+            raise SizeError("too many questions are prepared", field=str(self._folder),
+                            expected=f"at most {MAX_PREPARED}", found=f"{len(names)}")  # fmt: skip
+        number = 1 + (int(names[-1].split("-")[1]) if names else 0)
+        path = self._folder / f"{self._opening[:16]}-{number:08}-{secrets.token_hex(4)}.json"
+        replace_file(path, data, mode=0o600)
+        return path
+
+    def __iter__(self) -> Iterator[tuple[Path, str | RagAuditError]]:
+        """Each question's file and text; or, of a file whose question can never be asked, the reason why.
+
+        Such a file blocks no other one. Whoever reads the reason moves the file out of the way (`set_aside`).
+        """
+        for path in self._paths():
+            try:
+                kept = Prepared.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
+                check_question(kept.query)
+            except RagAuditError as exc:
+                yield path, exc
+                continue
+            if kept.opening == self._opening:
+                yield path, kept.query
+
+    def set_aside(self, path: Path) -> Path:
+        """Move a file whose question cannot be asked into the folder `ASIDE`, where no later call reads it.
+
+        :returns: where the file lies now
+        :raises StoreError: the file cannot be moved
+        """
+        folder = self._folder / ASIDE
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            moved = path.rename(folder / path.name)
+            sync_directory(folder)
+        except OSError as exc:
+            raise StoreError("cannot be moved", field=str(path), found=exc.strerror) from exc
+        return moved
+
+    def _paths(self) -> list[Path]:
+        numbers = "[0-9]" * 8
+        return sorted(self._folder.glob(f"{self._opening[:16]}-{numbers}-*.json"))

@@ -1,0 +1,76 @@
+"""From a retrieved passage to its receipt, and to the verdict of the window that it was retrieved in."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from rag_audit._internal.errors import SchemaError, StoreError
+from rag_audit.account.account import Account, KeptReceipt
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.models import Hex32, Identifier, Model, Positive
+from rag_audit.models.publication import Publication
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.verify.verifier import Verdict, verify_window
+
+KEY = "rag_audit"
+"""The metadata's key under which a passage has its evidence."""
+
+
+class Evidence(Model):
+    """Where the evidence of an answer is.
+
+    :param window: the window's id
+    :param opening: the digest of its opening
+    :param account: the folder of the account that asked, with the receipt
+    :param i: the number of the account's question
+    :param service: the service's URL, which hands out the window's public folder below `/public`
+    """
+
+    window: Identifier
+    opening: Hex32
+    account: str
+    i: Positive
+    service: str
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, object]) -> Evidence:
+        """The evidence in a passage's metadata, as any framework hands them on.
+
+        :raises SchemaError: there is none, or it was changed into something else
+        """
+        value = metadata.get(KEY)
+        if not isinstance(value, Mapping):
+            raise SchemaError(
+                "the metadata names no answer", field=KEY, hint="was it retrieved by this package?"
+            )
+        return cls.parse({k: v for k, v in value.items() if k != "position"}, field=KEY)
+
+    def receipt(self) -> KeptReceipt:
+        """The receipt that the account keeps of the answer. It opens the question: it stays with the account.
+
+        :raises StoreError: the account's folder does not have it any more
+        """
+        for kept in Account(Path(self.account)).receipts(self.opening):
+            if kept.i == self.i:
+                return kept
+        raise StoreError(
+            "the account has no receipt of this answer", field=self.account, expected=f"i = {self.i}"
+        )
+
+    def verdict(self, window: Path, trust: Path) -> Verdict:
+        """Verify the window, once it is closed, with all receipts that the account keeps of it.
+
+        :param window: the window's published folder, or its window.json
+        :param trust: the reader's own trust.toml, never one that came with the window
+        :raises SchemaError: the folder is of another window
+        """
+        folder = window if window.is_dir() else window.parent
+        if (found := ClosedWindow.of(WindowFile.load(window), field=str(window)).digest) != self.opening:
+            raise SchemaError("the passage was retrieved in another window", field=str(window),
+                              expected=self.opening, found=found)  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="rag-audit-receipts-") as temporary:
+            account, public = Account(Path(self.account)), Publication.load(folder)
+            receipts = account.export_receipts(public, Path(temporary))
+            return verify_window(window, trust=trust, receipts=receipts)

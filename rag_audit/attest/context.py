@@ -1,0 +1,140 @@
+"""The context that every part of a provider's window uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from rag_audit._internal.canonical import digest_hex
+from rag_audit._internal.errors import WindowStateError
+from rag_audit.attest import answering
+from rag_audit.attest.answering import Retained
+from rag_audit.attest.state import LedgerState
+from rag_audit.commit.commitment import Commitment, WindowSecrets
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.models.constants import STATEMENTS
+from rag_audit.models.layout import Layout
+from rag_audit.models.policy import Policy
+from rag_audit.models.publics import SlotKey, TenantPublic, tenant_public
+from rag_audit.models.records import Opening, QueryRecord
+from rag_audit.proofs.interface import ProofSystem, proof_system
+from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.engine import Int8Array, Int32Array
+
+
+@dataclass(frozen=True)
+class Context:
+    """One window's commitment, folder, key and ledger.
+
+    :param key: the key that signs checkpoints, receipts and refusals
+    :param witnesses: the witnesses whose cosignatures the window waits for
+    """
+
+    layout: Layout
+    key: SigningKey = field(repr=False)
+    commitment: Commitment
+    embedder: Embedder
+    witnesses: tuple[VerifierKey, ...]
+    state: LedgerState
+
+    @property
+    def opening(self) -> Opening:
+        """The opening, entry 0 of the ledger."""
+        return self.commitment.opening
+
+    @property
+    def policy(self) -> Policy:
+        """The window's policy."""
+        return self.commitment.policy
+
+    @property
+    def secrets(self) -> WindowSecrets:
+        """The window's secrets: seed, blindings and the retention key."""
+        return self.commitment.secrets
+
+    @cached_property
+    def opening_digest(self) -> str:
+        """The digest of entry 0, which names the window."""
+        return digest_hex(self.opening.dump())
+
+    def system(self, tenant: str) -> ProofSystem[Any]:
+        """The proof system of a tenant."""
+        part = self.policy.tenant(tenant)
+        assert part is not None
+        return proof_system(part.system)
+
+    def statements(self, tenant: str) -> list[str]:
+        """The statements that are proved about a tenant's records."""
+        part = self.policy.tenant(tenant)
+        assert part is not None
+        return [name for name in STATEMENTS if name in part.circuits]
+
+    @cached_property
+    def _publics(self) -> dict[str, TenantPublic]:
+        return {
+            name: tenant_public(made.entry, policy=self.policy, manifest=self.commitment.manifest,
+                                opening_digest=self.opening_digest, points=made.points, table=self.embedder.table)
+            for name, made in self.commitment.tenants.items()
+        }  # fmt: skip
+
+    def public(self, tenant: str) -> TenantPublic:
+        """The published values of a tenant."""
+        return self._publics[tenant]
+
+    def beacon(self, account: str) -> bytes:
+        """The beacon value that the account's slots use.
+
+        :raises WindowStateError: the value is not drawn yet
+        """
+        beacon = self.state.beacon(account)
+        if beacon is None:
+            raise WindowStateError("the account has no beacon yet", field=account)
+        return beacon
+
+    def noise(self, slot: SlotKey) -> Int32Array:
+        """A slot's noise, int32, shape (capacity,), a pure function of the slot.
+
+        :raises WindowStateError: the slot's account has no beacon yet
+        """
+        capacity = self.commitment.tenants[slot.tenant].index.capacity
+        return answering.slot_noise(
+            self.secrets,
+            self.opening.window,
+            slot,
+            self.beacon(slot.account),
+            capacity,
+            self.policy.rules_by_name(slot.tenant).gains,
+        )
+
+    def coins(self, slot: SlotKey) -> Int8Array:
+        """The coins of a listing tenant's slot, 1 where chance lists a position, shape (capacity,).
+
+        :raises WindowStateError: the slot's account has no beacon yet
+        """
+        listing = self.policy.rules_by_name(slot.tenant).listing
+        assert listing is not None
+        capacity = self.commitment.tenants[slot.tenant].index.capacity
+        return answering.slot_coins(
+            self.secrets, self.opening.window, slot, self.beacon(slot.account), capacity, listing.chance
+        )
+
+    def drawn(self, slot: SlotKey) -> Int32Array | Int8Array:
+        """What is drawn for a slot by its tenant's mechanism: its coins, or its noise.
+
+        :raises WindowStateError: the slot's account has no beacon yet
+        """
+        listing = self.policy.rules_by_name(slot.tenant).listing is not None
+        return self.coins(slot) if listing else self.noise(slot)
+
+    def retained(self, record: QueryRecord) -> Retained:
+        """The retained data of a record's query.
+
+        :raises StoreError: nothing was retained, or it cannot be opened
+        """
+        blob = self.state.store.private(record.seq)
+        return answering.open_retained(blob, self.secrets.retention_key, self.opening_digest, record)
+
+    def sealed_under(self, record: QueryRecord) -> bytes:
+        """The associated data under which a record's query is encrypted."""
+        return answering.retained_context(self.opening_digest, record.account, record.i)

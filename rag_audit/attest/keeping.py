@@ -1,0 +1,171 @@
+"""The samples of a window: the positions that a tenant keeps, committed to and proved after the beacon is drawn.
+
+The bits follow from seed and beacon, but not the blindings of their commitment, which every record's proof needs: the
+commitment is stored with its proof before the ledger names it, and an interrupted call goes on with the stored one.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import cast
+
+from rag_audit._internal.canonical import Json, digest_hex, jcs, read_bytes, read_json, sha256
+from rag_audit._internal.durable import PRIVATE_MODE, replace_file
+from rag_audit._internal.errors import StoreError, WindowStateError
+from rag_audit._internal.sealed import seal, unseal
+from rag_audit.attest import answering
+from rag_audit.attest.context import Context
+from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
+from rag_audit.models.publics import KeptCommitment, TenantPublic, kept_public
+from rag_audit.models.records import KeptEntry
+from rag_audit.proofs.interface import KeptColumn
+from rag_audit.retrieval.engine import Int8Array
+
+MAX_KEPT_BYTES = 1 << 26
+_LENGTH = 8
+_DIGEST = 32
+
+
+class Keeper:
+    """The samples of one window's tenants. Safe to use from several threads."""
+
+    def __init__(self, context: Context, publisher: Publisher) -> None:
+        self._context = context
+        self._publisher = publisher
+        self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+        self._bits: dict[str, Int8Array] = {}
+        self._opened: dict[str, KeptColumn] = {}
+
+    @cached_property
+    def sampled(self) -> list[str]:
+        """The tenants that sample, by name."""
+        policy = self._context.policy
+        return [t.tenant for t in policy.tenants if policy.rules(t).sampled]
+
+    def bits(self, tenant: str) -> Int8Array | None:
+        """The tenant's kept positions, shape (capacity,), 0 or 1; None where it keeps all.
+
+        :raises WindowStateError: the window's beacon is not drawn yet
+        """
+        context = self._context
+        keep = context.policy.rules_by_name(tenant).keep
+        if keep is None:
+            return None
+        with self._lock:
+            if tenant not in self._bits:
+                capacity = context.commitment.tenants[tenant].index.capacity
+                self._bits[tenant] = answering.kept_positions(
+                    context.secrets, context.opening.window, tenant, self._beacon(), capacity, keep
+                )
+            return self._bits[tenant]
+
+    def public(self, tenant: str) -> TenantPublic:
+        """The tenant's published values, with the commitment to its kept positions where it samples.
+
+        :raises StoreError: the commitment that the ledger names is lost
+        """
+        public = self._context.public(tenant)
+        if tenant not in self.sampled:
+            return public
+        return public.keeping(self._column(tenant).commitment)
+
+    def opening(self, tenant: str) -> tuple[bytes, bytes] | None:
+        """What a record's proof needs of the kept positions: one byte for each, and the opening of their commitment.
+
+        :raises StoreError: the opening of the commitment that the ledger names is lost
+        """
+        bits = self.bits(tenant)
+        return None if bits is None else (bits.tobytes(), self._column(tenant).opening)
+
+    def commit(self, *, low_memory: bool = False) -> int:
+        """Commit to every sampled tenant's kept positions that the ledger does not name yet, and append the entries.
+
+        :returns: how many were appended now
+        :raises WindowStateError: the window's beacon is not drawn yet
+        """
+        return sum(self.ensure(tenant, low_memory=low_memory) for tenant in self.sampled)
+
+    def ensure(self, tenant: str, *, low_memory: bool = False) -> bool:
+        """Append the tenant's entry if it samples and the ledger has none, and return whether that was done."""
+        state = self._context.state
+        if tenant not in self.sampled or tenant in state.kept:
+            return False
+        with self._lock:
+            lock = self._locks.setdefault(tenant, threading.Lock())
+        # Announced before it is proved: a closing record waits for it.
+        with lock, state.sample_of(tenant) as due:
+            if due:
+                column = self._stored(tenant) or self._prove(tenant, low_memory=low_memory)
+                digest = column.commitment.digest
+                state.append(
+                        lambda seq: KeptEntry(type="kept", v=1, seq=seq, window=self._context.opening.window,
+                                              tenant=tenant, commitment=digest)
+                    )  # fmt: skip
+            return due
+
+    def _prove(self, tenant: str, *, low_memory: bool) -> KeptColumn:
+        context, secrets = self._context, self._context.secrets
+        public = kept_public(
+            context.public(tenant), context.policy, opening=context.opening, beacon=self._beacon()
+        )
+        system = context.system(tenant)
+        job, keys = system.keyed_kept(
+            system.kept_job(public, secrets.s0, secrets.s1, secrets.kept_salt(tenant), low_memory=low_memory)
+        )
+        self._publisher.fix_keys(keys)
+        made = job.run()
+        replace_file(context.layout.kept_proof(tenant), jcs(made.proof))
+        points = made.commitment.points
+        proved = bytes.fromhex(digest_hex(made.proof))
+        plain = proved + len(points).to_bytes(_LENGTH, "big") + points + made.opening
+        blob = seal(plain, secrets.retention_key, self._associated(tenant, made.commitment.digest))
+        replace_file(context.layout.kept(tenant), made.commitment.digest.encode() + blob, mode=PRIVATE_MODE)
+        return made
+
+    def _column(self, tenant: str) -> KeptColumn:
+        with self._lock:
+            found = self._opened.get(tenant)
+        if found is not None:
+            return found
+        entry = self._context.state.kept.get(tenant)
+        if entry is None:
+            raise WindowStateError("the tenant's kept positions are not committed to yet", field=tenant)
+        stored = self._stored(tenant)
+        if stored is None or stored.commitment.digest != entry.commitment:
+            raise StoreError("the opening of the kept positions that the ledger names is lost",
+                             field=str(self._context.layout.kept(tenant)), expected=entry.commitment)  # fmt: skip
+        with self._lock:
+            self._opened[tenant] = stored
+        return stored
+
+    def _stored(self, tenant: str) -> KeptColumn | None:
+        """What an earlier call stored, whole, or None."""
+        context = self._context
+        path, proof_path = context.layout.kept(tenant), context.layout.kept_proof(tenant)
+        if not path.exists() or not proof_path.exists():
+            return None
+        blob = read_bytes(path, max_bytes=MAX_KEPT_BYTES)
+        digest = blob[:64].decode("ascii", errors="replace")
+        plain = unseal(
+            blob[64:], context.secrets.retention_key, self._associated(tenant, digest), what="kept positions"
+        )
+        proof = cast("dict[str, Json]", read_json(proof_path, max_bytes=MAX_PROOF_BYTES))
+        if digest_hex(proof) != plain[:_DIGEST].hex():
+            raise StoreError("the stored proof of the kept positions is another one", field=str(proof_path),
+                             expected=plain[:_DIGEST].hex(), found=digest_hex(proof))  # fmt: skip
+        start = _DIGEST + _LENGTH
+        end = start + int.from_bytes(plain[_DIGEST:start], "big")
+        return KeptColumn(KeptCommitment(digest, plain[start:end]), proof, plain[end:])
+
+    def _beacon(self) -> bytes:
+        beacon = self._context.state.beacons.get(0)
+        if beacon is None:
+            raise WindowStateError("the window has no beacon yet", field="window",
+                                   hint="`rag-audit status` says which witness is waited for")  # fmt: skip
+        return beacon
+
+    def _associated(self, tenant: str, digest: str) -> bytes:
+        named: Json = {"opening": self._context.opening_digest, "tenant": tenant, "commitment": digest}
+        return sha256(b"rag-audit/kept-opening/v1" + jcs(named))

@@ -1,0 +1,293 @@
+"""A window's proofs, made with the answer, later, or on a challenge, and noise certificates made before queries."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from rag_audit._internal.canonical import Json, digest_hex, jcs
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import SchemaError, StoreError, WindowStateError
+from rag_audit.attest import answering
+from rag_audit.attest.certificates import CertificateStore
+from rag_audit.attest.context import Context
+from rag_audit.attest.holding import Holder
+from rag_audit.attest.keeping import Keeper
+from rag_audit.attest.publishing import Publisher
+from rag_audit.log.note import parse_note
+from rag_audit.models.challenge import Challenge
+from rag_audit.models.publics import RecordPublic, SlotKey, record_public, slot_public
+from rag_audit.models.records import QueryRecord
+from rag_audit.proofs.backends.scan import NoiseCertificate
+from rag_audit.proofs.executors import run_jobs
+from rag_audit.proofs.interface import Job, RecordJob, RecordPrivate, SharedProofs
+from rag_audit.retrieval.query import OpenedQuery
+
+Progress = Callable[[int, int], None]
+"""A function of (done, total)."""
+
+
+class Prover:
+    """The proving of one window's records. Safe to use from several threads.
+
+    `low_memory` may be set at any time; jobs that are made after that take less memory and more time.
+    """
+
+    def __init__(
+        self, context: Context, publisher: Publisher, certificates: CertificateStore, keeper: Keeper
+    ) -> None:
+        self.low_memory = False
+        self._context = context
+        self._publisher = publisher
+        self._certificates = certificates
+        self._keeper = keeper
+        self._holder = Holder(context)
+
+    def prove(
+        self,
+        seqs: Sequence[int] | None,
+        *,
+        together: int | None = None,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """See `Window.prove`."""
+        asked_for = self._asked_for(seqs)
+        path = self._publisher.proof_path
+        every = [(r, name) for r in asked_for for name in self._context.statements(r.tenant)]
+        missing = [(r, name) for r, name in every if not path(r, name).exists()]
+        groups = {
+            f"{name} of record {', '.join(str(r.seq) for r in records)}": (records, name)
+            for records, name in self._grouped(missing, together)
+        }
+        done = len(every) - len(missing)
+        if progress is not None:
+            progress(done, len(every))
+        for label, proof in run_jobs(self._jobs(groups, together), executor):
+            records, name = groups[label]
+            shared = self._shared(records[0].tenant, name, together) if len(records) > 1 else None
+            for number, record in enumerate(records):  # the first first, since the others may name its proof
+                carried = proof if shared is None else shared.carried(proof, number)
+                replace_file(path(record, name), jcs(carried))
+            done += len(records)
+            if progress is not None:
+                progress(done, len(every))
+        for record in asked_for:  # the record is proved, so its slot's noise certificate is no longer needed
+            self._certificates.drop(SlotKey(record.tenant, record.account, record.i))
+        self._publisher.export()
+        return len(missing)
+
+    def prove_now(self, draft: QueryRecord, query: OpenedQuery, positions: Sequence[int]) -> str:
+        """Prove all statements about a record that is not in the ledger yet, and store the proofs.
+
+        :returns: the digest of all proofs together, which the record names
+        """
+        public, private = self._public(draft), self._private(draft, query, positions)
+        system = self._context.system(draft.tenant)
+        proofs: dict[str, Json] = {
+            name: self._keyed(draft.tenant, system.record_job(name, public, private)).run()
+            for name in self._context.statements(draft.tenant)
+        }
+        digest = digest_hex(proofs)
+        replace_file(self._context.layout.proof(digest), jcs(proofs))
+        return digest
+
+    def answer_challenge(
+        self,
+        note: str,
+        *,
+        together: int | None = None,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """See `Window.answer_challenge`."""
+        state, opening = self._context.state, self._context.opening
+        challenge = Challenge.parse(parse_note(note).text, field="challenge")
+        size = len(state.entries)
+        named = (challenge.origin, challenge.window, challenge.size, challenge.root)
+        mine = (opening.origin, opening.window, size, state.tree.root(size))
+        if not state.ended or named != mine:
+            raise SchemaError(
+                "the challenge is over another ledger", field="challenge", expected=mine, found=named
+            )
+        path = self._context.layout.public.challenge(digest_hex(note))
+        path.parent.mkdir(exist_ok=True)
+        replace_file(path, note.encode())
+        drawn = challenge.positions([r.seq for r in state.records])
+        return self.prove(drawn, together=together, executor=executor, progress=progress)
+
+    def certify_ahead(
+        self,
+        count: int,
+        *,
+        executor: concurrent.futures.Executor | None,
+        progress: Progress | None,
+        until: Callable[[], bool],
+    ) -> int:
+        """See `Window.certify_ahead`."""
+        state, policy = self._context.state, self._context.policy
+        self._keeper.commit(low_memory=self.low_memory)
+        with state.changed:
+            firsts = {name: state.next.get(name, 1) for name in state.accounts}
+        slots = [
+            SlotKey(state.accounts[name].tenant, name, first + step)
+            for step in range(count)
+            for name, first in sorted(firsts.items())
+            if first + step <= policy.n and state.beacon(name) is not None
+        ]
+        jobs = {slot: job for slot in slots if (job := self._certificate_job(slot)) is not None}
+        missing = [(slot, job) for slot, job in jobs.items() if self._certificates.get(slot) is None]
+        done = len(jobs) - len(missing)
+        if progress is not None:
+            progress(done, len(jobs))
+        made = 0
+        for slot, certificate in run_jobs(takewhile(lambda _: not until(), missing), executor):
+            self._certificates.put(slot, certificate)
+            made += 1
+            if progress is not None:
+                progress(done + made, len(jobs))
+        return made
+
+    def _asked_for(self, seqs: Sequence[int] | None) -> list[QueryRecord]:
+        named = None if seqs is None else set(seqs)
+        records = [r for r in self._context.state.records if named is None or r.seq in named]
+        unknown = (named or set()) - {r.seq for r in records}
+        if unknown:
+            raise WindowStateError(
+                "the entry is not a query record",
+                field="challenge",
+                found=sorted(unknown)[:5],
+                hint="draw the challenge over this window's final checkpoint (`rag-audit challenge`)",
+            )
+        path = self._publisher.proof_path
+        lost = next((r for r in records if r.proof is not None and not path(r).exists()), None)
+        if lost is not None:
+            raise StoreError("the proof that a record names is lost, and a new one would have another digest",
+                             field=f"record {lost.seq}", expected=str(path(lost)),
+                             hint="put the file back from a copy of the window's folder")  # fmt: skip
+        return records
+
+    def _grouped(
+        self, missing: Iterable[tuple[QueryRecord, str]], together: int | None
+    ) -> Iterator[tuple[list[QueryRecord], str]]:
+        """Group the missing proofs by the job that makes them."""
+        sharing: defaultdict[tuple[str, str, str | None], list[QueryRecord]] = defaultdict(list)
+        for record, name in missing:
+            shared = self._shared(record.tenant, name, together)
+            if shared is None:
+                yield [record], name
+            else:
+                account = record.account if shared.chained else None
+                sharing[record.tenant, name, account].append(record)
+        for (_, name, chained), records in sharing.items():
+            step = together or 1
+            for run in [records] if chained is None else _successive(records):
+                for start in range(0, len(run), step):
+                    group = run[start : start + step]
+                    if chained is None or len(group) == step:
+                        yield group, name
+                    else:
+                        yield from (([record], name) for record in group)
+
+    def _jobs(
+        self, groups: dict[str, tuple[list[QueryRecord], str]], together: int | None
+    ) -> Iterator[tuple[str, RecordJob]]:
+        """The jobs, each made on demand. A record's query is opened once for all of its statements, which follow one
+        another."""
+        opened: dict[int, RecordPrivate] = {}
+        for label, (records, name) in groups.items():
+            opened = {
+                record.seq: opened[record.seq] if record.seq in opened else self.private(record)
+                for record in records
+            }
+            yield label, self.group_job([(record, opened[record.seq]) for record in records], name, together)
+
+    def group_job(
+        self, group: Sequence[tuple[QueryRecord, RecordPrivate]], name: str, together: int | None
+    ) -> RecordJob:
+        """The job that proves one statement about a group's records."""
+        tenant = group[0][0].tenant
+        system = self._context.system(tenant)
+        shared = self._shared(tenant, name, together) if len(group) > 1 else None
+        # A certificate made ahead is of one slot, and helps no proof of several records.
+        jobs = {
+            f"record {record.seq}": system.record_job(
+                name,
+                self._public(record),
+                private if shared is None else replace(private, certificate=lambda: None),
+            )
+            for record, private in group
+        }
+        job = next(iter(jobs.values())) if shared is None else shared.job(jobs)
+        return self._keyed(tenant, job)
+
+    def private(self, record: QueryRecord) -> RecordPrivate:
+        """The private inputs of a stored record's proofs.
+
+        :raises StoreError: the record's retained data cannot be opened
+        """
+        retained = self._context.retained(record)
+        return self._private(record, retained.opened(self._context.embedder), retained.positions)
+
+    def _private(self, record: QueryRecord, query: OpenedQuery, positions: Sequence[int]) -> RecordPrivate:
+        context, slot = self._context, SlotKey(record.tenant, record.account, record.i)
+        listing = context.policy.rules_by_name(record.tenant).listing is not None
+        return answering.record_private(
+            query,
+            positions,
+            tenant=context.commitment.tenants[record.tenant],
+            window_secrets=context.secrets,
+            noise=lambda: context.drawn(slot),
+            certificate=lambda: self._certificates.get(slot),
+            low_memory=self.low_memory,
+            kept=self._keeper.opening(record.tenant),
+            listing=self._holder.private(slot, record.hq) if listing else None,
+        )
+
+    def _public(self, record: QueryRecord) -> RecordPublic:
+        context = self._context
+        return record_public(
+            record,
+            self._keeper.public(record.tenant),
+            opening=context.opening,
+            beacon=context.beacon(record.account),
+            before=context.state.by_slot.get((record.account, record.i - 1)),
+        )
+
+    def _certificate_job(self, slot: SlotKey) -> Job[NoiseCertificate] | None:
+        context = self._context
+        public = slot_public(
+            slot,
+            self._keeper.public(slot.tenant),
+            opening=context.opening,
+            beacon=context.beacon(slot.account),
+        )
+        s0, s1 = context.secrets.s0, context.secrets.s1
+        return context.system(slot.tenant).certificate_job(public, s0, s1, low_memory=self.low_memory)
+
+    def _keyed(self, tenant: str, job: RecordJob) -> RecordJob:
+        """The job, bound to the verification key that this window publishes."""
+        named, keys = self._context.system(tenant).keyed(job)
+        self._publisher.fix_keys(keys)
+        return named
+
+    # Any: as for `proof_system`.
+    def _shared(self, tenant: str, name: str, places: int | None) -> SharedProofs[Any, Any] | None:
+        if places is None:
+            return None
+        return self._context.system(tenant).shared(name, self._context.public(tenant), places)
+
+
+def _successive(records: Sequence[QueryRecord]) -> list[list[QueryRecord]]:
+    """An account's records by number, in runs without a gap."""
+    runs: list[list[QueryRecord]] = []
+    for record in sorted(records, key=lambda record: record.i):
+        if runs and runs[-1][-1].i + 1 == record.i:
+            runs[-1].append(record)
+        else:
+            runs.append([record])
+    return runs

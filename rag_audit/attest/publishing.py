@@ -1,0 +1,323 @@
+"""The files that a window publishes: checkpoints and their cosignatures, the opening, the window file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+from rag_audit._internal.canonical import Json, digest_hex, jcs, read_json
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import StoreError, WindowStateError
+from rag_audit.attest.context import Context
+from rag_audit.attest.growing import GrowingFile
+from rag_audit.commit.stored import fix_keys
+from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.log.note import Note, merge_signatures, parse_note
+from rag_audit.models import windowfile
+from rag_audit.models.constants import KEPT
+from rag_audit.models.manifest import as_json
+from rag_audit.models.models import FieldHex, Model
+from rag_audit.models.publication import PUBLICATION, Publication
+from rag_audit.models.records import MAX_CHECKPOINT_BYTES, Closing, Entry, KeptEntry, QueryRecord
+from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.proofs.coalition import coalition_system
+
+MAX_PROOF_BYTES = 1 << 20
+MAX_COALITION_BYTES = 64 << 20
+
+
+class CoalitionProof(Model):
+    """coalition.json: the coalition proof that the closing record names.
+
+    :param ctx: the statement's context, by which a proof of an earlier estimate is told apart
+    """
+
+    ctx: FieldHex
+    certificate: dict[str, Json]
+
+    @classmethod
+    def load(cls, path: Path) -> CoalitionProof:
+        """Read the file."""
+        return cls.parse(read_json(path, max_bytes=MAX_COALITION_BYTES), field=path.name)
+
+
+class StoredProofs(Mapping[str, Json]):
+    """The proofs that exist, by the `seq` of their entry. `by_entry` is gone through once first; those of large windows
+    are then not in memory, but read again whenever they are asked for.
+    """
+
+    def __init__(
+        self, entries: Iterable[Entry], made: Callable[[QueryRecord | KeptEntry], dict[str, Json]]
+    ) -> None:
+        self._made = made
+        self._entries = {str(e.seq): e for e in entries if isinstance(e, QueryRecord | KeptEntry)}
+        self._kept: dict[str, dict[str, Json]] | None = {}
+
+    def by_entry(self) -> Iterator[tuple[QueryRecord | KeptEntry, dict[str, Json]]]:
+        """Each entry that has proofs, with them."""
+        size = 0
+        for seq, entry in list(self._entries.items()):
+            if not (made := self._made(entry)):
+                del self._entries[seq]
+                continue
+            if self._kept is not None:
+                self._kept[seq] = made
+                size += len(jcs(made))
+                if size > windowfile.TILED_BYTES:
+                    self._kept = None
+            yield entry, made
+
+    def __getitem__(self, seq: str) -> Json:
+        if self._kept is not None:
+            return self._kept[seq]
+        return self._made(self._entries[seq])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class Publisher:
+    """The writer of a window's public folder. Safe to use from several threads: one writes at a time, so that the last
+    file written is the most complete; the lock of the ledger's state is not held meanwhile.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._public = context.layout.public
+        self._writing = threading.RLock()
+        self._growing = GrowingFile(self._public.window)
+
+    # -- checkpoints -----------------------------------------------------------------------------------------
+
+    def checkpoint(self, size: int | None = None) -> str:
+        """The signed checkpoint note of the ledger's first `size` entries (all by default)."""
+        tree = self._context.state.tree
+        count = tree.size if size is None else size
+        return str(Checkpoint(self._context.opening.log, count, tree.root(count)).sign(self._context.key))
+
+    def publish_checkpoint(self, size: int) -> str:
+        """The checkpoint of that size from the public folder, where it is published now if it is missing."""
+        path = self._public.checkpoint(size)
+        with self._writing:
+            if not path.exists():
+                replace_file(path, self.checkpoint(size).encode())
+            return path.read_text()
+
+    def cosign(self, note: Note) -> None:
+        """Merge a note's cosignatures into the published checkpoint of its size.
+
+        :raises WindowStateError: no such checkpoint was published
+        :raises RagAuditError: the note is not a checkpoint of this log, or a signature is wrong
+        """
+        head = Checkpoint.parse(note.text)
+        self.open_checkpoint(note)
+        path = self._public.checkpoint(head.size)
+        keys = (self._context.key.verifier, *self._context.witnesses)
+        with self._writing:
+            if not path.exists():
+                raise WindowStateError(
+                    "no such checkpoint was published",
+                    field="checkpoint",
+                    expected=[p.name for p in self._public.checkpoints()],
+                    found=head.size,
+                    hint="the witness cosigned another copy of the window: hand it this public folder",
+                )
+            merged = merge_signatures(
+                [parse_note(path.read_bytes()), note], keys, max_bytes=MAX_CHECKPOINT_BYTES
+            )
+            replace_file(path, str(merged).encode())
+
+    def cosigned(self, size: int) -> SignedCheckpoint:
+        """The published checkpoint of that size with its cosignatures."""
+        return self.open_checkpoint(self._public.checkpoint(size).read_bytes())
+
+    def open_checkpoint(self, note: Note | bytes) -> SignedCheckpoint:
+        """Open a checkpoint of this window's log, and check its signatures."""
+        context = self._context
+        return open_checkpoint(
+            note, origin=context.opening.log, log_key=context.key.verifier, witnesses=context.witnesses
+        )
+
+    def fully_cosigned(self, size: int) -> bool:
+        """Whether all of the window's witnesses have cosigned the checkpoint of that size."""
+        if not self._public.checkpoint(size).exists():
+            return False
+        return len(self.cosigned(size).cosignatures) == len(self._context.witnesses)
+
+    def check_ledger(self) -> None:
+        """Check that the stored ledger starts with this opening and holds every entry that was published.
+
+        :raises StoreError: the ledger does not
+        """
+        context, state = self._context, self._context.state
+        if not state.entries or state.entries[0] != context.opening:
+            raise StoreError(
+                "the ledger does not start with this window's opening", field=str(context.layout.folder)
+            )
+        for path in self._public.checkpoints():
+            head = open_checkpoint(path.read_bytes(), origin=context.opening.log, log_key=context.key.verifier,
+                                   field=path.name).checkpoint  # fmt: skip
+            if head.size > state.tree.size or state.tree.root(head.size) != head.root:
+                raise StoreError("the ledger lost or changed entries that were published", field=path.name,
+                                 expected=f"{head.size} entries", found=f"{state.tree.size}")  # fmt: skip
+
+    # -- the opening and the window file ---------------------------------------------------------------------
+
+    def publish(self) -> None:
+        """Write the files that accounts and witnesses need, as far as a crash kept them from being written."""
+        state = self._context.state
+        with state.changed:
+            enrolled = {seq + 1 for seq in state.last_of.values()}
+            sizes = {1, len(state.entries)} if state.ended else {1}
+        with self._writing:
+            for size in sorted(enrolled):
+                if not state.ended and not self._public.checkpoint(size).exists():
+                    self.publish_enrolments(size)
+            for size in sizes | enrolled:
+                self.publish_checkpoint(size)
+            if not self._public.opening.exists():
+                replace_file(self._public.opening, self._publication().canonical())
+
+    def publish_enrolments(self, size: int) -> None:
+        """Publish the checkpoint that ends with an enrolment, and the entries as they stood then: witnesses read them
+        to see that the ledger only grew, and what they reveal over. What was appended since is not part of it.
+        """
+        state = self._context.state
+        with self._writing:  # the checkpoint last: without it, a crash is noticed
+            # Otherwise a later file is published, or about to be.
+            if size > self._growing.size and not state.ended:
+                with state.changed:
+                    entries = state.entries[:size]
+                self._growing.save(self._head(size), entries)
+            self.publish_checkpoint(size)
+
+    def _publication(self) -> Publication:
+        context = self._context
+        return Publication(
+            mediaType=PUBLICATION,
+            opening=context.opening.dump(),
+            policy=context.policy.dump(),
+            embedder=as_json(context.commitment.manifest),
+            roster=[r.dump() for r in context.commitment.roster],
+            tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
+        )
+
+    def export(self, path: Path | None = None) -> Path:
+        """Write window.json as it stands (to the public folder by default): entries, checkpoints, proofs, keys."""
+        path = path or self._public.window
+        with self._writing:
+            self._window_file().save(path)
+        return path
+
+    def _window_file(self) -> WindowFile:
+        state = self._context.state
+        with state.changed:
+            entries = list(state.entries)
+        proofs = StoredProofs(entries, self._made)
+        certificate = self._coalition_proof(entries[-1] if isinstance(entries[-1], Closing) else None)
+        head = self._head(len(entries))
+        return head.model_copy(
+            update={
+                "entries": [e.dump() for e in entries],
+                "verification_keys": self._keys(self._kinds(proofs), certified=certificate is not None),
+                "proofs": proofs,
+                "challenges": sorted(p.read_text() for p in self._public.challenges.glob("*.txt")),
+                "certificate": certificate,
+            }
+        )
+
+    def _head(self, size: int) -> WindowFile:
+        """The window file of the first `size` entries, but for these and for all that is proved."""
+        context, final = self._context, self._public.checkpoint(size)
+        return WindowFile(
+            mediaType=MEDIA_TYPE,
+            entries=[],
+            opening_checkpoint=self._public.checkpoint(1).read_text(),
+            final_checkpoint=final.read_text() if final.exists() else self.checkpoint(size),
+            policy=context.policy.dump(),
+            embedder=as_json(context.commitment.manifest),
+            roster=[r.dump() for r in context.commitment.roster],
+            tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
+            verification_keys={},
+            proofs={},
+            challenges=[],
+            certificate=None,
+        )
+
+    def _made(self, entry: QueryRecord | KeptEntry) -> dict[str, Json]:
+        """The proofs of an entry that exist, by statement."""
+        if isinstance(entry, QueryRecord):
+            return self.proofs(entry)
+        kept = self.kept_proof(entry)
+        return {} if kept is None else {KEPT: kept}
+
+    def _kinds(self, proofs: StoredProofs) -> set[tuple[str, str, int]]:
+        """Tenant, statement and number of records of every proof."""
+        return {
+            (entry.tenant, name, self._context.system(entry.tenant).places(name, proof))
+            for entry, made in proofs.by_entry()
+            for name, proof in made.items()
+        }
+
+    def _keys(self, kinds: Iterable[tuple[str, str, int]], *, certified: bool) -> dict[str, Json]:
+        """The verification keys of all proofs in the file, which are fixed for the window from now on."""
+        context = self._context
+        keys: dict[str, Json] = {}
+        for tenant, name, places in sorted(kinds):
+            system, public = context.system(tenant), context.public(tenant)
+            shared = None if places == 1 else system.shared(name, public, places)
+            keys |= system.published_keys(name, public) if shared is None else shared.published_keys()
+        asked = context.policy.estimator.certificate
+        if certified and asked is not None:
+            p, q = context.policy.estimator.theta
+            keys |= coalition_system(asked.system).published_keys(
+                records=asked.records, dimension=context.embedder.dimension, theta=(p, q)
+            )
+        by_setup = {c: k for c, k in keys.items() if isinstance(k, dict) and k.get("circuit") == c}
+        self.fix_keys({c: digest_hex(k) for c, k in by_setup.items()})
+        return keys
+
+    def fix_keys(self, keys: Mapping[str, str]) -> None:
+        """Fix verification keys for this window (`commit.stored.fix_keys`)."""
+        with self._writing:
+            fix_keys(self._context.layout.folder, keys)
+
+    # -- proofs as they are stored ---------------------------------------------------------------------------
+
+    def proof_path(self, record: QueryRecord, name: str = "") -> Path:
+        """The path of a record's proofs: one file if they were made with the answer, else one for each statement."""
+        return self._context.layout.proof(record.proof or f"{record.seq}-{name}")
+
+    def proofs(self, record: QueryRecord) -> dict[str, Json]:
+        """The record's proofs that exist, by statement."""
+        if record.proof is not None:
+            path = self.proof_path(record)
+            kept = read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else {}
+            return cast("dict[str, Json]", kept)  # what `Prover.prove_now` wrote
+        paths = {name: self.proof_path(record, name) for name in self._context.statements(record.tenant)}
+        return {n: read_json(p, max_bytes=MAX_PROOF_BYTES) for n, p in paths.items() if p.exists()}
+
+    def kept_proof(self, entry: KeptEntry) -> Json:
+        """The stored proof of the positions that an entry's tenant keeps, or None if there is none."""
+        path = self._context.layout.kept_proof(entry.tenant)
+        return read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else None
+
+    def _coalition_proof(self, closing: Closing | None) -> Json:
+        """The coalition proof that the closing record names, or None."""
+        named = closing.coalition.certificate if closing is not None and closing.coalition else None
+        if named is None:
+            return None
+        path = self._context.layout.coalition
+        kept = CoalitionProof.load(path)
+        if digest_hex(kept.certificate) != named:
+            raise StoreError(
+                "the file is not the coalition proof that the closing record names",
+                field=path.name,
+                expected=named,
+            )
+        return kept.certificate

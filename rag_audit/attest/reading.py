@@ -1,0 +1,123 @@
+"""A window read by another process than the one that has it open, which goes on serving."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from rag_audit._internal.canonical import digest_hex, parse_json
+from rag_audit._internal.errors import StoreError, WindowStateError
+from rag_audit._internal.lock import is_held
+from rag_audit.attest.answering import open_retained
+from rag_audit.attest.opening import committed_embedder
+from rag_audit.attest.waiting import local_time, missing_cosignatures, waited_for
+from rag_audit.commit.commitment import WindowSecrets
+from rag_audit.commit.stored import StoredCommitment, load_stored
+from rag_audit.estimate import Estimate, estimate_window
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.place import begun, ledger_rows
+from rag_audit.models.layout import Layout
+from rag_audit.models.manifest import check_manifest
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import BeaconEntry, Closing, Enrolment, Entry, QueryRecord, parse_entry
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a window stands.
+
+    :param status: as `Window.status`
+    :param waits_for: what has to happen next, in words
+    :param held: whether a process has the window open
+    :param records: answered queries
+    :param asked: accounts that asked
+    :param accounts: all accounts
+    :param proved: records of which a proof file is there
+    """
+
+    status: str
+    waits_for: str
+    held: bool
+    records: int
+    asked: int
+    accounts: int
+    proved: int
+
+
+class WindowReader:
+    """What a window's folder holds, as far as its ledger is durable. No lock is taken and nothing is written.
+
+    :raises WindowStateError: the folder holds no window
+    :raises StoreError: the ledger cannot be read or was altered
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._layout = Layout(directory)
+        if not self._layout.commitment.exists() or not begun(self._layout.ledger, self._layout.ledger_place):
+            raise WindowStateError("there is no window in this folder", field=str(directory),
+                                   hint="`rag-audit open` makes one, or finishes what it began")  # fmt: skip
+        self._stored: StoredCommitment = load_stored(directory)
+        self.policy = Policy.parse(self._stored.policy, field="commitment.json.policy")
+        rows = ledger_rows(self._layout.ledger, self._layout.ledger_place)
+        self._entries: list[Entry] = [
+            parse_entry(parse_json(body, source="ledger"), field="ledger") for body, _ in rows
+        ]
+        self._private = [private for _, private in rows]
+        if self._entries[:1] != [self._stored.opening]:
+            raise StoreError("the ledger does not start with this window's opening", field=str(directory))
+
+    @cached_property
+    def records(self) -> list[QueryRecord]:
+        """The query records, in ledger order."""
+        return [entry for entry in self._entries if isinstance(entry, QueryRecord)]
+
+    def estimate(self, model: Path | None = None) -> Estimate:
+        """The coalition estimate over the queries so far (`Window.estimate`).
+
+        :param model: the folder of the committed embedder's files, if it has any
+        :raises StoreError: a retained query cannot be opened, or the embedder is not the committed one
+        """
+        embedder = committed_embedder(check_manifest(self._stored.embedder), self.policy, model=model)
+        key = WindowSecrets.load(self._layout.secrets).retention_key
+        digest = digest_hex(self._stored.opening.dump())
+        kept = [open_retained(self._private[r.seq], key, digest, r) for r in self.records]
+        return estimate_window(self.records, [k.opened(embedder).vector for k in kept], self.policy)
+
+    def standing(self, now: int) -> Standing:
+        """Where the window stands.
+
+        :param now: milliseconds since the epoch
+        """
+        witnesses = [VerifierKey.parse(w, field="commitment.witnesses") for w in self._stored.witnesses]
+        public, opening, size = self._layout.public, self._stored.opening, len(self._entries)
+        if isinstance(self._entries[-1], Closing):
+            missing = missing_cosignatures(public, size, witnesses)
+            status = "closed" if missing else "final"
+            waits = "a verifier's challenge: `rag-audit prove --challenge`"
+            if missing:
+                waits = (
+                    f"cosignatures of {', '.join(missing)} on the final checkpoint: each runs `rag-audit witness"
+                    " cosign`, then run `rag-audit close` again"
+                )
+        elif any(isinstance(e, BeaconEntry) and e.entry == 0 for e in self._entries):
+            status = "active"
+            if now < opening.opens_at:
+                waits = f"its time: it opens at {local_time(opening.opens_at)}"
+            elif now <= opening.closes_at:
+                waits = f"queries until {local_time(opening.closes_at)}: `rag-audit serve`"
+            else:
+                waits = f"`rag-audit close`: it ended at {local_time(opening.closes_at)}"
+        else:
+            status, waits = "committed", waited_for(opening, public, witnesses)
+        return Standing(
+            status, waits, self._held(), len(self.records), len({r.account for r in self.records}),
+            len(self._stored.roster) + sum(isinstance(e, Enrolment) for e in self._entries), self._proved(),
+        )  # fmt: skip
+
+    def _proved(self) -> int:
+        names = {path.stem.partition("-")[0] for path in self._layout.proofs.glob("*.json")}
+        return sum((r.proof or str(r.seq)) in names for r in self.records)
+
+    def _held(self) -> bool:
+        return is_held(self._layout.lock)

@@ -1,0 +1,313 @@
+"""A window's state in memory, which is updated with each entry once it is durable, in the ledger's order."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from rag_audit._internal.canonical import parse_json
+from rag_audit._internal.errors import RequestRefused, WindowStateError
+from rag_audit.attest.places import Places
+from rag_audit.attest.waiting import ended, not_open_yet
+from rag_audit.commit.commitment import Commitment
+from rag_audit.log.appending import AppendResult, Ledger, SlotUsed
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.tree import MerkleTree
+from rag_audit.models.records import (
+    BeaconEntry,
+    BeaconSource,
+    Closing,
+    Enrolment,
+    Entry,
+    KeptEntry,
+    Opening,
+    QueryRecord,
+    RosterEntry,
+    WitnessBeacon,
+    parse_entry,
+)
+
+Maker = Callable[[int], Entry]
+"""What makes an entry for its ledger index; it is called in the ledger's order."""
+Appending: TypeAlias = Callable[[], Entry]
+"""An append on its way: called, it waits until the entry is durable and gives it, or raises why it is not."""
+
+
+class LedgerState:
+    """The state that follows from the ledger. Safe to use from several threads.
+
+    `changed` guards the state. It is held neither while the disk is written nor while anything is embedded or proved:
+    a thread announces its entry (`query_of`, `enrolment_of`, `beacons_of`, `sample_of`) and appends it without the
+    lock, and `wait_until_quiet` lets a closing record follow all announced entries.
+    """
+
+    def __init__(self, store: Ledger, commitment: Commitment, clock: Callable[[], int]) -> None:
+        self.store = store
+        self.clock = clock
+        self.opening = commitment.opening
+        self.policy = commitment.policy
+        self.entries: list[Entry] = []
+        self.tree = MerkleTree()
+        self.accounts: dict[str, RosterEntry] = {r.account: r for r in commitment.roster}
+        self.enrolled_at: dict[str, int] = {}
+        self.places = Places(commitment.policy, commitment.roster)
+        self.waiting: dict[str, dict[int, None]] = {}
+        """enrolments without a beacon, by what they draw it from (`source_of`)"""
+        self.last_of: dict[str, int] = {}
+        """the last enrolment that draws from a source; its checkpoint has all of them"""
+        self.beacons: dict[int, bytes] = {}
+        self.kept: dict[str, KeptEntry] = {}
+        self.by_slot: dict[tuple[str, int], QueryRecord] = {}
+        self.next: defaultdict[str, int] = defaultdict(lambda: 1)
+        self.closing = False
+        self.changed = threading.Condition()
+        self._in_flight: set[tuple[str, str | int]] = set()
+        self._built: dict[int, tuple[Entry, bytes]] = {}
+        self._last_ts = 0
+        for raw in store.entries():
+            self._apply(parse_entry(parse_json(raw, source="ledger"), field="ledger"), leaf_hash(raw))
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    @property
+    def ended(self) -> bool:
+        """Whether the closing record is durable."""
+        return isinstance(self.entries[-1], Closing)
+
+    @property
+    def records(self) -> list[QueryRecord]:
+        """The query records, in ledger order."""
+        return list(self.by_slot.values())
+
+    def beacon(self, account: str) -> bytes | None:
+        """The beacon value that the account's slots use, or None before it is drawn."""
+        return self.beacons.get(self.enrolled_at.get(account, 0))
+
+    def beacon_source(self, entry: int) -> BeaconSource:
+        """The beacon source that an opening or enrolment names.
+
+        :raises WindowStateError: the entry is neither an opening nor an enrolment
+        """
+        found = self.entries[entry] if 0 <= entry < len(self.entries) else None
+        if not isinstance(found, Opening | Enrolment):
+            raise WindowStateError(
+                "the entry is no opening or enrolment that names a beacon", field=f"entry {entry}"
+            )
+        return found.beacon
+
+    # -- what is about to be appended ------------------------------------------------------------------------
+
+    @contextmanager
+    def query_of(self, account: str) -> Iterator[None]:
+        """Announce that one of the account's requests is answered in the block.
+
+        :raises RequestRefused: another of its requests is being answered
+        """
+        with self._claimed(("query", account)) as free:
+            if not free:
+                raise RequestRefused("in-flight", "the account's last request is still being answered")
+            yield
+
+    @contextmanager
+    def enrolment_of(self, accounts: Sequence[RosterEntry]) -> Iterator[None]:
+        """Announce that accounts are enrolled in the block.
+
+        :raises WindowStateError: the window is closed
+        :raises PolicyError: a tenant is unknown, an id or key is repeated, or a tenant's cap is reached
+        """
+        with self.changed:
+            if self.closing:
+                raise WindowStateError("the window is closed", field="window",
+                                       hint="put the account on the next roster: `account add`")  # fmt: skip
+            self.places.take(accounts)
+        try:
+            with self._claimed(*(("enrolment", a.account) for a in accounts)):
+                yield
+        finally:
+            with self.changed:
+                self.places.give_back(a for a in accounts if a.account not in self.enrolled_at)
+
+    @contextmanager
+    def beacons_of(self, entries: Sequence[int]) -> Iterator[list[int]]:
+        """Announce that beacons of entries are appended in the block. The value are the entries whose beacon is neither
+        in the ledger already, nor too late, since no entry may follow those that the closing record covers."""
+        with self._claimed(*(("beacon", entry) for entry in entries)) as free:
+            with self.changed:
+                found = [e for e in entries if ("beacon", e) in free and e not in self.beacons]
+                wanted = [] if self.closing else found
+            yield wanted
+
+    @contextmanager
+    def sample_of(self, tenant: str) -> Iterator[bool]:
+        """Announce that a tenant's kept positions are appended in the block. The value is False if they are already, or
+        too late."""
+        with self._claimed(("sample", tenant)) as free:
+            with self.changed:
+                wanted = bool(free) and not self.closing and tenant not in self.kept
+            yield wanted
+
+    def wait_until_quiet(self) -> None:
+        """Refuse further entries but the closing record, and wait until the announced ones are appended."""
+        with self.changed:
+            self.closing = True
+            self.changed.wait_for(lambda: not self._in_flight)
+
+    @contextmanager
+    def _claimed(self, *what: tuple[str, str | int]) -> Iterator[set[tuple[str, str | int]]]:
+        """Claim what nobody else has claimed, which is the value."""
+        with self.changed:
+            free = set(what) - self._in_flight
+            self._in_flight |= free
+        try:
+            yield free
+        finally:
+            with self.changed:
+                self._in_flight -= free
+                self.changed.notify_all()
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        entry: Entry | Maker,
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+    ) -> Entry:
+        """Append an entry durably, then apply it. The entry is part of the ledger only once the store confirms it.
+
+        :param entry: the entry, or a function that makes it for its index and is called in ledger order
+        :param slot: account and i of a query record
+        :param private: bytes that are kept beside the entry
+        :raises RequestRefused: the slot has a record already
+        :raises StoreError: the entry could not be written, and nothing was appended
+        """
+        return self.begin(entry, slot=slot, private=private)()
+
+    def begin(
+        self,
+        entry: Entry | Maker,
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+    ) -> Appending:
+        """Begin to `append` an entry. Entries that are begun before the first is waited for are committed together."""
+        made: list[tuple[Entry, bytes]] = []
+        future = self._put(entry, made, slot=slot, private=private)
+
+        def appended() -> Entry:
+            try:
+                future.result()
+            except SlotUsed as exc:
+                raise RequestRefused("slot-used", exc.message, field="request.i") from exc
+            with self.changed:
+                return self._apply(*made[-1])
+
+        return appended
+
+    def append_all(self, makers: Sequence[Maker]) -> list[Entry]:
+        """Append entries as `append` does, committed together as far as the store can.
+
+        :raises RagAuditError: an entry could not be made or written; the others are in the ledger
+        """
+        made: list[list[tuple[Entry, bytes]]] = [[] for _ in makers]
+        futures = [self._put(maker, own) for maker, own in zip(makers, made, strict=True)]
+        failed: BaseException | None = None
+        for future in futures:
+            failed = failed or future.exception()
+        with self.changed:
+            done = [self._apply(*own[-1]) for future, own in zip(futures, made, strict=True)
+                    if future.exception() is None]  # fmt: skip
+        if failed is not None:
+            raise failed
+        return done
+
+    def _put(
+        self,
+        entry: Entry | Maker,
+        made: list[tuple[Entry, bytes]],
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+    ) -> Future[AppendResult]:
+        """Hand an entry to the store; `made` gets what it became, with its leaf hash."""
+
+        def build(seq: int) -> bytes:
+            value = entry(seq) if callable(entry) else entry
+            body = value.canonical()
+            made.append((value, leaf_hash(body)))
+            self._built[seq] = made[-1]
+            return body
+
+        return self.store.append(build, slot=slot, private=private)
+
+    def timestamp(self) -> int:
+        """The time of a new entry, never before the last entry; the store calls this in ledger order."""
+        self._last_ts = max(self.clock(), self._last_ts)
+        return self._last_ts
+
+    def timestamp_inside(self) -> int:
+        """The time of a new entry (`timestamp`), which is refused outside the window."""
+        now = self.timestamp()
+        if now < self.opening.opens_at:
+            raise RequestRefused(
+                "not-open", not_open_yet(self.opening, drawn=True), expected=self.opening.opens_at, found=now
+            )
+        if now > self.opening.closes_at:
+            raise RequestRefused("closed", ended(self.opening), expected=self.opening.closes_at, found=now)
+        return now
+
+    def _apply(self, entry: Entry, leaf: bytes) -> Entry:
+        """Update the state with the entries up to a durable one.
+
+        :param leaf: the entry's leaf hash
+        """
+        # Group commit may acknowledge in any order: entries are applied in the ledger's. Those before one that is
+        # durable are so too.
+        index = 0 if isinstance(entry, Opening) else entry.seq
+        if index < len(self.entries):
+            return entry
+        while index > len(self.entries):
+            self._apply(*self._built[len(self.entries)])
+        self._built.pop(index, None)
+        self.entries.append(entry)
+        self.tree.append(leaf)
+        if isinstance(entry, BeaconEntry):
+            self.beacons[entry.entry] = bytes.fromhex(entry.value)
+            self._drawn(entry.entry)
+        elif isinstance(entry, KeptEntry):
+            self.kept[entry.tenant] = entry
+        elif isinstance(entry, Enrolment):
+            self.accounts[entry.account] = line = entry.roster_entry()
+            self.places.put(line)
+            self.enrolled_at[entry.account] = entry.seq
+            source = source_of(entry.beacon)
+            self.last_of[source] = entry.seq
+            self.waiting.setdefault(source, {})[entry.seq] = None
+        elif isinstance(entry, Closing):
+            self.closing = True
+        elif isinstance(entry, QueryRecord):
+            self.by_slot[(entry.account, entry.i)] = entry
+            self.next[entry.account] = entry.i + 1
+        if isinstance(entry, Enrolment | QueryRecord):
+            self._last_ts = max(self._last_ts, entry.ts)
+        return entry
+
+    def _drawn(self, entry: int) -> None:
+        found = self.entries[entry] if 0 < entry < len(self.entries) else None
+        if isinstance(found, Enrolment):
+            left = self.waiting.get(source := source_of(found.beacon), {})
+            left.pop(entry, None)
+            if not left:
+                self.waiting.pop(source, None)
+
+
+def source_of(beacon: BeaconSource) -> str:
+    """What a beacon is drawn from: the same text for entries that draw theirs together."""
+    if isinstance(beacon, WitnessBeacon):
+        return " ".join(sorted(w.commitment for w in beacon.witnesses))
+    return f"drand {beacon.chain} {beacon.round}"

@@ -1,0 +1,399 @@
+"""A provider's side of a witness's HTTP interface: what a window's public folder lacks of that witness is asked for.
+
+One call asks once for each thing; who calls again, and when, is the caller's business.
+"""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from rag_audit._internal.canonical import Json, jcs, parse_json, read_bytes, read_text
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import EncodingError, RagAuditError, SetupError, SizeError
+from rag_audit._internal.http import sent
+from rag_audit._internal.printable import without_userinfo
+from rag_audit._internal.proxies import Address, address_of
+from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.log.keys import ALG_ED25519, SigningKey, VerifierKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import MAX_NOTE_BYTES, Note, merge_signatures, parse_note, verify_note
+from rag_audit.log.submission import ADD_CHECKPOINT, SIZE_TYPE, Submission, parse_size, read_cosignature
+from rag_audit.log.tree import MerkleTree
+from rag_audit.models.beacon import Reveal, members_of
+from rag_audit.models.ending import entry_type, read_ending
+from rag_audit.models.layout import PublicFolder
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import BeaconSource, Entry, QueryRecord, WitnessBeacon
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.models.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
+
+MAX_ANSWER_BYTES = MAX_NOTE_BYTES + 4096
+MAX_TRIES = 4
+"""How often a witness may name another size before it is given up for now."""
+
+
+class WitnessDown(RagAuditError):
+    """A witness does not answer, or says that it cannot now."""
+
+
+class WitnessSaidNo(RagAuditError):
+    """A witness refuses what it was asked."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A witness with an address.
+
+    :param url: the prefix of its addresses, C2SP's submission prefix
+    :param plain: whether it knows C2SP's protocol alone: it cosigns growth, and reveals no nonces
+    :param patience_s: how long one answer may take
+    """
+
+    key: VerifierKey
+    url: str
+    plain: bool = False
+    patience_s: float = 20.0
+
+    def __post_init__(self) -> None:
+        _ = self.address
+
+    @property
+    def address(self) -> Address:
+        """The prefix, read.
+
+        :raises SetupError: it is no URL of HTTP, or names a user
+        """
+        found = address_of(self.url)
+        if found is None or "@" in self.url.partition("//")[2].partition("/")[0]:
+            raise SetupError("not a witness's URL", field="url", expected="https://HOST/PREFIX",
+                             found=without_userinfo(self.url))  # fmt: skip
+        return found
+
+
+@dataclass(frozen=True)
+class _Reply:
+    status: int
+    kind: str
+    body: bytes
+
+
+def _ask(remote: Remote, path: str, body: bytes, kind: str = "text/plain") -> _Reply:
+    """One request.
+
+    :raises WitnessDown: no answer came in time, or one of a service that is overloaded or broken
+    :raises SetupError: the environment names an unusable proxy
+    :raises SizeError: the answer is too long
+    """
+    address = remote.address.url + path
+    end = time.monotonic() + remote.patience_s
+    try:
+        connection = sent(remote.address, path, body, {"Content-Type": kind}, timeout_s=remote.patience_s)
+        try:
+            answer = connection.getresponse()  # a redirection is an answer like another
+            parts, size = [], 0
+            while part := answer.read1(65_536):
+                parts.append(part)
+                size += len(part)
+                if size > MAX_ANSWER_BYTES:
+                    raise SizeError("the witness's answer is too long", field=address,
+                                    expected=f"at most {MAX_ANSWER_BYTES} bytes")  # fmt: skip
+                if time.monotonic() > end:
+                    raise TimeoutError("the answer took too long")
+            reply = _Reply(answer.status, answer.headers.get_content_type(), b"".join(parts))
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException, ValueError) as exc:
+        raise WitnessDown("the witness cannot be reached", field=address, found=str(exc)) from exc
+    if reply.status >= 500 or reply.status in (408, 429):
+        raise WitnessDown("the witness cannot answer now", field=address, found=_words(reply))
+    return reply
+
+
+def _words(reply: _Reply) -> str:
+    """What a witness said, for people; errors escape and shorten it."""
+    text = reply.body.decode("utf-8", "replace").strip()
+    try:
+        value = parse_json(reply.body, source="answer")
+        if isinstance(value, dict):
+            text = "; ".join(str(value[k]) for k in ("message", "field", "expected", "found") if k in value)
+    except RagAuditError:
+        pass
+    return f"{reply.status} {text}".strip()
+
+
+def _taken(remote: Remote, path: str, reply: _Reply) -> bytes:
+    if reply.status != 200:
+        raise WitnessSaidNo(
+            "the witness refuses", field=f"{remote.key.name}, {path.rpartition('/')[2]}", found=_words(reply)
+        )
+    return reply.body
+
+
+def fetch_nonce(remote: Remote, origin: str, window: str, key: SigningKey) -> WitnessBeacon:
+    """A witness's nonce line for a window's opening, as a beacon of this witness alone.
+
+    :raises WitnessDown: it does not answer
+    :raises WitnessSaidNo: it refuses
+    :raises SchemaError: what it answers is no nonce line
+    """
+    note = NonceRequest.parse({"origin": origin, "window": window}, field="nonce request").sign(key)
+    body = _taken(remote, NONCE, _ask(remote, NONCE, str(note).encode()))
+    place = f"{remote.key.name}, nonce"
+    beacon = WitnessBeacon.parse(
+        {"source": "witnesses", "witnesses": [parse_json(body, source=place)]}, field=place
+    )
+    if members_of(beacon, field=place)[0].vkey != remote.key:
+        raise WitnessSaidNo("the nonce line is of another key", field=place, expected=str(remote.key),
+                            found=beacon.witnesses[0].vkey)  # fmt: skip
+    return beacon
+
+
+_Tree = HashTree | MerkleTree
+
+
+class Held(Protocol):
+    """A ledger in memory, at least as long as what is published of it."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """All entries in order."""
+
+    @property
+    def tree(self) -> MerkleTree:
+        """Their tree."""
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What is published of a log: its checkpoint's note and size, a tree that has as many leaves, the last entry, and
+    the first query record with its place, if there is one."""
+
+    checkpoint: str
+    size: int
+    tree: _Tree
+    last: bytes
+    query: tuple[int, bytes] | None
+
+
+class Submitting:
+    """What one window's public folder lacks of a witness.
+
+    :param public: the public folder
+    :param log_key: the provider's key
+    :param known: the keys of all witnesses, whose cosignatures in the folder count
+    :param held: the ledger, where it is in memory: then the folder's entries are not read, whose number grows
+    """
+
+    def __init__(
+        self, public: Path, log_key: VerifierKey, known: Sequence[VerifierKey], held: Held | None = None
+    ) -> None:
+        self._public, self._log_key, self._known = PublicFolder(public), log_key, known
+        self._held = held
+        self._read: tuple[object, _Log] | None = None
+
+    def cosign(self, remote: Remote) -> Path | None:
+        """Ask for the cosignature that is missing, on the end if there is one, else on the opening.
+
+        :returns: the note, or None if the cosignature is there
+        :raises WitnessDown: the witness does not answer
+        :raises WitnessSaidNo: it refuses, or knows another history than the folder has
+        :raises SignatureError: its cosignature is missing or wrong
+        """
+        log = self._log()
+        note = parse_note(log.checkpoint if log else self._text(1))
+        size = Checkpoint.parse(note.text).size
+        path = self._public.note("cosign", size, remote.key.name)
+        if path.exists() or any((s.name, s.key_id) == (remote.key.name, remote.key.key_id)
+                                for s in note.signatures):  # fmt: skip
+            return None
+        if log is not None:
+            closing = None if remote.plain or entry_type(log.last) != "closing" else log.last
+            lines = self._follow(remote, note, log.tree, 1, closing, log.query)
+        elif remote.plain:
+            lines = self._follow(remote, note, HashTree([leaf_hash(self._opening())]), 0)
+        else:
+            body = jcs({"checkpoint": str(note), "opening": Publication.load(self._public.folder).opening})
+            lines = _taken(remote, OPENING, _ask(remote, OPENING, body, "application/json"))
+        signed = read_cosignature(note, lines, remote.key, field=remote.key.name)
+        return self._leave(path, signed)
+
+    def reveal(self, remote: Remote, quorum: int) -> Path | None:
+        """Ask for the nonce that the opening, or the enrolment at the end, names of this witness.
+
+        :param quorum: how many cosignatures have to be in the folder before the witness is asked
+        :returns: the note, or None if it is there, nothing is due, or cosignatures are missing
+        :raises WitnessDown: the witness does not answer
+        :raises WitnessSaidNo: it refuses
+        """
+        entry, index, log = self._opening(), 0, self._log()
+        if log is not None:
+            if entry_type(log.last) != "enrolment":
+                return None
+            entry, index = log.last, log.size - 1
+        value = parse_json(entry, source="entry")
+        named = WitnessBeacon.parse(value["beacon"], field="beacon") if (
+            isinstance(value, dict) and _source(value) == "witnesses"
+        ) else None  # fmt: skip
+        if named is None or all(m.vkey != remote.key for m in members_of(named)):
+            return None
+        path = self._public.note("beacon", index + 1, remote.key.name)
+        if path.exists():
+            return None
+        note = self._merged(index + 1)
+        origin = Checkpoint.parse(note.text).origin
+        signed = open_checkpoint(note, origin=origin, log_key=self._log_key, witnesses=self._known)
+        if len({k.public for k in signed.cosignatures}) < quorum:
+            return None
+        proof: list[Json] = [] if log is None else [h.hex() for h in log.tree.inclusion_path(index, log.size)]
+        body = jcs({"checkpoint": str(note), "entry": value, "index": index, "path": proof})
+        revealed = parse_note(
+            _taken(remote, REVEAL, _ask(remote, REVEAL, body, "application/json")), field=remote.key.name
+        )
+        verify_note(revealed, [remote.key.with_algorithm(ALG_ED25519)], field=remote.key.name)
+        found = Reveal.parse(revealed.text, field=remote.key.name)
+        if (found.size, found.root) != (signed.checkpoint.size, signed.checkpoint.root):
+            raise WitnessSaidNo(
+                "the nonce is revealed over another root",
+                field=remote.key.name,
+                expected=signed.checkpoint.root.hex(),
+                found=found.root.hex(),
+            )
+        return self._leave(path, revealed)
+
+    def _log(self) -> _Log | None:
+        """The log that window.json has, if there is one.
+
+        :raises EncodingError: it is not the one of its checkpoint
+        """
+        path = self._public.window
+        if not path.exists():
+            return None
+        made = path.stat()
+        version = (made.st_ino, made.st_mtime_ns, made.st_size)
+        if self._read is None or self._read[0] != version:
+            self._read = version, self._read_log(path)
+        return self._read[1]
+
+    def _read_log(self, path: Path) -> _Log:
+        if self._held is None:
+            end = read_ending(path)
+            log = _Log(end.checkpoint, end.size, end.tree, end.last, end.query)
+        else:
+            file, _ = WindowFile.load_after(path, lambda parts: len(parts.entries.tiles))
+            size, entries = file.final_head().size, self._held.entries
+            last = entries[min(size, len(entries)) - 1]
+            query = next(((e.seq, e.canonical()) for e in entries if isinstance(e, QueryRecord)), None)
+            log = _Log(file.final_checkpoint, size, self._held.tree, last.canonical(), query)
+        head = Checkpoint.parse(parse_note(log.checkpoint).text)
+        if log.tree.size < head.size or log.tree.root(head.size) != head.root:
+            raise EncodingError("the checkpoint is not of the entries", field="window.json", expected=head.size,
+                                found=log.tree.size)  # fmt: skip
+        return log
+
+    def _follow(
+        self,
+        remote: Remote,
+        note: Note,
+        tree: _Tree,
+        old: int,
+        closing: bytes | None = None,
+        query: tuple[int, bytes] | None = None,
+    ) -> bytes:
+        """Submit a checkpoint, from whatever size the witness says that it knows.
+
+        :param closing: the closing record, if the checkpoint ends with it
+        :param query: a query record of the log and its place, which a witness asks for with a closing record
+        """
+        path = ADD_CHECKPOINT if closing is None else CLOSING
+        size = Checkpoint.parse(note.text).size
+        for _ in range(MAX_TRIES):
+            proof = tree.consistency_path(old, size) if old else []
+            body, kind = str(Submission(old, proof, note)).encode(), "text/plain"
+            if closing is not None:
+                last: list[Json] = [h.hex() for h in tree.inclusion_path(size - 1, size)]
+                value = parse_json(closing, source="entry")
+                told: dict[str, Json] = {"submission": body.decode(), "closing": value, "path": last}
+                if query is not None:
+                    index, record = query
+                    shown: list[Json] = [h.hex() for h in tree.inclusion_path(index, size)]
+                    told["query"] = {
+                        "entry": parse_json(record, source="entry"),
+                        "index": index,
+                        "path": shown,
+                    }
+                body = jcs(told)
+                kind = "application/json"
+            reply = _ask(remote, path, body, kind)
+            if reply.status != 409 or reply.kind != SIZE_TYPE:
+                return _taken(remote, path, reply)
+            known = parse_size(reply.body, field=remote.key.name)
+            if known > size or known == old:
+                raise WitnessSaidNo(
+                    "the witness cosigned another history of this log",
+                    field=remote.key.name,
+                    expected=f"a tree of at most {size} entries that ours extends",
+                    found=f"size {known}",
+                )
+            old = known
+        raise WitnessDown("the witness's size changes with every request", field=remote.key.name)
+
+    def _opening(self) -> bytes:
+        return jcs(Publication.load(self._public.folder).opening)
+
+    def _text(self, size: int) -> str:
+        return read_text(self._public.checkpoint(size), max_bytes=MAX_NOTE_BYTES)
+
+    def _merged(self, size: int) -> Note:
+        """A checkpoint with every cosignature that lies in the folder and verifies."""
+        notes = [parse_note(self._text(size))]
+        # By name: an open window has notes for each of its enrolments.
+        for path in sorted({self._public.note("cosign", size, key.name) for key in self._known}):
+            if not path.exists():
+                continue
+            try:
+                other = parse_note(read_bytes(path, max_bytes=MAX_NOTE_BYTES), field=path.name)
+                if other.text == notes[0].text:
+                    verify_note(other, [self._log_key, *self._known], field=path.name)
+                    notes.append(other)
+            except RagAuditError:
+                continue
+        return merge_signatures(notes, [self._log_key, *self._known])
+
+    def _leave(self, path: Path, note: Note) -> Path:
+        path.parent.mkdir(exist_ok=True)
+        replace_file(path, str(note).encode())
+        return path
+
+
+def _source(value: dict[str, Json]) -> Json:
+    beacon = value.get("beacon")
+    return beacon.get("source") if isinstance(beacon, dict) else None
+
+
+def patiently_asked(
+    act: Callable[[], Path | None], seconds: float, say: Callable[[str], None]
+) -> Path | None:
+    """Do an act again, after growing pauses, until the witness answers or the time is over.
+
+    :raises WitnessDown: it did not answer in that time
+    """
+    end, pause = time.monotonic() + seconds, 1.0
+    while True:
+        try:
+            return act()
+        except WitnessDown as exc:
+            if time.monotonic() + pause > end:
+                raise
+            say(f"{exc}; it is asked again in {pause:g} s")
+            time.sleep(pause)
+            pause = min(2 * pause, 30.0)
+
+
+def names_nonce(beacon: BeaconSource, key: VerifierKey) -> bool:
+    """Whether an entry's beacon has a nonce of this witness."""
+    return isinstance(beacon, WitnessBeacon) and any(m.vkey == key for m in members_of(beacon))

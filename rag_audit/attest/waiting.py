@@ -1,0 +1,57 @@
+"""What a window waits for, by name: cosignatures and reveals that are not there yet, or its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.note import parse_note
+from rag_audit.models.layout import PublicFolder
+from rag_audit.models.records import Opening, WitnessBeacon
+
+
+def local_time(milliseconds: int) -> str:
+    """An instant in this machine's time zone, for people."""
+    return f"{datetime.fromtimestamp(milliseconds / 1000).astimezone():%Y-%m-%d %H:%M:%S %Z}"
+
+
+def not_open_yet(opening: Opening, *, drawn: bool) -> str:
+    """Why a window takes no query yet, and until when.
+
+    :param drawn: whether the beacon that the account's slots use is drawn
+    """
+    if not drawn:
+        return "the window is not open yet: its witnesses have not all cosigned and revealed"
+    return f"the window is not open yet: it opens at {local_time(opening.opens_at)}"
+
+
+def ended(opening: Opening) -> str:
+    """Why a window takes no query any more."""
+    return f"the window has ended: it was open until {local_time(opening.closes_at)}"
+
+
+def missing_cosignatures(public: PublicFolder, size: int, witnesses: Sequence[VerifierKey]) -> list[str]:
+    """The witnesses whose cosignature the published checkpoint of that size lacks."""
+    path = public.checkpoint(size)
+    signed = {s.name for s in parse_note(path.read_bytes()).signatures} if path.exists() else set()
+    return [key.name for key in witnesses if key.name not in signed]
+
+
+def waited_for(opening: Opening, public: PublicFolder, witnesses: Sequence[VerifierKey]) -> str:
+    """What a window that is not active yet waits for, and the command that brings it."""
+    if missing := missing_cosignatures(public, 1, witnesses):
+        return (
+            f"cosignatures of {', '.join(missing)}: each runs `rag-audit witness cosign`, then run `rag-audit open`"
+            " on the window's folder again"
+        )
+    if not isinstance(opening.beacon, WitnessBeacon):
+        return (
+            f"round {opening.beacon.round} of drand: `rag-audit open --drand-signature` takes its signature"
+        )
+    if silent := [w.name for w in opening.beacon.witnesses if not public.note("beacon", 1, w.name).exists()]:
+        return (
+            f"reveals of {', '.join(silent)}: each runs `rag-audit witness beacon`, then run `rag-audit open` on the"
+            " window's folder again"
+        )
+    return "`rag-audit open` on the window's folder, which takes the reveals that lie there"

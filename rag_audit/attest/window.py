@@ -1,0 +1,399 @@
+"""A provider's window: what may happen to it, and when. The modules beside this one do it.
+
+The ledger is the state: an event has happened if and only if its entry is durable there. Opening a directory again
+continues where the ledger ends.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import WindowStateError
+from rag_audit.attest import beacons
+from rag_audit.attest import opening as beginnings
+from rag_audit.attest.answers import Answers
+from rag_audit.attest.certificates import CertificateStore
+from rag_audit.attest.closing import declare, estimate_of
+from rag_audit.attest.context import Context
+from rag_audit.attest.keeping import Keeper
+from rag_audit.attest.proving import Prover
+from rag_audit.attest.publishing import Publisher
+from rag_audit.attest.release import Release
+from rag_audit.attest.state import LedgerState
+from rag_audit.attest.view import WindowView
+from rag_audit.attest.waiting import waited_for
+from rag_audit.commit.commitment import Commitment
+from rag_audit.commit.stored import OpenProgress, forget_unfinished, lock_folder
+from rag_audit.estimate import Estimate
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.place import open_ledger
+from rag_audit.models.drand import QUICKNET, DrandChain
+from rag_audit.models.layout import Layout
+from rag_audit.models.passage import Passage, passage
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import BeaconSource, Closing, Enrolment, PreviousWindow, RosterEntry
+from rag_audit.models.requests import Answer, Refusal, SignedRequest
+from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.noise_pool import NoisePool
+
+
+def now_ms() -> int:
+    """Milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class Window(WindowView):
+    """One audit window on the provider's side. Safe to use from several threads, by one process at a time."""
+
+    def __init__(
+        self,
+        directory: Path,
+        key: SigningKey,
+        commitment: Commitment,
+        embedder: Embedder,
+        lock: int,
+        clock: Callable[[], int],
+        witnesses: Sequence[VerifierKey],
+    ) -> None:
+        layout = Layout(directory)
+        self.directory = directory
+        self._lock_file = lock
+        self._close = threading.Lock()
+        self.state = LedgerState(open_ledger(layout.ledger, layout.ledger_place), commitment, clock)
+        self.context = Context(layout, key, commitment, embedder, tuple(witnesses), self.state)
+        self.publisher = Publisher(self.context)
+        self.certificates = CertificateStore(
+            layout.certificates, commitment.secrets.retention_key, self.opening_digest
+        )
+        self.keeper = Keeper(self.context, self.publisher)
+        self.prover = Prover(self.context, self.publisher, self.certificates, self.keeper)
+        self.noise_pool = NoisePool(self.context.drawn, limit=commitment.policy.n)
+        self.answers = Answers(self.context, self.noise_pool, self.certificates, self.prover, self.keeper)
+
+    # -- opening ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path | str,
+        *,
+        key: SigningKey,
+        origin: str,
+        policy: Policy,
+        roster: Sequence[RosterEntry],
+        documents: Mapping[str, Sequence[str | Passage]],
+        beacon: BeaconSource,
+        witnesses: Sequence[VerifierKey] = (),
+        embedder: Embedder | None = None,
+        previous: PreviousWindow | None = None,
+        opens_in: int | None = None,
+        clock: Callable[[], int] = now_ms,
+        progress: OpenProgress | None = None,
+    ) -> Window:
+        """Commit to everything and write ledger entry 0. Queries wait for the quorum and the beacon (`admit`).
+
+        An interrupted call resumes where it stopped when it is repeated with the same documents, embedder, tenants and
+        capacities; with others it starts over with new secrets. Nothing is published before everything is committed.
+
+        :param directory: a new or empty folder, which is private to the provider except for its `public` part
+        :param documents: each tenant's documents, a text or a `Passage` with metadata each
+        :param witnesses: the witnesses whose cosignatures the window waits for; those that `beacon` names if empty
+        :param opens_in: milliseconds after which the window opens once everything is committed; the policy's dates move
+            accordingly (`Policy.moved`), and are kept if it is not given
+        :param progress: called with (step, done, total) while documents are embedded and indices committed
+        :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
+        :raises WindowStateError: the folder already holds a window
+        """
+        directory = Path(directory)
+        if opens_in is None:
+            beginnings.require_future(policy, clock())
+        placed = {tenant: [passage(d) for d in own] for tenant, own in documents.items()}
+        embedder, manifest = beginnings.inputs_of(policy, roster, placed, embedder)
+        witnesses = beginnings.witnesses_of(witnesses, beacon)
+        beginnings.make_folder(directory)
+        lock = lock_folder(directory)
+        try:
+            made = beginnings.begin(
+                directory, origin=origin, policy=policy, roster=roster, manifest=manifest, documents=placed,
+                beacon=beacon, witnesses=witnesses, embedder=embedder, previous=previous, opens_in=opens_in,
+                clock=clock, progress=progress,
+            )  # fmt: skip
+            window = cls(directory, key, made, embedder, lock, clock, witnesses)
+        except BaseException:
+            os.close(lock)
+            raise
+        with window._shut_unless_done():
+            window.state.append(made.opening)
+            forget_unfinished(directory)
+            window.publisher.publish()
+        return window
+
+    @classmethod
+    def resume(
+        cls,
+        directory: Path | str,
+        *,
+        key: SigningKey,
+        embedder: Embedder | None = None,
+        model: Path | None = None,
+        clock: Callable[[], int] = now_ms,
+    ) -> Window:
+        """Continue a window after a stop or a crash.
+
+        :param model: the folder of the committed embedder's files, if it has any and is not given itself
+        :raises StoreError: the state is missing or altered, or an index or text is not the committed one
+        :raises WindowStateError: another process has the window open
+        """
+        directory = Path(directory)
+        lock = lock_folder(directory)
+        try:
+            made, witnesses, embedder = beginnings.read_back(directory, clock(), embedder, model)
+            window = cls(directory, key, made, embedder, lock, clock, witnesses)
+        except BaseException:
+            os.close(lock)
+            raise
+        with window._shut_unless_done():
+            window.publisher.check_ledger()
+            forget_unfinished(directory)
+            window.publisher.publish()
+        return window
+
+    def admit(self, notes: Iterable[str]) -> str:
+        """Take cosigned checkpoints and beacon notes, in any order, as they arrive.
+
+        Cosignatures are merged into the published checkpoint of their size. Once the window's witnesses have all
+        cosigned the opening and revealed over it, the beacon becomes entry 1 and the window is active. The same holds
+        for an enrolment, whose reveals are over the checkpoint that ends with it.
+
+        The kept positions of tenants that sample are then committed to, which takes a proof each.
+
+        :returns: the window's `status`
+        :raises RagAuditError: a note is neither, or a signature is wrong; the other notes are kept
+        """
+        beacons.admit(self.context, self.publisher, notes)
+        self._sample()
+        if self.state.ended:
+            self.export()
+        return self.status
+
+    def admit_drand(self, signatures: Sequence[str], *, chain: DrandChain = QUICKNET) -> str:
+        """Take the drand round that the opening names.
+
+        :param signatures: the round's signature in hexadecimal, and for a chained scheme that of the round before
+        :returns: the window's `status`
+        :raises InvalidProof: the signature is not that round's, or the round was due less than 60 s after the quorum
+        """
+        beacons.admit_drand(self.context, self.publisher, signatures, chain=chain)
+        self._sample()
+        return self.status
+
+    def _sample(self) -> None:
+        """Commit to the kept positions of tenants that sample, once the window is active."""
+        if self.status == "active":
+            self.keeper.commit(low_memory=self.low_memory)
+
+    def enrol(self, account: RosterEntry, beacon: BeaconSource) -> Enrolment:
+        """`enrol_all` for one account."""
+        return self.enrol_all([account], beacon)[0]
+
+    def enrol_all(self, accounts: Sequence[RosterEntry], beacon: BeaconSource) -> list[Enrolment]:
+        """Add accounts while the window is open, an entry each. Their slots wait for the beacon that the entries name:
+        the witnesses cosign one checkpoint that has all of them, and reveal over it once.
+
+        :raises PolicyError: a tenant is unknown, an id or key is repeated, or a tenant's cap is reached; none is added
+        """
+        self._require("active")
+        state = self.state
+
+        def entry(account: RosterEntry) -> Callable[[int], Enrolment]:
+            return lambda seq: Enrolment(type="enrolment", v=1, seq=seq, ts=state.timestamp_inside(), beacon=beacon,
+                                         **account.model_dump())  # fmt: skip
+
+        with state.enrolment_of(accounts):
+            made = [e for e in state.append_all([entry(a) for a in accounts]) if isinstance(e, Enrolment)]
+        if made:
+            self.publisher.publish_enrolments(made[-1].seq + 1)
+        return made
+
+    # -- queries ---------------------------------------------------------------------------------------------
+
+    def query(self, request: SignedRequest, *, eager: bool = False) -> Answer:
+        """Answer a signed request: embed, score, add noise, select, make the record durable, return the answer.
+
+        An answer that is proved first leaves in a slot of `release`, which is also its record's time.
+
+        :param eager: prove before answering, even where the policy lets proofs wait for a challenge
+        :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
+        :raises StoreError: the record could not be made durable; nothing was answered and the slot is unused
+        """
+        return self.answers.query(request, eager=eager)
+
+    def handle(self, value: Json, *, eager: bool = False) -> Answer | Refusal:
+        """`query` for a service: a JSON request in, an answer or a signed refusal out."""
+        return self.answers.handle(value, eager=eager)
+
+    def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
+        """A signed refusal of a request.
+
+        :param reason: one of `requests.REFUSALS`
+        :param account: the request's account, which like `i` and `hq` is given as far as the request has it
+        """
+        return self.answers.refuse(reason, detail, account=account, i=i, hq=hq)
+
+    @property
+    def release(self) -> Release:
+        """The schedule by which eagerly proved answers leave."""
+        return self.answers.release
+
+    @release.setter
+    def release(self, value: Release) -> None:
+        self.answers.release = value
+
+    # -- closing ---------------------------------------------------------------------------------------------
+
+    def estimate(self) -> Estimate:
+        """The coalition estimate over the queries so far. It names accounts, so it is for the provider only
+        (docs/estimator.md).
+
+        :raises StoreError: a retained query cannot be opened
+        """
+        return estimate_of(self.context)
+
+    def close(
+        self,
+        *,
+        abandoned: bool = False,
+        certify: bool = True,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> str:
+        """Write the closing record and sign the final checkpoint, which the witnesses then cosign.
+
+        The coalition proof that the policy asks for is made and stored first, so an interrupted call resumes with it.
+
+        :param abandoned: the window never became usable, and is closed so that the chain can go on; it never passes
+        :param certify: False closes without that proof, and verifiers then do not decide about the window
+        :param executor: where the proof's jobs run; in this process if None
+        :param progress: called with (jobs done, jobs) of the proof
+        :returns: the final checkpoint note
+        :raises WitnessError: the window has more records than the proof covers
+        """
+        state = self.state
+        with self._close:
+            if not state.ended:
+                if not abandoned:
+                    self._require("active")
+                    self._sample()
+                # No entry may follow the estimate.
+                state.wait_until_quiet()
+                coalition = declare(self.context, executor, progress, certify=certify)
+                state.append(
+                    lambda seq: Closing(
+                        type="closing", v=1, seq=seq, ts=state.timestamp(), window=self.opening.window,
+                        queries=len(state.by_slot), enrolments=len(state.enrolled_at), coalition=coalition,
+                        abandoned=abandoned,
+                    )
+                )  # fmt: skip
+            note = self.publisher.publish_checkpoint(len(state.entries))
+            self.export()
+            return note
+
+    def shut(self) -> None:
+        """Release threads, files and the folder's lock. Shutting twice does nothing."""
+        if self._lock_file >= 0:
+            self.noise_pool.close()
+            self.state.store.close()
+            os.close(self._lock_file)
+            self._lock_file = -1
+
+    # -- proving ---------------------------------------------------------------------------------------------
+
+    def prove(
+        self,
+        seqs: Sequence[int] | None = None,
+        *,
+        together: int | None = None,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Make the missing proofs of the named records (all by default) and add them to the window file.
+
+        Each finished proof is stored before the next is counted, so an interrupted call resumes where it stopped.
+
+        :param together: the most records of a tenant that one proof covers, where its system can; a record that is left
+            over is proved by itself
+        :param executor: where the jobs run; in this process, one after another, if None
+        :param progress: called with (done, total), and also before the first proof
+        :returns: the number of proofs that were made now; one for several records counts for each
+        :raises PolicyError: no circuit proves that many records together
+        """
+        return self.prover.prove(seqs, together=together, executor=executor, progress=progress)
+
+    def answer_challenge(
+        self,
+        note: str,
+        *,
+        together: int | None = None,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Publish a verifier's challenge and prove the records it names. The options are those of `prove`.
+
+        :raises SchemaError: the challenge is over another ledger
+        """
+        return self.prover.answer_challenge(note, together=together, executor=executor, progress=progress)
+
+    def certify_ahead(
+        self,
+        count: int,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        until: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Make the noise certificates of every account's next `count` slots, where its tenant's system has them.
+
+        Each is stored before the next is counted, and existing ones are kept. Accounts whose beacon is not drawn yet
+        are left out.
+
+        :param executor: as for `prove`
+        :param progress: called with (done, total)
+        :param until: called before each certificate; the work ends when it returns true
+        :returns: the number of certificates that were made now
+        """
+        self._require("active")
+        return self.prover.certify_ahead(count, executor=executor, progress=progress, until=until)
+
+    def _require(self, status: str) -> None:
+        if (found := self.status) != status:
+            hint = "it was closed, and nothing is added to it any more"
+            if found == "committed":
+                hint = "it waits for " + waited_for(self.opening, self.context.layout.public, self.witnesses)
+            raise WindowStateError(
+                "the window is in another state", field="window", expected=status, found=found, hint=hint
+            )
+
+    @contextmanager
+    def _shut_unless_done(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.shut()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shut()

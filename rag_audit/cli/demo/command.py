@@ -1,0 +1,37 @@
+"""`rag-audit demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rag_audit.cli.common import PATH
+
+
+@click.command()
+@click.option(
+    "--docs",
+    type=PATH,
+    help="your own texts: one folder a tenant (the standard library's docstrings without)",
+)
+@click.option(
+    "--skip-unreadable",
+    is_flag=True,
+    help="of --docs: omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
+)
+@click.option(
+    "--dir",
+    "directory",
+    type=PATH,
+    default=Path("demo-window"),
+    show_default=True,
+    help="where everything is written",
+)
+@click.option("--keep", is_flag=True, help="refuse to overwrite an earlier demo in --dir")
+@click.pass_context
+def demo(ctx: click.Context, docs: Path | None, skip_unreadable: bool, directory: Path, keep: bool) -> None:
+    """One window from commit to verdict on real text, every party in a process and folder of its own."""
+    from rag_audit.cli.demo.run import run_demo
+
+    ctx.exit(run_demo(directory, docs=docs, keep=keep, skip_unreadable=skip_unreadable))

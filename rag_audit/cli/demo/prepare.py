@@ -1,0 +1,62 @@
+"""The demo's texts and questions: the standard library's docstrings, or a person's own texts."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from rag_audit._internal.canonical import jcs
+from rag_audit.cli.demo.corpus import Question, collect, load_questions, small_tenants
+from rag_audit.cli.demo.own import MAX_TEXTS, own_questions, own_texts
+from rag_audit.cli.demo.stage import Demo, say
+from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.inventory import Inventory
+from rag_audit.retrieval.texts import Document
+
+WHOLE = "stdlib"
+"""The tenant that holds all docstrings, whose records are proved by the scan argument."""
+LISTED = "stdlib-lists"
+"""The same texts, as a tenant that lists by randomised response."""
+SMALL_CAPACITY = 64
+"""Positions of the demo's own small tenant, whose records are proved by Groth16."""
+
+
+def prepare_texts(
+    demo: Demo, docs: Path | None, embedder: Embedder, *, skip_unreadable: bool = False
+) -> tuple[dict[str, list[Document]], list[Question]]:
+    """Write the texts by tenant where `open --docs` finds them, and return them with the questions about them.
+
+    :param docs: a person's own texts; None for the standard library's docstrings
+    :param skip_unreadable: whether a file of theirs that cannot be read is omitted; without it the error is raised
+    """
+    if docs is None:
+        everything, questions = collect(), load_questions()
+        small, texts = next(iter(small_tenants(SMALL_CAPACITY).items()))
+        tenants = {WHOLE: everything, LISTED: everything, small: texts}
+        questions = [q for q in questions if q.tenant == small] + [
+            replace(q, tenant=tenant) for q in questions for tenant in (WHOLE, LISTED)
+        ]
+        say(
+            f"tenants: {WHOLE} and {LISTED}, all of them, proved by the scan argument; {small},"
+            f" {len(texts)} of them, by Groth16"
+        )
+    else:
+        inventory = Inventory()
+        tenants, left_out = own_texts(docs, inventory, skip_unreadable=skip_unreadable)
+        for line in inventory.lines():
+            say(line)
+        questions = own_questions(tenants, embedder)
+        named = ", ".join(f"{name} ({len(texts)})" for name, texts in tenants.items())
+        say(f"your own texts: {named}; questions are sentences of them")
+        for name, count in left_out.items():
+            print(
+                f"rag-audit: {count} texts of {name} beyond {MAX_TEXTS} are left out",
+                file=sys.stderr,
+                flush=True,
+            )
+    for name, texts in tenants.items():
+        folder = demo.provider / "docs"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.jsonl").write_bytes(b"".join(jcs({"text": d.text}) + b"\n" for d in texts))
+    return tenants, questions

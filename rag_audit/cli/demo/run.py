@@ -1,0 +1,355 @@
+"""The demo: one window from commit to verdict, with every party in a process and a folder of its own.
+
+Each step runs a `rag-audit` command that a person could type. The verifier's process gets window.json, the receipts
+and its own trust.toml, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rag_audit._internal.canonical import jcs, read_json
+from rag_audit._internal.errors import ExitCode, SetupError, StoreError
+from rag_audit.attest.window import now_ms
+from rag_audit.cli.demo.corpus import SMALL_TENANTS, Question, load_questions
+from rag_audit.cli.demo.own import turns
+from rag_audit.cli.demo.policy import QUERY_TOKENS, demo_policy
+from rag_audit.cli.demo.prepare import LISTED, WHOLE, prepare_texts
+from rag_audit.cli.demo.recall import recall, table
+from rag_audit.cli.demo.stage import Demo, say
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import BeaconWitness, QueryRecord, parse_entry
+from rag_audit.models.tenants import SystemName
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.texts import Document
+
+ORIGIN = "rag-audit.demo/docstrings"
+WITNESSES = ("witness-a", "witness-b")
+ACCOUNTS_A_TENANT = 2
+QUERIES = 16
+EAGER = 1
+PAGE = "report.html"
+"""The verdict as a page, in the verifier's folder."""
+COSIGNED_IN = 5
+"""The window opens this many times the duration of the slowest small command so far after it is dated."""
+LEAST_LEAD_S = 5
+
+
+def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable: bool = False) -> int:
+    """Run the demo, and return the verifier's exit code, or 1 if the tampered window did not fail."""
+    if directory.exists():
+        if keep or not (directory / ".rag-audit-demo").exists():
+            raise StoreError(
+                "the folder exists already", field=str(directory), hint="remove it, or choose another --dir"
+            )
+        shutil.rmtree(directory)
+    directory.mkdir(parents=True)
+    (directory / ".rag-audit-demo").touch()
+    demo = Demo(directory)
+    embedder = get_embedder(query_tokens=QUERY_TOKENS)
+    with demo.phase("corpus"):
+        tenants, questions = prepare_texts(demo, docs, embedder, skip_unreadable=skip_unreadable)
+    with demo.phase("keys, circuits and proving keys (cached after the first run)"):
+        # A person's own folders may have any size, so only the demo's own small tenant is proved by Groth16.
+        systems: dict[str, SystemName] = {
+            name: "groth16" if docs is None and name in SMALL_TENANTS else "scan" for name in tenants
+        }
+        policy = _parties(demo, tenants, systems)
+    with demo.phase("commit"):
+        _open(demo, policy)
+    with demo.phase(f"attest: up to {QUERIES} queries, the first proved before its answer leaves"):
+        _query(demo, policy, embedder, tenants, questions)
+    with demo.phase("close, challenge, prove"):
+        _close(demo)
+    with demo.phase("verify, in a process that gets window.json, the receipts and trust.toml"):
+        _receipts(demo)
+        code = _verify(demo)
+    with demo.phase("the same window with one byte of one record changed"):
+        caught = _tamper(demo)
+    sets = {"questions": questions}
+    if docs is None:  # a second set, which was written before anything was measured on it
+        sets["a set written blind"] = [
+            replace(q, tenant=tenant) for q in load_questions(blind=True) for tenant in (WHOLE, LISTED)
+        ]
+    _summary(demo, policy, embedder, tenants, sets)
+    say(f"\n{demo.verifier / PAGE}")
+    say("The page says in plain words what was proved of the window and what was not; any browser opens it.")
+    return code if caught else int(ExitCode.FAIL)
+
+
+def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping[str, SystemName]) -> Policy:
+    demo.verifier.mkdir()
+    demo.run("keygen", demo.provider / "provider.skey", "--name", ORIGIN)
+    demo.run("keygen", demo.verifier / "verifier.skey", "--name", "verifier.demo")
+    for name in WITNESSES:
+        demo.run("witness", "init", demo.root / name, "--name", f"{name}.demo")
+    for tenant in tenants:
+        for number in range(1, ACCOUNTS_A_TENANT + 1):
+            account = f"{tenant}-{number}"
+            line = demo.run(
+                "account", "new", demo.root / "accounts" / account, "--id", account, "--tenant", tenant
+            )
+            (demo.root / "accounts" / f"{account}.json").write_text(line.stdout)
+            demo.run(
+                "account", "add", demo.provider / "roster.json", demo.root / "accounts" / f"{account}.json"
+            )
+    policy = demo_policy(tenants, systems)
+    path = demo.provider / "policy.json"
+    path.write_bytes(jcs(policy.dump()))
+    keys = demo.run("setup", "new", path, "--json").stdout
+    (demo.root / "setup.json").write_text(keys)
+    return policy
+
+
+def _open(demo: Demo, policy: Policy) -> None:
+    lines = []
+    for name in WITNESSES:
+        path = demo.provider / f"{name}.nonce.json"
+        path.write_text(demo.run("witness", "nonce", demo.root / name).stdout)
+        lines += ["--witness", str(path)]
+    for party in [demo.verifier, *(demo.root / name for name in WITNESSES)]:
+        _trust(demo, party, policy)
+    # Between the dating of the window and its opening only two cosignatures are made, at this machine's current speed.
+    lead = LEAST_LEAD_S + math.ceil(COSIGNED_IN * demo.slowest)
+    demo.run(
+        "open",
+        demo.window,
+        "--policy",
+        demo.provider / "policy.json",
+        "--roster",
+        demo.provider / "roster.json",
+        "--docs",
+        demo.provider / "docs",
+        "--key",
+        demo.provider / "provider.skey",
+        "--opens-in",
+        f"{lead}s",
+        *lines,
+    )
+    for step in ("cosign", "beacon"):
+        for name in WITNESSES:
+            demo.run(
+                "witness", step, demo.root / name, demo.public, "--trust", demo.root / name / "trust.toml"
+            )
+    opened = json.loads(demo.run("open", demo.window, "--json").stdout)
+    say(
+        f"window {opened['opening'][:16]}.. is {opened['status']}: cosigned by {len(WITNESSES)} witnesses, beacon drawn"
+    )
+    wait = max(0.0, (opened["opens_at"] - now_ms()) / 1000)
+    if wait:
+        say(f"it opens in {wait:.0f} s")
+        time.sleep(wait + 0.01)
+    started = time.monotonic()
+    made = json.loads(demo.run("prove", demo.window, "--ahead", "--json").stdout)["made"]
+    if made:
+        say(f"{made} noise certificates made before any query, in {time.monotonic() - started:.1f} s")
+
+
+def _trust(demo: Demo, party: Path, policy: Policy) -> None:
+    """Write each party's own trust file from values that it was told directly, not from the window."""
+    nonces = [
+        BeaconWitness.parse(read_json(demo.provider / f"{n}.nonce.json", max_bytes=65_536), field=n)
+        for n in WITNESSES
+    ]
+    witnesses = [w for nonce in nonces for w in ("--witness", nonce.vkey)]
+    accounts = [a for p in sorted((demo.root / "accounts").glob("*-1.json")) for a in ("--account", str(p))]
+    requirements = {
+        "mechanisms": "noise,sampling,listing",
+        "max_epsilon": "50",
+        "max_odds_unlisted": "10",
+        "max_delta": "1e-5",
+        "min_k_max": "2",
+        "max_theta": "0.8",
+        "min_tau": "0",
+        "max_K_share": "0.1",
+        "a1": "proved" if all("embed" in t.circuits for t in policy.tenants) else "re-executed",
+        "d1": "declared",
+        "coalition": "checked",
+        "min_receipts": "2",
+        "allow_unsafe_setup": "true",
+    }
+    require = [r for key, value in requirements.items() for r in ("--require", f"{key}={value}")]
+    demo.run(
+        "trust",
+        "new",
+        party / "trust.toml",
+        "--origin",
+        ORIGIN,
+        "--provider",
+        demo.provider / "provider.skey.pub",
+        *witnesses,
+        "--verifier",
+        demo.verifier / "verifier.skey.pub",
+        *accounts,
+        "--setup",
+        demo.root / "setup.json",
+        *require,
+    )
+
+
+def _query(
+    demo: Demo, policy: Policy, embedder: Embedder, tenants: Iterable[str], questions: list[Question]
+) -> None:
+    accounts = sorted((f"{t}-{n}", t) for t in tenants for n in range(1, ACCOUNTS_A_TENANT + 1))
+    p, q = policy.estimator.theta
+    plan = turns(
+        accounts, questions, embedder, queries=QUERIES, each=policy.n, k_max=policy.k_max, theta=(p, q)
+    )
+    address = demo.provider / "socket"
+    service = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "rag_audit",
+            "serve",
+            str(demo.window),
+            "--socket",
+            os.path.relpath(address),
+            "--eager",
+            str(EAGER),
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        # There is no time limit: the socket appears, or the service has ended.
+        while not address.exists():
+            if service.poll() is not None:
+                raise SetupError("the provider's service did not start", field=str(demo.window),
+                                 found=f"exit code {service.returncode}")  # fmt: skip
+            time.sleep(0.05)
+        for number, (account, _, question) in enumerate(plan):
+            started = time.monotonic()
+            done = demo.run(
+                "query",
+                "--account",
+                demo.root / "accounts" / account,
+                "--window",
+                demo.public,
+                "--provider",
+                demo.provider / "provider.skey.pub",
+                "--socket",
+                os.path.relpath(address),
+                "--json",
+                "--",
+                question.question,
+            )
+            documents = json.loads(done.stdout)["documents"]
+            waited = f"{time.monotonic() - started:.1f} s" + (", proof included" if number < EAGER else "")
+            say(f"{account:16} {question.question[:60]:60} {len(documents)} documents  {waited}")
+    finally:
+        service.terminate()
+        service.wait()
+
+
+def _close(demo: Demo) -> None:
+    demo.run("close", demo.window)
+    for name in WITNESSES:
+        demo.run(
+            "witness", "cosign", demo.root / name, demo.public, "--trust", demo.root / name / "trust.toml"
+        )
+    demo.run("close", demo.window)
+    note = demo.verifier / "challenge.txt"
+    demo.run(
+        "challenge",
+        demo.public / "window.json",
+        "--key",
+        demo.verifier / "verifier.skey",
+        "--trust",
+        demo.verifier / "trust.toml",
+        "--out",
+        note,
+    )
+    started = time.monotonic()
+    made = json.loads(demo.run("prove", demo.window, "--challenge", note, "--workers", "2", "--json").stdout)[
+        "made"
+    ]
+    say(f"{made} proofs of the challenged records made in {time.monotonic() - started:.1f} s")
+
+
+def _receipts(demo: Demo) -> None:
+    for account in sorted(p for p in (demo.root / "accounts").iterdir() if p.is_dir()):
+        demo.run(
+            "receipt",
+            "export",
+            "--account",
+            account,
+            "--window",
+            demo.public,
+            "--out",
+            demo.verifier / "receipts",
+            "--disclose",
+        )
+    shutil.copy(demo.public / "window.json", demo.verifier / "window.json")
+
+
+def _verify(demo: Demo) -> int:
+    done = demo.run(
+        "verify",
+        demo.verifier / "window.json",
+        "--trust",
+        demo.verifier / "trust.toml",
+        "--receipts",
+        demo.verifier / "receipts",
+        "--format",
+        "html",
+        "--output",
+        demo.verifier / PAGE,
+        expect=(0, 1, 2, 3),
+    )
+    say(done.stdout.rstrip())
+    return done.returncode
+
+
+def _tamper(demo: Demo) -> bool:
+    file = WindowFile.load(demo.verifier / "window.json")
+    entries = [parse_entry(value, field="entries") for value in file.entries]
+    record = next(entry for entry in entries if isinstance(entry, QueryRecord))
+    digit = "0" if record.hans[0] != "0" else "1"
+    entries[record.seq] = record.model_copy(update={"hans": digit + record.hans[1:]})
+    path = demo.verifier / "tampered.json"
+    file.model_copy(update={"entries": [entry.dump() for entry in entries]}).save(path)
+    done = demo.run(
+        "verify",
+        path,
+        "--trust",
+        demo.verifier / "trust.toml",
+        "--receipts",
+        demo.verifier / "receipts",
+        expect=(0, 1, 2, 3),
+    )
+    say(done.stdout.splitlines()[0])
+    return done.returncode == int(ExitCode.FAIL)
+
+
+def _summary(
+    demo: Demo,
+    policy: Policy,
+    embedder: Embedder,
+    tenants: Mapping[str, list[Document]],
+    questions: Mapping[str, Sequence[Question]],
+) -> None:
+    say("\n== what it costs and what it takes")
+    found = {name: recall(policy, embedder, tenants, asked) for name, asked in questions.items()}
+    for line in table(found, policy.figures()["tenants"], policy.top_k):
+        say(line)
+    for name, path in (
+        ("window.json", demo.verifier / "window.json"),
+        ("trust.toml", demo.verifier / "trust.toml"),
+    ):
+        say(f"{name:24} {path.stat().st_size:>9} bytes")
+    receipts = sorted((demo.verifier / "receipts").glob("*.json"))
+    say(f"{'a receipt':24} {receipts[0].stat().st_size:>9} bytes")
+    proofs = sorted((demo.window / "proofs").glob("*.json"))
+    say(f"{'a proof':24} {proofs[0].stat().st_size:>9} bytes")
+    for name, seconds in demo.seconds.items():
+        say(f"{name[:72]:72} {seconds:6.1f} s")

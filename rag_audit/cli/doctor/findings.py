@@ -1,0 +1,264 @@
+"""One look at each thing that a role may need: whether it is there, which one, and the command that brings it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import rag_audit
+from rag_audit._internal.cache import cache_dir
+from rag_audit._internal.errors import SetupError
+from rag_audit.proofs.backends.groth16.toolchain import (
+    MIN_NODE,
+    NODE_HINT,
+    circuits_dir,
+    find_node,
+    npm_folder,
+)
+from rag_audit.proofs.backends.scan.memory import GB, available_bytes
+
+DISTRIBUTION = "ragaudit-zk"
+MIN_PYTHON = (3, 11)
+PACKAGE = Path(rag_audit.__file__).resolve().parent
+_DAY_S = 86400
+_UNSYNCHRONISED = 5
+"""What adjtimex(2) returns where no time service keeps the clock (TIME_ERROR)."""
+_LITTLE_DISK = 1 << 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of one thing. A note asks for attention but keeps no role from being complete."""
+
+    state: Literal["ok", "note", "missing"]
+    found: str
+    remedy: str | None = None
+
+
+def _missing(found: str, remedy: str) -> Finding:
+    return Finding("missing", found, remedy)
+
+
+def checkout() -> Path | None:
+    """The folder of the source checkout that this package runs from, or None for an installed one."""
+    return PACKAGE.parent if (PACKAGE.parent / "native" / "Cargo.toml").is_file() else None
+
+
+def python() -> Finding:
+    """The interpreter and the system."""
+    found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    if os.name != "posix":
+        return _missing(
+            found, "use Linux or another POSIX system: locks, owners and modes of files are POSIX's"
+        )
+    if sys.version_info < MIN_PYTHON:
+        return _missing(found, "install Python {}.{} or newer".format(*MIN_PYTHON))
+    return Finding("ok", found)
+
+
+def packages(extra: str | None = None) -> Finding:
+    """The Python packages that the base install has, or those that an extra adds to it."""
+    name = DISTRIBUTION if extra is None else f"{DISTRIBUTION}[{extra}]"
+    try:
+        required = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return _missing("rag-audit itself is not installed, its folder lies on the path", "pip install .")
+    lacking, count = [], 0
+    for line in required:
+        marker = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        if (marker[1] if marker else None) != extra:
+            continue
+        count += 1
+        match = re.match(r"([\w.-]+)(?:\[[^]]*\])?\s*([^;]*)", line)
+        assert match is not None, line
+        if (wrong := _wrong(match[1], match[2].strip())) is not None:
+            lacking.append(wrong)
+    if lacking:
+        return _missing("; ".join(lacking), f"pip install '{name}'")
+    return Finding("ok", f"{count} packages")
+
+
+def _wrong(name: str, limits: str) -> str | None:
+    """What is wrong with an installed package: that it is missing, or outside of the limits."""
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return f"{name} is missing"
+    version = _numbers(found)
+    for sign, limit in re.findall(r"(>=|<)\s*([\d.]+)", limits):
+        if (version >= _numbers(limit)) != (sign == ">="):
+            return f"{name} {found} is not {limits}"
+    return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[a-z+-]", version)[0]))
+
+
+def native() -> Finding:
+    """The Rust core: whether it loads, computes what the reference does, and with which lanes."""
+    remedy = (
+        "make native" if checkout() is not None else f"install the package again: pip install {DISTRIBUTION}"
+    )
+    try:
+        from rag_audit import _native
+        from rag_audit.relation.field import to_bytes
+        from rag_audit.relation.poseidon import permute
+    except ImportError as exc:
+        return _missing(f"the core does not load: {exc}", remedy)
+    if not hasattr(_native, "lanes"):
+        return _missing("the core is of an earlier revision than the package", remedy)
+    state = list(range(9))
+    if _native.poseidon_permute(b"".join(map(to_bytes, state))) != b"".join(map(to_bytes, permute(state))):
+        return _missing("the core computes another hash than the reference", remedy)
+    lanes, products = _native.lanes()
+    field = "eight residues at a time (AVX-512 IFMA)" if lanes == 8 else "one residue at a time (portable)"
+    if lanes == 1 and "RAG_AUDIT_PORTABLE" in os.environ:
+        field = "one residue at a time (RAG_AUDIT_PORTABLE is set)"
+    return Finding("ok", f"{field}, scores by {'AVX2' if products else 'portable code'}")
+
+
+def machine() -> Finding:
+    """Cores and memory that this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    free = available_bytes()
+    memory = "memory unknown" if free is None else f"{free / GB:.1f} GB of memory free"
+    return Finding("ok", f"{cores} core{'s' if cores > 1 else ''}, {memory}")
+
+
+def cache() -> Finding:
+    """The user's cache: whether it can be written, and its size."""
+    try:
+        folder = cache_dir()
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctor-"):
+            pass
+    except SetupError as exc:
+        return _missing(
+            f"{exc.message}: {exc.field}", exc.hint or "point XDG_CACHE_HOME to a folder of your own"
+        )
+    except OSError as exc:
+        return _missing(f"{exc.strerror}: {exc.filename}", "point XDG_CACHE_HOME to a folder of your own")
+    size = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                size += Path(where, name).lstat().st_size
+    free = shutil.disk_usage(folder).free
+    found = f"{folder}: {size / GB:.2f} GB, {free / GB:.0f} GB of disk free"
+    if free < _LITTLE_DISK:
+        return Finding("note", found, "make room on its disk, or point XDG_CACHE_HOME elsewhere")
+    return Finding("ok", found)
+
+
+def clock() -> Finding:
+    """The system's clock: not before the package was installed, and whether a time service keeps it."""
+    now = time.time()
+    found = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
+    remedy = "let a time service set the clock: timedatectl set-ntp true, or start chronyd"
+    if now < (PACKAGE / "__init__.py").stat().st_mtime - _DAY_S:
+        return _missing(f"{found} is before this package was installed", remedy)
+    if _clock_state() == _UNSYNCHRONISED:
+        return Finding("note", f"{found}; the kernel knows of no time service that keeps it", remedy)
+    return Finding("ok", found)
+
+
+def _clock_state() -> int | None:
+    """What the kernel says of the clock (adjtimex(2), which changes nothing here), or None where it does not say."""
+    with suppress(OSError, AttributeError):
+        return int(ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(1024)))
+    return None
+
+
+def node() -> Finding:
+    """Node.js with npm."""
+    try:
+        tools = find_node()
+    except SetupError as exc:
+        return _missing(f"version {MIN_NODE} or newer is needed; found {exc.found}", NODE_HINT)
+    return Finding("ok", f"{_output(tools.node, '--version') or '?'} at {tools.node}")
+
+
+def npm() -> Finding:
+    """The locked npm packages: compiler, circuit library and the other engine."""
+    try:
+        lock = json.loads((circuits_dir() / "package-lock.json").read_bytes())
+        names = ("circom2", "circomlib", "snarkjs")
+        wanted = ", ".join(f"{name} {lock['packages'][f'node_modules/{name}']['version']}" for name in names)
+        there = npm_folder().is_dir()
+    except SetupError as exc:
+        return _missing(exc.message, exc.hint or "install the package again")
+    if not there:
+        return Finding(
+            "note", f"{wanted}: not fetched yet", "`rag-audit setup new` fetches them on first use"
+        )
+    return Finding("ok", wanted)
+
+
+def sources() -> Finding:
+    """A checkout of the sources."""
+    place = checkout()
+    if place is None:
+        return _missing(f"installed at {PACKAGE}", "clone the repository, and work there: make setup")
+    return Finding("ok", str(place))
+
+
+def rust() -> Finding:
+    """Cargo, of the version that the workspace asks for, and a linker."""
+    place = checkout()
+    wanted = "1.89"
+    if place is not None:
+        wanted = tomllib.loads((place / "native" / "Cargo.toml").read_text())["workspace"]["package"][
+            "rust-version"
+        ]
+    found = _output("cargo", "--version")
+    if found is None:
+        return _missing(f"no cargo; {wanted} or newer is needed", "curl https://sh.rustup.rs -sSf | sh")
+    if _numbers(found.split()[1]) < _numbers(wanted):
+        return _missing(f"{found}; {wanted} or newer is needed", "rustup update")
+    if shutil.which("cc") is None:
+        return _missing(f"{found}, but no C compiler to link with", "apt-get install gcc")
+    return Finding("ok", found)
+
+
+def tools() -> Finding:
+    """What `make` and the tests call besides."""
+    lacking = [name for name in ("make", "git", "flock") if shutil.which(name) is None]
+    if lacking:
+        return _missing(f"no {', no '.join(lacking)}", "apt-get install make git util-linux")
+    go = _output("go", "version")
+    if go is None:
+        return Finding(
+            "note", "make, git; no Go, which some tests of `make test-full` need", "https://go.dev/dl"
+        )
+    return Finding("ok", f"make, git, {go.removeprefix('go version ')}")
+
+
+def data() -> Finding:
+    """The public text collections that some experiments read."""
+    place = os.environ.get("RAG_AUDIT_DATA")
+    if place is None or not Path(place).is_dir():
+        found = "RAG_AUDIT_DATA is not set" if place is None else f"RAG_AUDIT_DATA: no folder {place}"
+        return Finding("note", found, "experiments on public collections are left out without their folder")
+    return Finding("ok", place)
+
+
+def _output(*command: str) -> str | None:
+    """A tool's first line of output, or None where there is no such tool."""
+    with suppress(OSError, subprocess.SubprocessError, IndexError):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout.splitlines()[0].strip()
+    return None

@@ -1,0 +1,62 @@
+"""The attacks, one class each, and their registry."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from rag_audit._internal.extras import missing
+from rag_audit.lab.attacks.interface import Attack, AttackError
+from rag_audit.lab.attacks.methods.asking import Interrogation, RagMia
+from rag_audit.lab.attacks.methods.continuing import (
+    MinK,
+    S2miaModel,
+    S2miaPerplexity,
+    S2miaSimilarity,
+    S2miaThreshold,
+)
+from rag_audit.lab.attacks.methods.masking import Mba, MbaProxyOnly, MbaRandom, MbaWithoutSpelling
+from rag_audit.lab.attacks.methods.shadow import ShadowAudit
+from rag_audit.lab.attacks.methods.synthetic import EmbeddingScore, JaccardScore, NGramScore, Rmia
+
+ATTACKS: dict[str, type[Attack]] = {
+    attack.name: attack
+    for attack in (
+        Mba,
+        MbaWithoutSpelling,
+        MbaProxyOnly,
+        MbaRandom,
+        RagMia,
+        S2miaSimilarity,
+        S2miaPerplexity,
+        S2miaThreshold,
+        S2miaModel,
+        MinK,
+        Interrogation,
+        ShadowAudit,
+        NGramScore,
+        JaccardScore,
+        EmbeddingScore,
+        Rmia,
+    )
+}
+"""Every attack by its name on the command line."""
+CLASSIFYING = frozenset({S2miaModel.name, ShadowAudit.name})
+"""Attacks whose score scikit-learn learns."""
+
+
+def chosen(names: list[str]) -> list[Attack]:
+    """The attacks of these names, `all` for every one.
+
+    :raises AttackError: a name is unknown
+    :raises SetupError: an attack learns a classifier, and scikit-learn is not installed: said before anything is asked
+    """
+    wanted = list(ATTACKS) if "all" in names else list(dict.fromkeys(names))
+    for name in wanted:
+        if name not in ATTACKS:
+            raise AttackError(
+                "there is no such attack", field="NAMES", expected=", ".join(ATTACKS), found=name
+            )
+    if CLASSIFYING.intersection(wanted) and importlib.util.find_spec("sklearn") is None:
+        raise missing("sklearn", ", or leave out the attacks of which scikit-learn learns a classifier: "
+                      f"{', '.join(sorted(CLASSIFYING))}")  # fmt: skip
+    return [ATTACKS[name]() for name in wanted]

@@ -1,0 +1,69 @@
+"""What several attacks share: scores that need no learning, and those that scikit-learn learns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from rag_audit.lab.attacks.interface import AttackError, Floats, Reply, Scorer
+
+
+def first_feature(features: Floats) -> Floats:
+    """The first feature as it is."""
+    return np.asarray(features[:, 0])
+
+
+class FirstFeature:
+    """An attack whose score is its first feature."""
+
+    embeds: ClassVar[bool] = False
+
+    def fit(self, features: Floats, labels: Floats) -> Scorer:
+        """Nothing is learnt."""
+        return first_feature
+
+
+def learn(features: Floats, labels: Floats, *, forest: bool) -> Scorer:
+    """A classifier's probability of membership, by a random forest or logistic regression with a fixed seed.
+
+    :raises AttackError: the documents are all members, or all not
+    """
+    # Imported here, since the other attacks need none of it; that it is there is asked where attacks are chosen.
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if len(set(labels.tolist())) < 2:
+        raise AttackError("nothing to learn from", field="reference", expected="members and others")
+    model = (
+        RandomForestClassifier(200, min_samples_leaf=5, random_state=0, n_jobs=1)
+        if forest
+        else make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    )
+    model.fit(features, labels)
+    return lambda found: np.asarray(model.predict_proba(found)[:, 1], np.float64)
+
+
+def logs_of(replies: Sequence[Reply]) -> list[float]:
+    """The log-probabilities of several replies together.
+
+    :raises AttackError: the service gives none
+    """
+    found: list[float] = []
+    for reply in replies:
+        if reply.log_probabilities is None:
+            raise AttackError("the service gives no log-probabilities", field="target",
+                              hint="choose attacks that need none (`rag-audit attack list`)")  # fmt: skip
+        found += reply.log_probabilities
+    return found
+
+
+def least_average(logs: Sequence[float], share: float) -> float:
+    """The average of the lowest share of log-probabilities, at least one of them; -inf would tell nothing, so 0 for
+    none."""
+    lowest = sorted(logs)[: max(1, math.ceil(share * len(logs)))]
+    return sum(lowest) / len(lowest) if lowest else 0.0

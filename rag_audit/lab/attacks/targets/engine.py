@@ -1,0 +1,180 @@
+"""The reference engine in process, with any mechanism and defence, and a generator behind it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit.lab.attacks.interface import Answer, Generator, Probe, Reply, Task
+from rag_audit.lab.attacks.passages import Passage
+from rag_audit.lab.attacks.targets.mechanisms import Mechanism, Plain, name_of
+from rag_audit.lab.attacks.targets.ranking import Hiding, Ranking
+from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.engine import build_index
+
+_RUN = 1024
+"""The most probes whose scores are computed at a time."""
+_SCORES = 1 << 22
+"""The most scores that are computed at a time: fewer probes where there are many positions."""
+_EMBEDDED = 4096
+"""Texts that are embedded at a time; a tokeniser's record of a text takes many times its length."""
+PASSAGES = 4096
+"""Passages whose words are kept as a generator looks them up, which takes a hundred times their length."""
+
+
+@dataclass(eq=False)
+class Corpus:
+    """A tenant's documents at random positions, and vectors of what is asked, each computed once.
+
+    :param documents: the texts of the index; the attacked members are the first of them
+    """
+
+    documents: Sequence[str]
+    embedder: Embedder
+    capacity: int
+    seed: int = 0
+    _vectors: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        texts = list(self.documents)
+        rows = np.concatenate([
+            self.embedder.embed_documents(texts[i : i + _EMBEDDED], first=i)
+            for i in range(0, len(texts), _EMBEDDED)
+        ])  # fmt: skip
+        index = build_index(rows, self.capacity, Random(self.seed))
+        self.positions = index.positions
+        self.rows = np.ascontiguousarray(index.rows.astype(np.float32).T)
+        self._texts = dict(zip(self.positions, self.documents, strict=True))
+        self._passage = lru_cache(PASSAGES)(Passage)
+
+    def passages(self, positions: Sequence[int]) -> list[Passage]:
+        """The passages at those of the positions that hold a document."""
+        return [self._passage(self._texts[p]) for p in positions if p in self._texts]
+
+    def scores(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+        """The raw scores of every position for each text, shape (texts, capacity): exact, since float32 holds them."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if new:
+            for start in range(0, len(new), _EMBEDDED):
+                part = new[start : start + _EMBEDDED]
+                self._vectors.update(zip(part, embed_all(self.embedder, part), strict=True))
+        vectors = np.stack([self._vectors[text] for text in texts]).astype(np.float32)
+        found: npt.NDArray[np.int32] = (vectors @ self.rows).astype(np.int32)  # whole numbers below 2^24
+        return found
+
+    def forget(self) -> None:
+        """Drop the vectors of what was asked."""
+        self._vectors.clear()
+
+
+def embed_all(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.int8]:
+    """Vectors of any texts, shape (n, d); the zero vector where there is nothing to embed."""
+    try:
+        return embedder.embed_documents(list(texts))
+    except Exception as exc:
+        if type(exc).__name__ != "NothingToEmbed":
+            raise
+        if len(texts) == 1:
+            return np.zeros((1, embedder.dimension), np.int8)
+        middle = len(texts) // 2
+        return np.concatenate([embed_all(embedder, texts[:middle]), embed_all(embedder, texts[middle:])])
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """A service: a corpus under a mechanism and a defence, and a generator.
+
+    :param hiding: Mirabel's detect-and-hide
+    :param rewrite: rewrites a query before retrieval, or None
+    """
+
+    corpus: Corpus
+    generator: Generator
+    mechanism: Mechanism = field(default_factory=Plain)
+    hiding: Hiding = "none"
+    rewrite: Callable[[str], str] | None = None
+    top_k: int = 5
+    seed: int = 0
+    one_window: bool = False
+    """Whether all documents are asked about in one window, and not each in a window of its own."""
+    empty: frozenset[int] = frozenset()
+    """Documents whose places are empty, though answers read their texts where they are listed."""
+    memo: dict[tuple[int, bool, int], list[Answer]] = field(default_factory=dict)
+    """Answers by seed, world and a digest of the probes: attacks that ask the same share them."""
+
+    @property
+    def label(self) -> str:
+        """What it is, in the words of a report."""
+        return f"reference engine, {name_of(self.mechanism)}"
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether replies have log-probabilities."""
+        return self.generator.probabilities
+
+    def ask(self, probes: Sequence[Probe]) -> list[Answer]:
+        """Answer probes in their order; each document's are a window of their own."""
+        return self._remembered(probes, absent=False)
+
+    def ask_without(self, probes: Sequence[Probe]) -> list[Answer]:
+        """Answer probes in the world whose index has nothing in the attacked document's place, all else being equal.
+
+        Where that place is listed, the answer is made of the document's text all the same. So what is asked here and in
+        `ask` differs by the lists alone, and whatever is made of the answers is covered by the bound on lists.
+        """
+        return self._remembered(probes, absent=True)
+
+    def _remembered(self, probes: Sequence[Probe], *, absent: bool) -> list[Answer]:
+        key = (self.seed, absent, hash(tuple(probes)))
+        if key not in self.memo:
+            self.memo[key] = list(self._answers(probes, absent=absent))
+        return self.memo[key]
+
+    def _answers(self, probes: Sequence[Probe], *, absent: bool) -> Iterator[Answer]:
+        filled = np.array(sorted(self.corpus.positions))
+        ranking = Ranking(self.mechanism, self.corpus.capacity, filled, self.top_k, self.hiding, self.seed)
+        nothing = [self.corpus.positions[document] for document in sorted(self.empty)]
+        rows, window = self._scores(probes), None
+        for document, group in groupby(probes, key=lambda probe: probe.document):
+            asked = list(group)
+            if not (self.one_window and window):
+                window = ranking.window(document, int(absent), _digest(asked))
+            home = self.corpus.positions[document] if document < len(self.corpus.positions) else None
+            known: dict[tuple[Task, tuple[int, ...]], Reply] = {}
+            for probe in asked:
+                read = row = next(rows)
+                silent = [*nothing, home] if absent and home is not None else nothing
+                if silent:
+                    row = row.copy()
+                    row[silent] = 0
+                selected = window.select(row, probe.account, read)
+                key = (probe.task, selected.positions)
+                if key not in known:
+                    known[key] = self.generator.answer(probe.task, self.corpus.passages(selected.positions))
+                yield Answer(known[key], home in selected.positions, selected.hidden is not None)
+
+    def _scores(self, probes: Sequence[Probe]) -> Iterator[npt.NDArray[np.int32]]:
+        """The scores of each probe, shape (capacity,)."""
+        run = max(1, min(_RUN, _SCORES // self.corpus.capacity))
+        for start in range(0, len(probes), run):
+            texts = [p.task.retrieval for p in probes[start : start + run]]
+            places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # accounts ask the same
+            found = self.corpus.scores([self._query(text) for text in places])
+            for text in texts:
+                yield found[places[text]]
+
+    def _query(self, text: str) -> str:
+        return self.rewrite(text) if self.rewrite is not None else text
+
+
+def _digest(probes: Sequence[Probe]) -> int:
+    """A number of what is asked, so that another attack on a document draws anew."""
+    text = "\n".join(f"{p.place} {p.account} {p.task.retrieval}" for p in probes)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

@@ -1,0 +1,128 @@
+"""Replies of a service elsewhere, each kept as it arrives, so that an interrupted run goes on where it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any
+
+from rag_audit._internal.canonical import sha256
+from rag_audit._internal.errors import StoreError
+from rag_audit.lab.attacks.interface import Answer, Probe, Reply
+
+MAX_LINE = 1 << 22
+
+
+class Kept:
+    """Asks what the journal does not hold yet.
+
+    :param ask: asks one probe
+    :param journal: the file of what was answered; an unfinished last line is dropped
+    :param service: names the service, so that another one's replies in the same folder are not taken for its own
+    :raises StoreError: a line of the journal is damaged
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Probe], Answer],
+        journal: Path,
+        *,
+        label: str,
+        probabilities: bool,
+        service: str,
+        parallel: int = 1,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.label = label
+        self.probabilities = probabilities
+        self._ask = ask
+        self._path = journal
+        self._service = service
+        self._parallel = parallel
+        self._progress = progress
+        self._lock = Lock()
+        self._known = self._load()
+
+    def ask(self, probes: Sequence[Probe]) -> list[Answer]:
+        """Answer probes in their order; those of one document and account one after another.
+
+        :raises RagAuditError: the service failed; what it answered by then is kept
+        """
+        keys = [self._key(p) for p in probes]
+        todo = {key: probe for key, probe in zip(keys, probes, strict=True) if key not in self._known}
+        done, failed = 0, Event()
+        with ThreadPoolExecutor(self._parallel) as pool:
+            jobs = [pool.submit(self._one, key, probe, failed) for key, probe in todo.items()]
+            try:
+                while done < len(jobs):
+                    part = jobs[done : done + 16]
+                    finished, _ = wait(part, return_when=FIRST_EXCEPTION)
+                    for job in part:  # in their order, since what follows a failure is another error, or none
+                        if job in finished:
+                            job.result()
+                    done += len(finished)
+                    if self._progress is not None:
+                        self._progress(done, len(jobs))
+            except BaseException:
+                for job in jobs:
+                    job.cancel()
+                raise
+        return [self._known[key] for key in keys]
+
+    def _one(self, key: str, probe: Probe, failed: Event) -> None:
+        if failed.is_set():
+            return  # a question after the one that failed would be refused: an account has one on its way
+        try:
+            answer = self._ask(probe)
+        except BaseException:
+            failed.set()
+            raise
+        logs = answer.reply.log_probabilities
+        line = json.dumps(
+            {
+                "key": key,
+                "text": answer.reply.text,
+                "found": answer.found,
+                "logs": None if logs is None else list(logs),
+            }
+        )
+        with self._lock:
+            with open(self._path, "a", encoding="utf-8") as file:
+                file.write(line + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            self._known[key] = answer
+
+    def _key(self, probe: Probe) -> str:
+        what = [
+            self._service,
+            probe.document,
+            probe.place,
+            probe.account,
+            type(probe.task).__name__,
+            probe.task.prompt,
+        ]
+        return sha256(json.dumps(what).encode()).hex()
+
+    def _load(self) -> dict[str, Answer]:
+        known: dict[str, Answer] = {}
+        if not self._path.exists():
+            return known
+        data = self._path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            self._path.write_bytes(whole)  # a line that a crash cut off; its question is asked again
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                value: dict[str, Any] = json.loads(line)
+                logs = value["logs"]
+                reply = Reply(str(value["text"]), None if logs is None else tuple(map(float, logs)))
+                known[str(value["key"])] = Answer(reply, value["found"])
+            except (ValueError, KeyError, TypeError, RecursionError) as exc:
+                raise StoreError("a kept reply is damaged", field=f"{self._path}, line {number}", found=str(exc)[:80],
+                                 hint="delete this line, and run the same command again") from exc  # fmt: skip
+        return known

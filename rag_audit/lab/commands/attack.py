@@ -1,0 +1,266 @@
+"""`rag-audit attack`: published attacks against the reference engine, a window or a chat endpoint."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import SetupError
+from rag_audit._internal.printable import printable_text
+from rag_audit.cli.common import PATH, Group, emit, json_option, progress
+from rag_audit.cli.options import PROCESSES, Real, seed_option, skip_option, whole_number
+from rag_audit.lab.commands.services import Options, service_of
+
+if TYPE_CHECKING:
+    from rag_audit.lab.attacks.runner import Result, Session
+
+
+@click.group(cls=Group)
+def attack() -> None:
+    """Run published membership attacks against your own service, before others do."""
+
+
+@attack.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """The attacks, their papers, and what they need."""
+    from rag_audit.lab.attacks.methods import ATTACKS
+
+    rows = [
+        {
+            "name": a.name,
+            "paper": a.paper,
+            "about": a.about,
+            "log_probabilities": a.probabilities,
+            "learns": a.learns,
+        }
+        for a in ATTACKS.values()
+    ]
+    lines = [
+        f"{a.name:11} {a.about}  [{a.paper}]" + ("  (needs log-probabilities)" if a.probabilities else "")
+        for a in ATTACKS.values()
+    ]
+    emit({"attacks": rows}, as_json, lines)
+
+
+@attack.command("run")
+@click.argument("names", nargs=-1, required=True, metavar="NAME..|all")
+@click.option(
+    "--target",
+    default="engine",
+    show_default=True,
+    help="engine, in process; a chat endpoint with retrieval behind it (https://host/v1); or a window's socket",
+)
+@click.option(
+    "--data",
+    default="demo",
+    show_default=True,
+    help="the service's documents: demo, a collection of RAG_AUDIT_DATA, JSON Lines, or a folder",
+)
+@skip_option
+@click.option(
+    "--others", "others_file", type=PATH, help="documents outside the service  [default: a part of --data]"
+)
+@click.option(
+    "--own", "own_file", type=PATH, help="the attacker's own texts  [default: a part of the others]"
+)
+@click.option(
+    "--out",
+    type=PATH,
+    default=Path("attacks"),
+    show_default=True,
+    help="for results; finished work is kept there",
+)
+@click.option(
+    "--members", callback=whole_number, help="attacked documents, and as many others  [default: up to 1000]"
+)
+@click.option(
+    "--mechanism",
+    "mechanisms",
+    multiple=True,
+    metavar="none|noise:GAINS:R|sampling:KEEP|listing:KEEP",
+    help="of the engine; repeat for each  [default: all four]",
+)
+@click.option(
+    "--defence",
+    "defences",
+    multiple=True,
+    type=click.Choice(["none", "mirabel", "mirabel-plain", "prompt", "paraphrase"]),
+    help="of the engine; repeat for each, with every --mechanism  [default: all without noise]",
+)
+@click.option("--k", "accounts", callback=whole_number, help="accounts of the coalition  [default: 4]")
+@click.option(
+    "--n", callback=whole_number, help="the policy's queries an account, for eps_audit  [default: 200]"
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=0),
+    default=500,
+    show_default=True,
+    help="worlds of each kind for lower bounds",
+)
+@seed_option
+@click.option("--top-k", callback=whole_number, help="passages of an answer  [default: 5]")
+@click.option("--jobs", type=PROCESSES, default=1, show_default=True, help="processes, a cell each")
+@click.option(
+    "--generator", "generator_url", help="a chat endpoint that answers from the passages  [default: none]"
+)
+@click.option("--model", help="the chat endpoint's model")
+@click.option("--key-env", help="the environment variable with the chat endpoint's key")
+@click.option("--timeout", type=Real(0.1, 86_400), default=60.0, show_default=True, help="seconds a read")
+@click.option(
+    "--attempts", type=click.IntRange(1, 1000), default=5, show_default=True, help="of one question"
+)
+@click.option("--no-stream", is_flag=True, help="ask for whole answers")
+@click.option("--logprobs", is_flag=True, help="ask for log-probabilities, which some attacks need")
+@click.option("--parallel", callback=whole_number, help="questions on their way to an endpoint  [default: 1]")
+@click.option(
+    "--account", "folders", type=PATH, multiple=True, help="of a window: an account's folder; repeat"
+)
+@click.option("--window", "public", type=PATH, help="of a window: its public folder")
+@click.option("--provider", help="of a window: the provider's vkey, or a file with it")
+@json_option
+def run_(as_json: bool, **options: Any) -> None:
+    """Run attacks and print what each gets, beside what is certified.
+
+    Exit code 1: a lower bound on epsilon from an attack lies above the certified bound, so one of the two is wrong.
+    """
+    from rag_audit.lab.attacks import report, runner
+    from rag_audit.lab.attacks.interface import BoundExceeded
+
+    chosen = Options(**options)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    results, facts = _elsewhere(chosen) if chosen.target != "engine" else _engine(chosen)
+    value: dict[str, object] = {"type": "attacks", "v": 1, "target": chosen.target, "data": chosen.data,
+                                "seed": chosen.seed, **facts}  # fmt: skip
+    value["results"] = [r.as_json() for r in results]
+    label = str(facts["generator"])
+    replace_file(chosen.out / "attacks.json", json.dumps(value, indent=1).encode())
+    replace_file(chosen.out / "attacks.csv", report.csv_of(results))
+    replace_file(chosen.out / "section.md", report.section(results, label).encode())
+    said = [str(facts["certified"])] if "certified" in facts else report.verdict(results)
+    emit(value, as_json, [*report.table(results), "", f"answered by: {label}", *said])
+    if runner.refuted(results):
+        raise BoundExceeded(
+            "a lower bound on epsilon lies above the certified bound: one of the two is wrong",
+            field=str(chosen.out / "attacks.json"),
+            expected="lower bounds below the certified ones",
+            found="; ".join(report.verdict(results)),
+            hint="run the same attack with another --seed; if it stays, the accounting or the engine has a fault",
+        )
+
+
+@attack.command("tables")
+@click.argument("names", nargs=-1, metavar="[COLLECTION..]")
+@click.option("--members", callback=whole_number, help="attacked members, and as many others  [default: 500]")
+@seed_option
+@click.option(
+    "--out", type=PATH, default=Path("attacks"), show_default=True, help="finished work is kept there"
+)
+def tables_(names: tuple[str, ...], members: int | None, seed: int, out: Path) -> None:
+    """The papers' tables on the public collections (RAG_AUDIT_DATA), with the papers' figures in brackets."""
+    from rag_audit.lab.attacks import tables
+
+    unknown = [name for name in names if name not in tables.GROUPS]
+    if unknown:
+        raise SetupError("no table uses this collection", field="COLLECTION", expected=", ".join(tables.GROUPS),
+                         found=unknown[0])  # fmt: skip
+    out.mkdir(parents=True, exist_ok=True)
+    found = tables.measure(
+        out, members=members or 500, seed=seed, names=names or tuple(tables.GROUPS), progress=progress
+    )
+    text = tables.render(found)
+    replace_file(out / "tables.md", text.encode())
+    click.echo(printable_text(text))
+
+
+def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
+    """Attacks on the reference engine, cell by cell in as many processes as are asked for."""
+    from rag_audit.lab.attacks import runner
+    from rag_audit.lab.attacks.targets.mechanisms import parameters
+
+    session = _session(o)
+    if o.jobs > 1:
+        with ProcessPoolExecutor(o.jobs, get_context("spawn")) as pool:
+            show = progress("cells")
+            for done, _ in enumerate(pool.map(_cell, [(o, i) for i in range(len(session.plan.cells))]), 1):
+                show(done, len(session.plan.cells))
+    results = session.run(o.out, progress("attacks"))
+    split, bench, plan = session.split, session.bench, session.plan
+    return results, {
+        "generator": bench.engine(plan.cells[0]).generator.label,
+        "members": len(split.members),
+        "others": len(split.others),
+        "index": len(split.index),
+        "capacity": bench.capacity,
+        "top_k": bench.top_k,
+        "n": plan.policy[0],
+        "k_max": plan.policy[1],
+        "confidence": plan.confidence,
+        "delta": runner.DELTA,
+        "mechanisms": {
+            cell.mechanism: parameters(bench.mechanism(cell.mechanism)).model_dump(exclude_defaults=True)
+            for cell in plan.cells
+        },
+    }
+
+
+def _cell(asked: tuple[Options, int]) -> None:
+    """One cell in a process of its own, whose results are kept."""
+    o, number = asked
+    session = _session(o)
+    session.run(o.out, only=[session.plan.cells[number]])
+
+
+@lru_cache(maxsize=1)
+def _session(o: Options) -> Session:
+    from rag_audit.lab.attacks import cells, runner
+    from rag_audit.lab.attacks.methods import chosen
+
+    attacks = chosen(list(o.names))
+    split = o.split(elsewhere=False)
+    bench = o.bench(split)
+    columns = cells.default_cells(o.k)
+    if o.mechanisms or o.defences:
+        columns = [
+            cells.Cell(mechanism, defence, size)
+            for mechanism in o.mechanisms or ("none",)
+            for defence in o.defences or ("none",)
+            for size in ((1, o.k) if mechanism != "none" and defence == "none" and o.k > 1 else (1,))
+        ]
+    plan = runner.Plan(
+        attacks=tuple(a.name for a in attacks),
+        cells=tuple(columns),
+        trials=o.trials,
+        seed=o.seed,
+        policy=(o.n or 200, o.k),
+        data=runner.digest_of(split),
+    )
+    return runner.Session(plan, attacks, bench, split)
+
+
+def _elsewhere(o: Options) -> tuple[list[Result], dict[str, object]]:
+    """Attacks on a chat endpoint or a window."""
+    from rag_audit.lab.attacks import runner
+    from rag_audit.lab.attacks.campaign import numbered
+    from rag_audit.lab.attacks.methods import chosen
+
+    attacks = chosen(list(o.names))
+    split = o.split(elsewhere=True)
+    bench = o.bench(split)
+    target, facts = service_of(o, bench, numbered(split))
+    accounts = max(1, len(o.folders)) if o.accounts is None else o.accounts
+    results = runner.run_elsewhere(attacks, target, bench, split, accounts=accounts, seed=o.seed)
+    return results, {
+        "generator": target.label,
+        "members": len(split.members),
+        "others": len(split.others),
+        **facts,
+    }

@@ -1,0 +1,152 @@
+"""`rag-audit canary`: texts that are put into an index by coins, and asked for afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import SchemaError
+from rag_audit._internal.jsonlines import parse_row, string, text_lines
+from rag_audit.cli.common import PATH, Group, emit, json_option
+from rag_audit.cli.options import Real, seed_option, skip_option, whole_number
+from rag_audit.lab.commands.services import Options, documents_of, service_of
+
+
+@click.group(cls=Group)
+def canary() -> None:
+    """Put texts into your own index by coins, and see how many are told apart afterwards."""
+
+
+@canary.command("new")
+@click.argument("file", type=PATH)
+@click.option(
+    "--docs", "data", required=True, help="the documents whose manner they have, as `attack run --data`"
+)
+@skip_option
+@click.option("--count", callback=whole_number, help="[default: 128]")
+@click.option("--perplexity", type=Real(2, 1e12), default=2000.0, show_default=True, help="of their ends")
+@json_option
+def new(
+    file: Path, data: str, skip_unreadable: bool, count: int | None, perplexity: float, as_json: bool
+) -> None:
+    """Make canaries and toss their coins. FILE is a secret until they have been tested."""
+    from rag_audit.lab.attacks import canaries
+
+    made = canaries.make(
+        documents_of(data, skip_unreadable=skip_unreadable), count or 128, perplexity=perplexity
+    )
+    canaries.save(made, file)
+    inserted = sum(c.inserted for c in made)
+    emit({"canaries": len(made), "inserted": inserted, "file": str(file)}, as_json)
+
+
+@canary.command("insert")
+@click.argument("file", type=PATH)
+@click.option("--docs", type=PATH, required=True, help="the service's documents, JSON Lines")
+@click.option(
+    "--out", type=PATH, required=True, help="the same documents with canaries among them, JSON Lines"
+)
+@json_option
+def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
+    """Write documents with the canaries whose coins say in, to be committed in place of the documents.
+
+    The documents' lines stay as they are, with every field beside the text.
+    """
+    from rag_audit.lab.attacks import canaries
+
+    if docs.is_dir():
+        raise SchemaError("canaries are put into one tenant's documents", field=str(docs),
+                          expected="a JSON Lines file", found="a folder")  # fmt: skip
+    own = []
+    for place, _, line in text_lines(docs):
+        string(parse_row(line, source=place), "text", place)
+        own.append(line.strip())
+    put = [c.text for c in canaries.load(file) if c.inserted]
+    lines = [*own, *(json.dumps({"text": text}, ensure_ascii=False).encode() for text in put)]
+    Random().shuffle(lines)
+    replace_file(out, b"".join(line + b"\n" for line in lines))
+    emit({"documents": len(own), "canaries": len(put), "out": str(out)}, as_json)
+
+
+@canary.command("test")
+@click.argument("file", type=PATH)
+@click.option("--target", default="engine", show_default=True, help="as `attack run --target`")
+@click.option(
+    "--docs", "data", default="demo", show_default=True, help="the engine's documents, without canaries"
+)
+@skip_option
+@click.option(
+    "--mechanism", default="none", show_default=True, help="of the engine, as `attack run --mechanism`"
+)
+@click.option(
+    "--k", "accounts", callback=whole_number, help="accounts that ask for every canary  [default: 1]"
+)
+@seed_option
+@click.option("--out", type=PATH, default=Path("canaries"), show_default=True, help="folder of kept replies")
+@click.option("--generator", "generator_url", help="a chat endpoint that answers from the passages")
+@click.option("--model", help="the chat endpoint's model")
+@click.option("--key-env", help="the environment variable with the chat endpoint's key")
+@click.option(
+    "--account", "folders", type=PATH, multiple=True, help="of a window: an account's folder; repeat"
+)
+@click.option("--window", "public", type=PATH, help="of a window: its public folder")
+@click.option("--provider", help="of a window: the provider's vkey, or a file with it")
+@json_option
+def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **options: Any) -> None:
+    """Ask for every canary, guess which are there, and print the lower bound on epsilon that the guesses prove.
+
+    Exit code 1: the bound lies above the certified one, so one of the two is wrong.
+    """
+    from rag_audit.lab.attacks import campaign, canaries, cells
+    from rag_audit.lab.attacks.generators.http import ChatGenerator
+    from rag_audit.lab.attacks.interface import BoundExceeded, Target
+    from rag_audit.lab.attacks.runner import DELTA
+    from rag_audit.lab.attacks.targets.mechanisms import certified_epsilon
+    from rag_audit.retrieval.embedders import get_embedder
+
+    o = Options(**options)
+    marked = canaries.load(file)
+    texts = [c.text for c in marked]
+    if o.target == "engine":
+        texts = documents_of(o.data, skip_unreadable=o.skip_unreadable)
+    embedder = get_embedder(query_tokens=512)
+    tools = campaign.tools_of(texts[: len(texts) // 5], campaign.Unit(embedder), o.seed)
+    chat = None if o.generator_url is None else ChatGenerator(o.endpoint(o.generator_url))
+    index = [*(c.text for c in marked), *texts] if o.target == "engine" else texts
+    bench = cells.Bench(index, embedder, tools, 5, o.seed, chat)
+    k, certified = accounts or max(1, len(o.folders)), None
+    served: Target
+    said = "nothing is certified of this service's answers"
+    if o.target == "engine":
+        cell = cells.Cell(mechanism, accounts=k)
+        engine = bench.engine(cell)
+        served = canaries.in_engine(engine, marked)
+        certified = certified_epsilon(engine.mechanism, k, len(marked), DELTA)
+        found = canaries.test(marked, served, accounts=k, delta=DELTA if mechanism.startswith("noise") else 0)
+        said = f"certified for these queries: {certified:.5g}, above the lower bound by {certified - found.lower:.5g}"
+    else:
+        o.out.mkdir(parents=True, exist_ok=True)
+        served, facts = service_of(o, bench, {n: c.text for n, c in enumerate(marked)})
+        said = facts["certified"]
+        found = canaries.test(marked, served, accounts=k)
+    value = {"canaries": found.canaries, "inserted": found.inserted, "queries": found.queries,
+             "auc": f"{found.auc.value:.4f}", "auc_error": f"{found.auc.error:.4f}", "guesses": found.guesses,
+             "correct": found.correct, "eps_lower": f"{found.lower:.4f}",
+             "eps_certified": None if certified is None else f"{certified:.5g}"}  # fmt: skip
+    lines = [
+        f"{found.canaries} canaries, {found.inserted} in; AUC {found.auc.value:.3f} (s.e. {found.auc.error:.3f})",
+        f"{found.correct} of {found.guesses} guesses right: eps is at least {found.lower:.3f} (95 %, one run)",
+        said,
+    ]
+    emit(value, as_json, lines)
+    if certified is not None and found.lower > certified:
+        raise BoundExceeded(
+            "the lower bound from canaries lies above the certified bound: one of the two is wrong",
+            field=str(file), expected=f"at most {certified:.5g}", found=f"{found.lower:.5g}",
+            hint="test again with another --seed; if it stays, the accounting or the engine has a fault",
+        )  # fmt: skip

@@ -1,0 +1,187 @@
+"""What `attack` and `canary` share: the options that name documents and services, and what is made of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_audit._internal.errors import SetupError
+from rag_audit.cli.common import progress, say, verifier_key
+from rag_audit.retrieval.inventory import Inventory
+
+if TYPE_CHECKING:
+    from rag_audit.lab.attacks.cells import Bench, Defence
+    from rag_audit.lab.attacks.generators.http import Endpoint
+    from rag_audit.lab.attacks.split import Split
+    from rag_audit.lab.attacks.targets.kept import Kept
+    from rag_audit.lab.attacks.targets.window import WindowService
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `attack run`, and of `canary test` as far as it has them."""
+
+    target: str = "engine"
+    data: str = "demo"
+    out: Path = Path("attacks")
+    names: tuple[str, ...] = ()
+    others_file: Path | None = None
+    own_file: Path | None = None
+    members: int | None = None
+    mechanisms: tuple[str, ...] = ()
+    defences: tuple[Defence, ...] = ()
+    accounts: int | None = None
+    n: int | None = None
+    trials: int = 0
+    seed: int = 0
+    top_k: int | None = None
+    generator_url: str | None = None
+    model: str | None = None
+    key_env: str | None = None
+    timeout: float = 60.0
+    attempts: int = 5
+    no_stream: bool = False
+    logprobs: bool = False
+    parallel: int | None = None
+    jobs: int = 1
+    folders: tuple[Path, ...] = ()
+    public: Path | None = None
+    provider: str | None = None
+    skip_unreadable: bool = False
+
+    @property
+    def k(self) -> int:
+        """The accounts of the coalition."""
+        return self.accounts or 4
+
+    def endpoint(self, url: str) -> Endpoint:
+        """The chat endpoint at an address.
+
+        :raises SetupError: its model is not named, or its key is not in the environment
+        """
+        from rag_audit.lab.attacks.generators.http import Endpoint
+
+        if self.model is None:
+            raise SetupError("a chat endpoint needs the name of its model", field="--model")
+        key = None if self.key_env is None else os.environ.get(self.key_env)
+        if self.key_env is not None and not key:
+            raise SetupError("the chat endpoint's key is not in the environment", field=self.key_env)
+        return Endpoint(
+            url,
+            self.model,
+            key,
+            self.timeout,
+            self.attempts,
+            stream=not self.no_stream,
+            probabilities=self.logprobs,
+        )
+
+    def split(self, *, elsewhere: bool) -> Split:
+        """The documents, divided.
+
+        :raises AttackError: they are too few, or members and others overlap
+        """
+        from rag_audit.lab.attacks.split import given_split, make_split, only
+
+        texts = documents_of(self.data, skip_unreadable=self.skip_unreadable)
+        if self.others_file is not None:
+            own = [] if self.own_file is None else self._texts(self.own_file)
+            split = only(given_split(texts, self._texts(self.others_file), own, seed=self.seed), self.members)
+        elif elsewhere:
+            raise SetupError("documents that the service does not hold are needed", field="--others",
+                             hint="--data are the service's own documents, or those that may be")  # fmt: skip
+        else:
+            size = self.members or min(1000, 2 * len(texts) // 5)
+            split = make_split(texts, members=size, others=size, seed=self.seed)
+        if any(split.left_out):
+            say(f"left out: {split.left_out[0]} texts without enough words, {split.left_out[1]} copies")
+        return split
+
+    def _texts(self, path: Path) -> list[str]:
+        from rag_audit.lab.attacks.split import load_texts
+
+        inventory = Inventory()
+        found = load_texts(path, inventory, skip_unreadable=self.skip_unreadable)
+        _say_read(inventory)
+        return found
+
+    def bench(self, split: Split) -> Bench:
+        """What engines over the split share."""
+        from rag_audit.lab.attacks import campaign, cells
+        from rag_audit.lab.attacks.generators.http import ChatGenerator
+        from rag_audit.retrieval.embedders import get_embedder
+
+        embedder = get_embedder(query_tokens=512)
+        tools = campaign.tools_of(split.own, campaign.Unit(embedder), self.seed)
+        chat = None if self.generator_url is None else ChatGenerator(self.endpoint(self.generator_url))
+        return cells.Bench(split.index, embedder, tools, self.top_k or 5, self.seed, chat)
+
+
+def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kept, dict[str, str]]:
+    """A chat endpoint or a window, whose replies are kept; what is certified of it in words, and which window it is."""
+    from rag_audit.lab.attacks.generators.http import ask_chat
+    from rag_audit.lab.attacks.interface import Answer, Probe
+    from rag_audit.lab.attacks.targets.kept import Kept
+
+    facts, parallel = {"certified": "nothing is certified of a chat endpoint's answers"}, o.parallel or 1
+    name = f"{o.target} {o.model}"
+    if o.target.startswith(("http://", "https://")):
+        endpoint = o.endpoint(o.target)
+
+        def ask(probe: Probe) -> Answer:
+            return Answer(ask_chat(endpoint, probe.task))
+
+        label, probabilities = f"chat endpoint, model {endpoint.model}", o.logprobs
+    else:
+        service = _window(o, bench, documents)
+        ask, parallel, name = service.ask, 1, service.name  # the next window may answer at the same socket
+        label, probabilities, facts = service.label, service.probabilities, service.facts
+    kept = Kept(ask, o.out / "replies.jsonl", label=label, probabilities=probabilities,
+                service=name, parallel=parallel, progress=progress("questions"))  # fmt: skip
+    return kept, facts
+
+
+def _window(o: Options, bench: Bench, documents: dict[int, str]) -> WindowService:
+    from rag_audit.account.account import Account
+    from rag_audit.cli.account import over_socket
+    from rag_audit.lab.attacks.cells import Cell
+    from rag_audit.lab.attacks.targets.window import WindowService
+    from rag_audit.models.publication import Publication
+
+    if o.public is None or o.provider is None or not o.folders:
+        raise SetupError("a window is attacked by its accounts", field="--target",
+                         expected="--account, --window and --provider beside the socket", found=o.target)  # fmt: skip
+    return WindowService(
+        [Account(folder) for folder in o.folders],
+        Publication.load(o.public),
+        verifier_key(o.provider, field="--provider"),
+        over_socket(Path(o.target)),
+        bench.engine(Cell("none")).generator,
+        documents,
+    )
+
+
+def documents_of(data: str, *, skip_unreadable: bool = False) -> list[str]:
+    """The documents that an option names. What of a folder was read and omitted is printed.
+
+    :param skip_unreadable: whether a folder's file that cannot be read is omitted; without it the error is raised
+    :raises AttackError: there are none of that name
+    """
+    if data == "demo":
+        from rag_audit.cli.demo.corpus import collect
+
+        return [document.text for document in collect()]
+    from rag_audit.lab.attacks.split import load_data
+
+    inventory = Inventory()
+    found = load_data(data, inventory, skip_unreadable=skip_unreadable)
+    _say_read(inventory)
+    return found
+
+
+def _say_read(inventory: Inventory) -> None:
+    """Print what became of the documents of a file or folder; a public collection has no inventory."""
+    for line in inventory.lines() if inventory.documents else ():
+        say(line)

@@ -1,0 +1,174 @@
+"""A folder of results: one file for each finished cell, written whole or not at all, so that a run can go on.
+
+`run.json` says which revision, size and seed the folder belongs to; results of another are refused, not mixed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from rag_audit._internal.canonical import Json, digest_hex, jcs, read_json
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import RagAuditError, SchemaError, StoreError
+from rag_audit.lab.experiments.model import Cell, Figure, Size
+from rag_audit.lab.experiments.provenance import machine, revision, versions
+
+log = logging.getLogger(__name__)
+
+FORMAT = "rag-audit/experiments/v1"
+CELL_FORMAT = "rag-audit/experiment-cell/v1"
+MAX_FILE_BYTES = 1 << 24
+RUN_FILE = "run.json"
+
+
+class CorruptedCell(RagAuditError):
+    """A cell's file cannot be used; the cell has to be measured again."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of results of one revision, size and seed."""
+
+    folder: Path
+    revision: str
+    size: Size
+    seed: int
+
+    @classmethod
+    def create(cls, folder: Path, size: Size, seed: int) -> Store:
+        """The folder for a run, which may hold results of the same revision, size and seed.
+
+        :raises StoreError: the folder holds results of another revision, size or seed, or other files, or it cannot be
+            written
+        """
+        ours = cls(folder, revision(), size, seed)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            occupied = any(folder.iterdir())
+        except OSError as exc:
+            raise StoreError("cannot be made", field=str(folder), found=exc.strerror or str(exc)) from exc
+        if (folder / RUN_FILE).exists():
+            theirs = cls.open(folder)
+            for name in ("revision", "size", "seed"):
+                expected, found = getattr(ours, name), getattr(theirs, name)
+                if expected != found:
+                    raise StoreError(
+                        f"the folder has results of another {name}, which are not mixed with new ones",
+                        field=f"{folder / RUN_FILE}: {name}", expected=expected, found=found,
+                        hint="give another folder by --out, or remove this one",
+                    )  # fmt: skip
+        elif occupied:
+            raise StoreError(
+                "the folder has files and no run.json, so it is no folder of results", field=str(folder),
+                expected="a new or empty folder, or one of results", hint="give another folder by --out",
+            )  # fmt: skip
+        else:
+            replace_file(folder / RUN_FILE, _text(ours.header()))
+        return ours
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """The folder of an earlier run.
+
+        :raises RagAuditError: there is none, or its run.json cannot be used
+        """
+        path = folder / RUN_FILE
+        if not path.is_file():
+            raise StoreError("no folder of results", field=str(folder), expected=f"a {RUN_FILE}",
+                             hint="rag-audit experiment run NAME --out FOLDER")  # fmt: skip
+        value = read_json(path, max_bytes=MAX_FILE_BYTES)
+        if not isinstance(value, dict) or value.get("format") != FORMAT:
+            raise SchemaError("not the description of a run", field=str(path), expected=FORMAT)
+        found, size, seed = value.get("revision"), value.get("size"), value.get("seed")
+        if not (isinstance(found, str) and size in ("test", "full") and type(seed) is int and seed >= 0):
+            raise SchemaError("revision, size or seed is not well-formed", field=str(path))
+        return cls(folder, found, cast(Size, size), seed)
+
+    def header(self) -> dict[str, Json]:
+        """What every file of results says about its run."""
+        return {
+            "format": FORMAT,
+            "revision": self.revision,
+            "size": self.size,
+            "seed": self.seed,
+            "machine": machine(),
+            "versions": versions(),
+        }
+
+    def path(self, experiment: str, cell: Cell) -> Path:
+        """The file of a cell."""
+        return self.folder / experiment / f"{cell.key}.json"
+
+    def write(self, experiment: str, cell: Cell, outcome: dict[str, Json]) -> None:
+        """Write a finished cell.
+
+        :param outcome: the result of `run.CellJob`
+        """
+        path = self.path(experiment, cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = {**self._named(experiment, cell), **outcome}
+        replace_file(path, _text({**content, "digest": digest_hex(content)}))
+
+    def read(self, experiment: str, cell: Cell) -> list[Figure] | None:
+        """A finished cell's figures, or None if the cell is not finished.
+
+        :raises CorruptedCell: the file was cut or altered, or belongs to another run
+        """
+        path = self.path(experiment, cell)
+        if not path.exists():
+            return None
+        try:
+            value = read_json(path, max_bytes=MAX_FILE_BYTES)
+            if not isinstance(value, dict):
+                raise SchemaError("not a cell's result", field=str(path))
+            digest = value.pop("digest", None)
+            if digest != digest_hex(value):
+                raise SchemaError("the content is not what was written", field=str(path))
+            for name, expected in self._named(experiment, cell).items():
+                if value.get(name) != expected:
+                    raise SchemaError("the result is another cell's or run's", field=f"{path}: {name}",
+                                      expected=expected, found=value.get(name))  # fmt: skip
+            figures = value.get("figures")
+            if not isinstance(figures, list):
+                raise SchemaError("no figures", field=str(path))
+            return [Figure.parse(f, field=f"{path}: figures[{i}]") for i, f in enumerate(figures)]
+        except RagAuditError as exc:
+            raise CorruptedCell(
+                "a cell's result cannot be used",
+                field=str(path),
+                found=exc.message,
+                hint="that cell is measured again",
+            ) from exc
+
+    def seconds(self, experiment: str, cells: Sequence[Cell]) -> float:
+        """How long the finished cells took together."""
+        total = 0.0
+        for cell in cells:
+            path = self.path(experiment, cell)
+            value = read_json(path, max_bytes=MAX_FILE_BYTES) if path.exists() else None
+            total += float(str(value.get("seconds", 0))) if isinstance(value, dict) else 0.0
+        return total
+
+    def _named(self, experiment: str, cell: Cell) -> dict[str, Json]:
+        parameters: dict[str, Json] = {
+            name: repr(value) if isinstance(value, float) else value
+            for name, value in cell.parameters.items()
+        }
+        return {
+            "format": CELL_FORMAT,
+            "experiment": experiment,
+            "cell": cell.key,
+            "column": cell.column,
+            "parameters": parameters,
+            "revision": self.revision,
+            "size": self.size,
+            "seed": self.seed,
+        }
+
+
+def _text(value: Json) -> bytes:
+    return jcs(value) + b"\n"

@@ -1,0 +1,314 @@
+"""What every durable ledger is: an append-only table in a database, with group commit.
+
+One writer thread takes all waiting appends and commits them together, so that the disk is synced once for all of
+them. An append is acknowledged only once that commit is durable. Each row carries digests of its own content, which
+are checked when the ledger is opened. The table alone cannot show that its whole tail was removed: for that, compare
+the tree with the last signed checkpoint.
+
+`store` keeps the table in an SQLite file, `postgres` in a PostgreSQL database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from rag_audit._internal.errors import EncodingError, SizeError, StoreError
+from rag_audit.log.merkle import leaf_hash
+
+MAX_ENTRY_BYTES = 65_535
+MAX_BATCH = 1024
+"""The most appends that are committed together."""
+_PAGE = 256
+ROWS = "SELECT idx, leaf, body, account, i, private, tag FROM entry ORDER BY idx"
+INSERT = "INSERT INTO entry (idx, leaf, body, account, i, private, tag) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+class SlotUsed(StoreError):
+    """An earlier record holds the slot (account, i), which never serves a second query.
+
+    :param index: the ledger index of that record
+    """
+
+    def __init__(self, account: str, i: int, index: int) -> None:
+        super().__init__(
+            "the slot is used already",
+            field=f"account {account}, i {i}",
+            found=f"the record at ledger index {index}",
+        )
+        self.index = index
+
+
+@dataclass(frozen=True)
+class AppendResult:
+    """A durable entry: its ledger index and RFC 9162 leaf hash."""
+
+    index: int
+    leaf_hash: bytes
+
+
+@dataclass
+class Append:
+    """An append that waits for the writer."""
+
+    build: Callable[[int], bytes]
+    slot: tuple[str, int] | None
+    private: bytes | None
+    future: Future[AppendResult] = field(default_factory=Future)
+
+
+class Ledger(ABC):
+    """An open ledger with one writer. Safe to use from several threads.
+
+    A database says how its statements run. Its constructor opens the table, checks every row with `check_row`, and then
+    calls `_start`.
+    """
+
+    _ERRORS: ClassVar[type[Exception]]
+    """What the database raises."""
+    _REMEDY: ClassVar[str]
+    """What its operator does after a failed write."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._lock = threading.RLock()
+        self._failure: StoreError | None = None
+        self._closing = threading.Lock()
+        self._closed = False
+        self._size = 0
+        self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
+
+    def _start(self, size: int) -> None:
+        self._size = size
+        self._writer = threading.Thread(target=self._run, name=f"ledger writer {self._place}", daemon=True)
+        self._writer.start()
+
+    def append(
+        self,
+        entry: bytes | Callable[[int], bytes],
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+    ) -> Future[AppendResult]:
+        """Append an entry; the future resolves once it is durable.
+
+        :param entry: at most `MAX_ENTRY_BYTES`, or a function of the ledger index that the writer calls in
+            ledger order. It must not wait for another thread that uses this store; its exception becomes
+            the future's, and the index goes to the next append
+        :param slot: (account, i), which no other record may hold
+        :param private: opaque bytes kept beside the entry, in the same transaction, never published
+        :returns: a future whose exception is `SlotUsed`, `SizeError`, or `StoreError` if the entry could not
+            be made durable; after a `StoreError` the ledger must be opened again, which tells what it holds
+        """
+        request = Append(entry if callable(entry) else lambda _: entry, slot, private)
+        with self._closing:
+            if self._closed:
+                raise StoreError("the ledger is closed", field=self._place)
+            self._queue.put(request)
+        return request.future
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def failure(self) -> StoreError | None:
+        """Why nothing is appended any more until the ledger is opened again, or None."""
+        return self._failure
+
+    def entry(self, index: int) -> bytes:
+        """The entry at a ledger index.
+
+        :raises EncodingError: there is no such entry
+        """
+        row = self._one("SELECT body FROM entry WHERE idx = ?", index)
+        if row is None:
+            raise EncodingError(
+                "there is no such ledger entry",
+                field="index",
+                expected=f"below {self._size}",
+                found=str(index),
+            )
+        return bytes(row[0])
+
+    def private(self, index: int) -> bytes | None:
+        """The private bytes kept beside an entry, or None if there are none."""
+        row = self._one("SELECT private FROM entry WHERE idx = ?", index)
+        return None if row is None or row[0] is None else bytes(row[0])
+
+    def slot(self, account: str, i: int) -> int | None:
+        """The ledger index of the record that holds a slot, or None if the slot is free."""
+        row = self._one("SELECT idx FROM entry WHERE account = ? AND i = ?", account, i)
+        return None if row is None else int(row[0])
+
+    def entries(self, start: int = 0) -> Iterator[bytes]:
+        """All durable entries from `start` on, in ledger order."""
+        while page := self._all("SELECT body FROM entry WHERE idx >= ? ORDER BY idx LIMIT ?", start, _PAGE):
+            for (body,) in page:
+                yield bytes(body)
+            start += len(page)
+
+    def close(self) -> None:
+        """Commit the appends that wait, then release the ledger. Closing twice does nothing."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._queue.put(None)
+        self._writer.join()
+        self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- what a database does --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _run_statement(self, statement: str, parameters: tuple[object, ...]) -> Any:
+        """Execute a statement, whose parameters are question marks, and return its cursor."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Begin a transaction that only the ledger's one writer can commit."""
+
+    @abstractmethod
+    def _insert_row(self, row: tuple[object, ...]) -> bool:
+        """Insert a row (`INSERT`). The value is False if its slot is used; the transaction then goes on without it."""
+
+    @abstractmethod
+    def _roll_back(self) -> None:
+        """End a transaction that failed, if one is open."""
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Give up what the process holds of the ledger."""
+
+    # -- the writer ------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        open_ = True
+        while open_:
+            batch: list[Append] = []
+            request = self._queue.get()
+            while request is not None:
+                batch.append(request)
+                if len(batch) == MAX_BATCH:
+                    break
+                try:
+                    request = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+            open_ = request is not None
+            self._commit([r for r in batch if r.future.set_running_or_notify_cancel()])
+
+    def _commit(self, batch: list[Append]) -> None:
+        outcomes: list[AppendResult | Exception] = []
+        with self._lock:
+            try:
+                if self._failure is not None:
+                    raise self._failure
+                self._begin()
+                size = self._size
+                for request in batch:
+                    try:
+                        outcomes.append(self._insert(request, size))
+                        size += 1
+                    except self._ERRORS:
+                        raise
+                    except Exception as exc:
+                        outcomes.append(exc)
+                self._execute("COMMIT")
+                self._size = size
+            except (self._ERRORS, StoreError) as exc:
+                failure = self._fail(exc)
+                outcomes = [failure for _ in batch]
+        for request, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, AppendResult):
+                request.future.set_result(outcome)
+            else:
+                request.future.set_exception(outcome)
+
+    def _insert(self, request: Append, index: int) -> AppendResult:
+        body = request.build(index)
+        if len(body) > MAX_ENTRY_BYTES:
+            raise SizeError(
+                "ledger entry too large",
+                field=f"entry {index}",
+                expected=f"at most {MAX_ENTRY_BYTES} bytes",
+                found=f"{len(body)} bytes",
+            )
+        leaf = leaf_hash(body)
+        account, i = request.slot or (None, None)
+        row = (index, leaf, body, account, i, request.private)
+        if not self._insert_row((*row, tag(index, leaf, account, i, request.private))):
+            assert account is not None and i is not None
+            used = self.slot(account, i)
+            assert used is not None
+            raise SlotUsed(account, i, used)
+        return AppendResult(index, leaf)
+
+    def _fail(self, cause: Exception) -> StoreError:
+        """Stop appending, since after a failed write only opening the ledger again tells what became durable."""
+        if self._failure is None:
+            self._failure = StoreError(
+                "the ledger could not be written",
+                field=self._place,
+                found=str(cause).strip(),
+                hint=self._REMEDY,
+            )
+            self._failure.__cause__ = cause
+            try:
+                self._roll_back()
+            except self._ERRORS as exc:
+                self._failure.add_note(f"and not rolled back: {exc}")
+        return self._failure
+
+    def _execute(self, statement: str, *parameters: object) -> Any:
+        verb = statement.split(None, 1)[0]
+        self._boundary(f"before {verb}")
+        cursor = self._run_statement(statement, parameters)
+        self._boundary(f"after {verb}")
+        return cursor
+
+    def _boundary(self, point: str) -> None:  # noqa: B027
+        """A hook called around every writing statement, where fault-injection tests end the process."""
+
+    # Any: a row has the types of its statement, which a database does not tell.
+    def _one(self, statement: str, *parameters: object) -> tuple[Any, ...] | None:
+        rows = self._all(statement, *parameters)
+        return rows[0] if rows else None
+
+    def _all(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                found: list[tuple[Any, ...]] = self._run_statement(statement, parameters).fetchall()
+            except self._ERRORS as exc:
+                raise StoreError(
+                    "the ledger cannot be read", field=self._place, found=str(exc).strip()
+                ) from exc
+            return found
+
+
+def check_row(row: tuple[Any, ...], index: int, place: str) -> None:
+    """Check that a row has the index and the content that it was written with.
+
+    :raises StoreError: it does not
+    """
+    idx, leaf, body, account, i, private, found = row
+    if idx != index or leaf != leaf_hash(body) or found != tag(idx, leaf, account, i, private):
+        raise StoreError("the ledger was altered", field=f"{place}, entry {index}")
+
+
+def tag(index: int, leaf: bytes, account: str | None, i: int | None, private: bytes | None) -> bytes:
+    """A digest over a row's columns beside the entry itself, which its leaf hash covers."""
+    kept = "-" if private is None else hashlib.sha256(private).hexdigest()
+    slot = "-" if account is None else f"{i} {account}"
+    return hashlib.sha256(f"{index} {leaf.hex()} {kept} {slot}".encode()).digest()

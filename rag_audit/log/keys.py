@@ -1,0 +1,209 @@
+"""Keys of signed notes, in the text forms of c2sp.org/signed-note and tlog-cosignature."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from rag_audit import _native
+from rag_audit._internal.canonical import parse_base64
+from rag_audit._internal.durable import create_private, read_private
+from rag_audit._internal.errors import EncodingError, VersionError
+
+ALG_ED25519 = 0x01
+
+
+ALG_COSIGNATURE = 0x04
+
+
+ALGORITHMS = (ALG_ED25519, ALG_COSIGNATURE)
+
+
+MAX_NAME_BYTES = 255
+
+
+MAX_KEY_BYTES = 1024
+
+
+_KEY_ID = re.compile(r"\A[0-9a-f]{8}\Z")
+
+
+_SKEY_PREFIX = "PRIVATE+KEY+"
+
+
+@dataclass(frozen=True)
+class VerifierKey:
+    """A public key: a name, a signature type and 32 bytes of Ed25519 public key.
+
+    :param algorithm: `ALG_ED25519` or `ALG_COSIGNATURE`
+    """
+
+    name: str
+    algorithm: int
+    public: bytes
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if self.algorithm not in ALGORITHMS:
+            raise VersionError(
+                "unknown signature type",
+                field=self.name,
+                expected="0x01 or 0x04",
+                found=f"0x{self.algorithm:02x}",
+            )
+        if len(self.public) != 32:
+            raise EncodingError(
+                "not an Ed25519 public key", field=self.name, found=f"{len(self.public)} bytes"
+            )
+
+    @property
+    def key_id(self) -> bytes:
+        """Four bytes that tell keys apart in a note: SHA-256(name || 0x0A || type || key)[:4]."""
+        return hashlib.sha256(self.name.encode() + b"\n" + bytes([self.algorithm]) + self.public).digest()[:4]
+
+    def with_algorithm(self, algorithm: int) -> VerifierKey:
+        """The same key and name with the given signature type."""
+        return replace(self, algorithm=algorithm)
+
+    @classmethod
+    def parse(cls, text: str, *, field: str = "vkey") -> VerifierKey:
+        """Read ``<name>+<key ID in hex>+<base64 of type and key>``.
+
+        :raises EncodingError: the text has another form, or its key ID is not the key's
+        :raises VersionError: the signature type is neither 0x01 nor 0x04
+        """
+        name, key_id, material = _split_key(text, field)
+        key = cls(name, material[0], material[1:])
+        if key.key_id != key_id:
+            raise EncodingError("wrong key ID", field=field, expected=key.key_id.hex(), found=key_id.hex())
+        return key
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.key_id.hex()}+{_b64(bytes([self.algorithm]) + self.public)}"
+
+    def verifies(self, signature: bytes, message: bytes) -> bool:
+        """Whether `signature` is this key's Ed25519 signature (RFC 8032) over the raw `message`."""
+        return signed_by(self.public, message, signature)
+
+
+def signed_by(public: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether 64 bytes are an Ed25519 signature (RFC 8032) over a message by a public key. What is not 32 bytes of a
+    point is nobody's key.
+    """
+    if len(public) != 32 or len(signature) != 64:
+        return False
+    return _native.ed25519_verifies(public, message, signature)
+
+
+class SigningKey:
+    """A private Ed25519 key with its name and signature type. Its repr never shows the secret.
+
+    :param seed: 32 bytes (RFC 8032 private key)
+    """
+
+    def __init__(self, name: str, algorithm: int, seed: bytes) -> None:
+        if len(seed) != 32:
+            raise EncodingError("not an Ed25519 private key", field=name, expected="32 bytes")
+        self._seed = seed
+        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        public = self._key.public_key().public_bytes(
+            serialization.Encoding.Raw, serialization.PublicFormat.Raw
+        )
+        self.verifier = VerifierKey(name, algorithm, public)
+
+    @classmethod
+    def generate(cls, name: str, algorithm: int = ALG_ED25519) -> SigningKey:
+        """A new key from the operating system's randomness."""
+        seed = Ed25519PrivateKey.generate().private_bytes_raw()
+        return cls(name, algorithm, seed)
+
+    @classmethod
+    def parse(cls, text: str, *, field: str = "skey") -> SigningKey:
+        """Read ``PRIVATE+KEY+<name>+<key ID in hex>+<base64 of type and seed>``.
+
+        :raises EncodingError: the text has another form, or its key ID is not the key's
+        """
+        if not text.startswith(_SKEY_PREFIX):
+            raise EncodingError("not a private key", field=field, expected=f"{_SKEY_PREFIX}...")
+        name, key_id, material = _split_key(text.removeprefix(_SKEY_PREFIX), field)
+        key = cls(name, material[0], material[1:])
+        if key.verifier.key_id != key_id:
+            raise EncodingError("wrong key ID", field=field, found=key_id.hex())
+        return key
+
+    @classmethod
+    def load(cls, path: Path) -> SigningKey:
+        """Read a key file, which only its owner may access.
+
+        :raises SetupError: the file is missing, or group or others can read or write it
+        """
+        data = read_private(path, max_bytes=MAX_KEY_BYTES)
+        try:
+            text = data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as exc:
+            raise EncodingError("not a private key", field=str(path), expected="UTF-8 text") from exc
+        return cls.parse(text, field=str(path))
+
+    def save(self, path: Path) -> None:
+        """Write the key to a new file with mode 0600; an existing file is never overwritten."""
+        create_private(path, f"{self.export()}\n".encode())
+
+    def export(self) -> str:
+        """The secret's text form."""
+        v = self.verifier
+        return f"{_SKEY_PREFIX}{v.name}+{v.key_id.hex()}+{_b64(bytes([v.algorithm]) + self._seed)}"
+
+    @property
+    def name(self) -> str:
+        """The key's name in signature lines."""
+        return self.verifier.name
+
+    def with_algorithm(self, algorithm: int) -> SigningKey:
+        """The same key and name with the given signature type."""
+        return SigningKey(self.name, algorithm, self._seed)
+
+    def sign(self, message: bytes) -> bytes:
+        """The 64-byte Ed25519 signature (RFC 8032) over the raw `message`; callers separate domains."""
+        return self._key.sign(message)
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self.verifier})"
+
+
+def _check_name(name: str, field: str = "key name") -> None:
+    valid = name and "+" not in name and name.isprintable() and not any(c.isspace() for c in name)
+    if not valid or len(name.encode()) > MAX_NAME_BYTES:
+        raise EncodingError(
+            "not a key name",
+            field=field,
+            expected=f"1..{MAX_NAME_BYTES} bytes without space or plus",
+            found=name,
+        )
+
+
+def _split_key(text: str, field: str) -> tuple[str, bytes, bytes]:
+    # The base64 part may itself hold a plus.
+    parts = text.split("+", 2)
+    if len(text) > MAX_KEY_BYTES or len(parts) != 3 or not _KEY_ID.match(parts[1]):
+        raise EncodingError("not a note key", field=field, expected="<name>+<8 hex digits>+<base64>")
+    try:
+        material = parse_base64(parts[2], field=field)
+    except EncodingError:
+        # A key's text may be secret: the error does not repeat it.
+        raise EncodingError("not canonical base64", field=field) from None
+    if len(material) != 33:
+        raise EncodingError(
+            "wrong key length", field=field, expected="1 + 32 bytes", found=f"{len(material)} bytes"
+        )
+    _check_name(parts[0], field)
+    return parts[0], bytes.fromhex(parts[1]), material
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,62 @@
+"""The accountant: from a policy to privacy bounds, and from a target to a policy (docs/accounting.md)."""
+
+from rag_audit.mechanisms.accounting.bounds import (
+    ADJACENCY,
+    UNIT,
+    Bound,
+    BoundSet,
+    audit_bounds,
+    cumulative,
+    eps_at,
+    gaussian_epsilon,
+)
+from rag_audit.mechanisms.accounting.calibration import (
+    METHODS,
+    Calibration,
+    calibrate,
+    required_sigma_over_delta,
+)
+from rag_audit.mechanisms.accounting.figures import (
+    LISTING,
+    NO_BOUND,
+    POSITIONS_PER_DOCUMENT,
+    Protected,
+    policy_figures,
+    window_figures,
+)
+from rag_audit.mechanisms.accounting.odometer import Realised, ladder, realised
+from rag_audit.mechanisms.accounting.pmf import Mechanism
+from rag_audit.mechanisms.accounting.tradeoff import Membership, membership, roc_bound, tpr_bound
+from rag_audit.mechanisms.accounting.values import text
+from rag_audit.mechanisms.accounting.wellformed import check_policy
+
+__all__ = [
+    "ADJACENCY",
+    "LISTING",
+    "METHODS",
+    "NO_BOUND",
+    "POSITIONS_PER_DOCUMENT",
+    "UNIT",
+    "Bound",
+    "BoundSet",
+    "Calibration",
+    "Mechanism",
+    "Membership",
+    "Protected",
+    "Realised",
+    "audit_bounds",
+    "calibrate",
+    "check_policy",
+    "cumulative",
+    "eps_at",
+    "gaussian_epsilon",
+    "ladder",
+    "membership",
+    "policy_figures",
+    "realised",
+    "required_sigma_over_delta",
+    "roc_bound",
+    "text",
+    "tpr_bound",
+    "window_figures",
+]

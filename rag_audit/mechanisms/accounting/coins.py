@@ -1,0 +1,257 @@
+"""What mechanisms made of coins promise: sampling the index, and listing by randomised response.
+
+Both draw coins for positions instead of noise for scores, and both have closed forms (docs/accounting.md, "Sampling"
+and "Listing"). Probabilities are fractions of 2^40, as policies write them: `keep` of a position to be kept for a
+window, `chance` of a position to be listed whatever it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from rag_audit._internal.errors import PolicyError
+from rag_audit.mechanisms.accounting.values import Real, count, decimal, probability, round_up
+from rag_audit.relation.coins import COIN_RANGE, check_coin
+
+COIN_BIAS = 2.0**-52
+"""The most that ln of a coin's probability differs from ln of the policy's, since words of the stream are residues."""
+_LARGEST_EXPONENT = 700.0
+
+
+def coin_of(value: Real, field: str) -> int:
+    """A decimal probability as a policy writes it: floor(x 2^40 + 1/2).
+
+    :raises PolicyError: the value is not a decimal number, or rounds to 0 or 1
+    """
+    exact = Fraction(decimal(value, field))
+    coin = math.floor(exact * COIN_RANGE + Fraction(1, 2))
+    if not 0 < coin < COIN_RANGE:
+        what = "the share is not between 0 and 1"
+        if 0 < exact < 1:
+            what = "the share rounds to 0 or to 1"
+        raise PolicyError(
+            what, field=field, expected="a share above 0 and below 1, such as 0.9", found=str(value)
+        )
+    return coin
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """A tenant whose positions are each kept for a whole window with probability pi = keep / 2^40; others score 0.
+
+    :param keep: pi over 2^40
+    :raises PolicyError: keep is not in 1..2^40 - 1
+    """
+
+    keep: int
+
+    def __post_init__(self) -> None:
+        check_coin(self.keep, "keep")
+
+    @property
+    def dropped(self) -> Fraction:
+        """1 - pi, exactly."""
+        return Fraction(COIN_RANGE - self.keep, COIN_RANGE)
+
+    def odds_unlisted(self, queries: int, positions: int = 1) -> float:
+        """The most by which the absence of a document becomes more likely for accounts that never received it, rounded
+        up; infinite where there is no finite factor (docs/accounting.md, "What a missing document shows").
+
+        :param queries: the queries of all these accounts together; the factor of a sample alone does not depend on them
+        :param positions: the positions that the document fills
+        :raises PolicyError: queries or positions is not a positive integer
+        """
+        return odds_over_windows([(self, queries)], positions)
+
+    def log_listed(self, queries: int, positions: int) -> float:
+        """The negative logarithm of the least probability that none of a document's positions is listed although the
+        window keeps none of them: 0 for a sample of exact scores, whose answers return no text of such a position.
+
+        :param queries: the queries of all accounts together
+        :param positions: the positions that the document fills
+        """
+        return 0.0
+
+    def roc(self, fpr: float) -> float:
+        """The largest true-positive rate of a test whether a position holds one document or another, rounded up.
+
+        Where the position is not kept, nothing depends on it: two such laws differ by pi in total variation.
+
+        :param fpr: false-positive rate, in 0..1
+        """
+        return min(1.0, round_up(fpr + 1 - float(self.dropped) + COIN_BIAS))
+
+    @property
+    def auc(self) -> float:
+        """The area under `roc`."""
+        return min(1.0, round_up(1 - float(self.dropped**2) / 2 + COIN_BIAS))
+
+
+@dataclass(frozen=True)
+class Listing(Sampling):
+    """A sampled tenant whose relevant positions are listed, and each other one with probability q = chance / 2^40.
+
+    :param chance: q over 2^40
+    :raises PolicyError: keep or chance is not in 1..2^40 - 1
+    """
+
+    chance: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_coin(self.chance, "chance")
+
+    @property
+    def log_chance(self) -> float:
+        """ln q."""
+        return math.log1p(-(COIN_RANGE - self.chance) / COIN_RANGE)
+
+    def epsilon(self, accounts: int) -> float:
+        """ln((pi q^-k + 1 - pi)/(1 - pi)), rounded up: the bound for k accounts, any number of queries, delta = 0.
+
+        :raises PolicyError: accounts is not a positive integer
+        """
+        k = count(accounts, "k")
+        return round_up(self._log_most(k) - self._log_dropped + (k + 1) * COIN_BIAS)
+
+    def epsilon_of_adding(self, accounts: int) -> float:
+        """The same where the position is empty in one of the two worlds: the larger of ln(pi q^-k + 1 - pi), for a
+        document added, and ln(1/(1 - pi)), for one removed; rounded up.
+
+        :raises PolicyError: accounts is not a positive integer
+        """
+        k = count(accounts, "k")
+        return round_up(max(self._log_most(k), -self._log_dropped) + (k + 1) * COIN_BIAS)
+
+    def tradeoff(self, accounts: int) -> list[tuple[float, float]]:
+        """Points (false-positive rate, true-positive rate) of a concave curve above every test's, for k accounts: its
+        ends and its two corners.
+
+        A test that accepts with probability x where the position is empty accepts with at most min(b x, 1 - a (1 - x))
+        where it holds one document, and with at least max(a x, 1 - b (1 - x)) where it holds another, for a = 1 - pi
+        and b = pi q^-k + 1 - pi.
+
+        :raises PolicyError: accounts is not a positive integer
+        """
+        k = count(accounts, "k")
+        a, t = float(self.dropped), math.exp(k * self.log_chance)
+        rest = -math.expm1(k * self.log_chance)  # 1 - t, with its digits where t is near 1
+        low = (a * t, 1 - a + a * t)  # b q^k = pi + (1 - pi) q^k
+        if t <= 0.5:
+            return [(0.0, 0.0), low, (a * rest, 1 - a * t), (1.0, 1.0)]
+        b = low[1] / t
+        return [(0.0, 0.0), (a * rest, b * rest), (1 - b * rest, 1 - a * rest), (1.0, 1.0)]
+
+    def tpr(self, accounts: int, fpr: Real) -> float:
+        """The largest true-positive rate at a false-positive rate for k accounts, rounded up.
+
+        :raises PolicyError: fpr is not strictly between 0 and 1, or accounts is not a positive integer
+        """
+        rate = probability(fpr, "fpr")
+        corners = self.tradeoff(accounts)
+        for (x0, y0), (x1, y1) in pairwise(corners):
+            if x0 <= rate <= x1 and x1 > x0:
+                found = y0 + (y1 - y0) * (rate - x0) / (x1 - x0)
+                return min(1.0, round_up(found * math.exp((accounts + 1) * COIN_BIAS)))
+        return 1.0
+
+    def auc_for(self, accounts: int) -> float:
+        """The area under `tradeoff`, rounded up.
+
+        :raises PolicyError: accounts is not a positive integer
+        """
+        corners = self.tradeoff(accounts)
+        area = sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(corners))
+        return min(1.0, round_up(area * math.exp((accounts + 1) * COIN_BIAS)))
+
+    def log_listed(self, queries: int, positions: int) -> float:
+        """-queries positions ln(1 - q): chance lists each position at each query whether it is kept or not. The cap on
+        lists only lowers it."""
+        return queries * positions * (COIN_BIAS - math.log1p(-self.chance / COIN_RANGE))
+
+    def chance_alone(self, queries: int) -> float:
+        """1 - (1 - q)^queries: how likely a given position is listed by chance alone at one of several queries, rounded
+        up. The cap on lists only lowers it.
+
+        :raises PolicyError: queries is not a positive integer
+        """
+        missed = count(queries, "queries") * math.log1p(-self.chance / COIN_RANGE)
+        return min(1.0, round_up(-math.expm1(missed)))
+
+    @property
+    def _log_dropped(self) -> float:
+        return math.log1p(-self.keep / COIN_RANGE)
+
+    def _log_most(self, k: int) -> float:
+        """ln(pi q^-k + 1 - pi), by whichever form keeps the digits."""
+        exponent = -k * self.log_chance
+        pi = self.keep / COIN_RANGE
+        if exponent < _LARGEST_EXPONENT:
+            return math.log1p(pi * math.expm1(exponent))
+        return math.log(pi) + exponent + math.log1p(float(self.dropped) / pi * math.exp(-exponent))
+
+
+@dataclass(frozen=True)
+class NoisedSampling(Sampling):
+    """A sampled tenant whose kept scores, and the zeros of all other positions, get noise.
+
+    :param listed: K, the positions of an answer
+    :param capacity: N
+    """
+
+    listed: int
+    capacity: int
+
+    def log_listed(self, queries: int, positions: int) -> float:
+        """-queries ln(C(N - s, K) / C(N, K)) for s positions: where every score is 0, the noise lists any K of the N
+        positions alike, and higher scores elsewhere only lower the probability that it lists one of the s.
+        """
+        if self.listed + positions > self.capacity:
+            return math.inf
+        return -queries * math.fsum(
+            math.log1p(-self.listed / (self.capacity - taken)) for taken in range(positions)
+        )
+
+
+def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: float = 0.0) -> float:
+    """The epsilon that no mechanism goes below which lists a relevant document with probability p and an irrelevant one
+    with probability q, each account drawing independently: ln((p^k - delta)/q^k); 0 where delta alone allows it.
+
+    :param relevant: p, above 0 and at most 1
+    :param irrelevant: q, above 0
+    :param accounts: k
+    """
+    all_listed = accounts * math.log(relevant)
+    if delta > 0:
+        if all_listed <= math.log(delta):
+            return 0.0
+        all_listed += math.log1p(-math.exp(math.log(delta) - all_listed))
+    return max(0.0, all_listed - accounts * math.log(irrelevant))
+
+
+def odds_over_windows(windows: Sequence[tuple[Sampling, int]], positions: int = 1) -> float:
+    """The product of the windows' factors (`Sampling.odds_unlisted`), each of which draws and places its positions
+    anew; rounded up, inf beyond every float.
+
+    The product of samples alone is exact, so no margin is added: two machines cannot differ.
+
+    :param windows: each window's mechanism, with the queries of all accounts in it
+    :param positions: the positions that the document fills
+    :raises PolicyError: positions or a number of queries is not a positive integer
+    """
+    s = count(positions, "positions")
+    listed = math.fsum(w.log_listed(count(queries, "queries"), s) for w, queries in windows)
+    if listed > 0:
+        unkept = math.fsum(COIN_BIAS - math.log1p(-w.keep / COIN_RANGE) for w, _ in windows)
+        total = s * unkept + listed
+        return math.inf if total > _LARGEST_EXPONENT else round_up(math.exp(total))
+    product = math.prod((w.dropped for w, _ in windows), start=Fraction(1)) ** s
+    bias = 1 + s * len(windows) * Fraction(COIN_BIAS)
+    try:
+        return round_up(float(bias / product), margin=0)
+    except OverflowError:
+        return math.inf

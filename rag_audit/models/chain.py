@@ -1,0 +1,202 @@
+"""The chain of an origin's windows, and the counts of those in which nobody received an answer.
+
+A provider that opens a window, sees its beacon and then drops the window has seen one more draw of the noise than it
+shows. A window that is closed properly without a query shows as little of its draw. So each opening counts both kinds
+since the last complete window: the abandoned ones and the empty ones. The counts of the next opening follow from the
+counts of the last opening and from that window's entries; witnesses, provider and verifier all compute them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rag_audit._internal.canonical import MAX_SAFE_INTEGER, digest_hex, jcs
+from rag_audit._internal.errors import SchemaError
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.models.models import repeated
+from rag_audit.models.records import (
+    BeaconEntry,
+    Closing,
+    Enrolment,
+    Entry,
+    KeptEntry,
+    Opening,
+    PreviousWindow,
+    QueryRecord,
+    parse_entry,
+)
+from rag_audit.models.windowfile import WindowFile
+
+
+class Outcome(StrEnum):
+    """What became of a window that is closed."""
+
+    COMPLETE = "complete"
+    """the closing record counts at least one query, and the entries are those that the closing record counts"""
+    EMPTY = "empty"
+    """the window was closed properly, with its beacon and without a query"""
+    ABANDONED = "abandoned"
+    """the closing record says so, or the entries are others than it counts: the window can never pass"""
+
+
+def outcome_of(entries: Sequence[Entry]) -> Outcome:
+    """What became of a window, from all its entries.
+
+    A window whose entries contradict its closing record fails `ledger.sequence`, `ledger.closing`, `ledger.beacons` or
+    `ledger.kept`. Such a window counts as abandoned, so a false closing record gains its provider nothing.
+
+    :param entries: the entries of the final tree, in the log's order
+    """
+    first, last = (entries[0], entries[-1]) if entries else (None, None)
+    if not isinstance(first, Opening) or not isinstance(last, Closing) or last.abandoned:
+        return Outcome.ABANDONED
+    between = entries[1:-1]
+    if any(isinstance(entry, Opening | Closing) or entry.seq != at for at, entry in enumerate(between, 1)):
+        return Outcome.ABANDONED
+    queries = sum(isinstance(entry, QueryRecord) for entry in between)
+    enrolled = {entry.seq for entry in between if isinstance(entry, Enrolment)}
+    beacons = [entry.entry for entry in between if isinstance(entry, BeaconEntry)]
+    kept = [entry.tenant for entry in between if isinstance(entry, KeptEntry)]
+    counted = (
+        last.seq == len(entries) - 1
+        and (queries, len(enrolled)) == (last.queries, last.enrolments)
+        and 0 in beacons
+        and len(beacons) == len({*beacons} & {0, *enrolled})
+        and len(kept) <= first.tenants.count
+        and not repeated(kept)
+    )
+    if not counted:
+        return Outcome.ABANDONED
+    return Outcome.COMPLETE if queries else Outcome.EMPTY
+
+
+def outcome_by_size(closing: Closing, size: int, tenants: int) -> Outcome:
+    """What became of a window, for a witness that sees the closing record and not the entries.
+
+    `outcome_of` gives the same answer for every window whose closing record is true. This function accepts a closing
+    record that understates the entries by at most one beacon for each enrolment and one kept entry for each tenant; so
+    a witness also asks for the inclusion of one query record before it takes a window as complete.
+
+    :param size: size of the final tree: an opening, its beacon, the closing record, every query and enrolment, at most
+        one more beacon for each enrolment and at most one kept entry for each tenant
+    :param tenants: how many tenants the opening commits to
+    """
+    others = size - 3 - closing.queries - closing.enrolments
+    fits = closing.seq == size - 1 and 0 <= others <= closing.enrolments + tenants
+    if closing.abandoned or not fits:
+        return Outcome.ABANDONED
+    return Outcome.COMPLETE if closing.queries else Outcome.EMPTY
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """The windows of an origin since its last complete one, as an opening counts them.
+
+    :param abandoned: windows that were dropped, or that can never pass
+    :param empty: windows that were closed properly without a query
+    """
+
+    abandoned: int = 0
+    empty: int = 0
+
+    @classmethod
+    def before(cls, opening: Opening) -> Unanswered:
+        """The counts that an opening states; an origin's first opening states none."""
+        return cls.stated(opening.previous)
+
+    @classmethod
+    def stated(cls, previous: PreviousWindow | None) -> Unanswered:
+        """The counts that a reference to the window before states."""
+        return cls() if previous is None else cls(previous.abandoned, previous.empty)
+
+    def after(self, outcome: Outcome) -> Unanswered:
+        """The counts that the next opening has to state, after a window whose own opening stated these.
+
+        A count ends at the largest integer of the format, where it stays.
+        """
+        if outcome is Outcome.COMPLETE:
+            return Unanswered()
+        empty = outcome is Outcome.EMPTY
+        return Unanswered(
+            min(self.abandoned + (not empty), MAX_SAFE_INTEGER), min(self.empty + empty, MAX_SAFE_INTEGER)
+        )
+
+
+def ended_at(closes_at: int, closing: Closing) -> int:
+    """When a closed window's interval ended: at its date, or at its closing record, after which it holds no entry.
+
+    :param closes_at: the opening's date
+    """
+    return min(closes_at, closing.ts)
+
+
+@dataclass(frozen=True)
+class ClosedWindow:
+    """A closed window as its successor sees it. Signatures are not checked here.
+
+    :param digest: digest of the opening
+    :param head: the final checkpoint
+    :param outcome: what became of the window (`outcome_of`)
+    """
+
+    opening: Opening
+    digest: str
+    closing: Closing
+    head: Checkpoint
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, file: WindowFile, *, field: str) -> ClosedWindow:
+        """The closed window in a window file, whose entries must be the ones under its final checkpoint.
+
+        :raises SchemaError: the first entry is no opening, the last is no closing record, the entries are others, or
+            one of them is malformed
+        """
+        values = file.entries
+        first = parse_entry(values[0] if values else None, field=f"{field}[0]")
+        last = parse_entry(values[-1] if values else None, field=f"{field}[{len(values) - 1}]")
+        if not isinstance(first, Opening):
+            raise SchemaError("the window has no opening", field=f"{field}[0]", found=first.type)
+        if not isinstance(last, Closing):
+            raise SchemaError(
+                "the window is not closed", field=f"{field}[{len(values) - 1}]", found=last.type
+            )
+        tree = HashTree(leaf_hash(jcs(value)) for value in values)
+        head = file.final_head()
+        if (tree.size, tree.root()) != (head.size, head.root):
+            raise SchemaError(
+                "the window's entries are not the ones under its final checkpoint",
+                field=field,
+                expected=f"{head.size} entries, root {head.root.hex()}",
+                found=f"{tree.size} entries, root {tree.root().hex()}",
+            )
+        entries = [parse_entry(value, field=f"{field}[{at}]") for at, value in enumerate(values)]
+        return cls(first, digest_hex(values[0]), last, head, outcome_of(entries))
+
+    @property
+    def ended_at(self) -> int:
+        """When the window's interval ended (`ended_at`)."""
+        return ended_at(self.opening.closes_at, self.closing)
+
+    @property
+    def unanswered(self) -> Unanswered:
+        """The counts that the next opening has to state."""
+        return Unanswered.before(self.opening).after(self.outcome)
+
+    def as_previous(self) -> PreviousWindow:
+        """The reference to this window that the next opening carries."""
+        return reference(self.digest, self.head.root, self.unanswered)
+
+
+def reference(digest: str, root: bytes, unanswered: Unanswered) -> PreviousWindow:
+    """The reference to a closed window that the next opening carries.
+
+    :param digest: digest of the window's opening
+    :param root: its final root
+    :param unanswered: the counts that the next opening has to state
+    """
+    counted = {"empty": unanswered.empty} if unanswered.empty else {}
+    return PreviousWindow(opening=digest, root=root.hex(), abandoned=unanswered.abandoned, **counted)

@@ -1,0 +1,102 @@
+"""The document under C_emb: the embedder, its token limits, and the schema of the tenants (the paper's R1)."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict, cast
+
+from rag_audit._internal.canonical import Json, parse_hex
+from rag_audit._internal.errors import SchemaError, kind_of
+
+
+class TokenCounts(TypedDict):
+    """The numbers of tokens at which texts are cut."""
+
+    query: int
+    document: int
+
+
+class Quantiser(TypedDict):
+    """How a real vector becomes one of `bits` bits a component.
+
+    :param scale: the largest component's value, a decimal string
+    :param entry_clip: where the components of the table's rows are cut
+    :param turn: the public orthogonal map before it, where there is one (docs/relation.md, "Vectors")
+    :param norm_factor: A of the integer normalisation, for embedders that normalise in integers
+    """
+
+    bits: int
+    scale: str
+    entry_clip: NotRequired[str]
+    norm_factor: NotRequired[int]
+    turn: NotRequired[str]
+
+
+class EmbedderManifest(TypedDict):
+    """An embedder's description of itself (`index.embedders.base.Embedder.manifest`).
+
+    :param kind: the embedder's name
+    :param artefacts: SHA-256 of each of the embedder's artefacts by name, 64 hexadecimal digits
+    :param quantiser: how a real vector becomes an int4 one
+    :param query_commitment: whether hq commits to tokens or to text
+    :param model: the model that an endpoint is asked for
+    :param cut_from: the components of the model's own vectors, where only the first `dimension` are used
+    """
+
+    kind: str
+    artefacts: dict[str, str]
+    tokens: TokenCounts
+    dimension: NotRequired[int]
+    prompt: NotRequired[str]
+    quantiser: NotRequired[Quantiser]
+    query_commitment: NotRequired[str]
+    pooling: NotRequired[str]
+    model: NotRequired[str]
+    cut_from: NotRequired[int]
+
+
+class SchemaTenant(TypedDict):
+    """A tenant as the schema lists it."""
+
+    tenant: str
+    capacity: int
+
+
+class Schema(TypedDict):
+    """The schema: the number of components of a vector, and the tenants."""
+
+    dimension: int
+    tenants: NotRequired[list[SchemaTenant]]
+
+
+class Manifest(TypedDict):
+    """The whole embedder manifest."""
+
+    v: NotRequired[int]
+    embedder: EmbedderManifest
+    schema: Schema
+
+
+def check_manifest(value: dict[str, Json]) -> Manifest:
+    """Check that the parts of a manifest that both sides read are present with their types.
+
+    :raises SchemaError: a part is missing or of another type; the first one is named
+    """
+    needed = {"embedder": dict, "embedder.kind": str, "embedder.artefacts": dict, "embedder.tokens": dict,
+              "embedder.tokens.query": int, "embedder.tokens.document": int, "schema": dict,
+              "schema.dimension": int}  # fmt: skip
+    for place, kind in needed.items():
+        part: Json = value
+        for name in place.split("."):
+            part = part.get(name) if isinstance(part, dict) else None
+        if type(part) is not kind:
+            raise SchemaError("the embedder manifest is not well-formed", field=f"embedder.{place}",
+                              expected=kind_of(kind()), found=kind_of(part))  # fmt: skip
+    manifest = cast(Manifest, value)
+    for name, digest in manifest["embedder"]["artefacts"].items():
+        parse_hex(digest, 32, field=f"embedder.embedder.artefacts.{name}")
+    return manifest
+
+
+def as_json(manifest: Manifest) -> dict[str, Json]:
+    """The manifest as a JSON value."""
+    return cast("dict[str, Json]", manifest)

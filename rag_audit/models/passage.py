@@ -1,0 +1,128 @@
+"""A document as it is committed to and handed out: its text, and what its provider keeps beside the text."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from typing import Self
+
+from rag_audit._internal.canonical import Json, count_values, jcs, parse_json
+from rag_audit._internal.errors import EncodingError, SchemaError, SizeError
+
+MAX_METADATA_BYTES = 1 << 16
+"""The most bytes of one document's metadata in canonical JSON."""
+MAX_METADATA_VALUES = 4096
+"""The most JSON values of one document's metadata, so that the longest answer stays within `MAX_VALUES`."""
+_DESCRIBED = b"\xffrag-audit/document/v2"
+"""What a document with metadata begins with. No text's UTF-8 holds the byte 0xff, so no text alone can be the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One document of an index.
+
+    Its text alone is embedded. Its metadata, an id and a source for instance, is committed to together with the text,
+    and leaves only with it, so that an account sees that both are what was committed to before the window opened.
+
+    :param metadata: canonical JSON of an object with at least one field (`of` makes it); None for a text alone
+    :param place: where its provider read it, for errors; two documents that differ in nothing else are equal
+    """
+
+    text: str
+    metadata: bytes | None = None
+    place: str | None = dataclass_field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, text: str, metadata: Mapping[str, Json] | None = None, *, field: str = "document") -> Self:
+        """A document with these fields beside its text.
+
+        :param field: what the document is, for the error's `field`
+        :raises EncodingError: a value cannot be written as canonical JSON: it is a fraction, or beyond 2^53, or nested
+            too deeply
+        :raises SizeError: the metadata is larger than `MAX_METADATA_BYTES`, or has more than `MAX_METADATA_VALUES`
+        """
+        if not metadata:
+            return cls(text)
+        try:
+            # The metadata is as deep here as in an answer, whose reader has a limit.
+            written = jcs([[[dict(metadata)]]])[3:-3]
+        except EncodingError as exc:
+            exc.field = f"{field}.metadata{(exc.field or '').removeprefix('$[0][0][0]')}"
+            raise
+        for size, most, unit in (
+            (len(written), MAX_METADATA_BYTES, "bytes"),
+            (count_values(written), MAX_METADATA_VALUES, "values"),
+        ):
+            if size > most:
+                raise SizeError("a document's metadata is too large", field=f"{field}.metadata",
+                                expected=f"at most {most} {unit}", found=f"{size}",
+                                hint="put it into the text, or leave a part of it out")  # fmt: skip
+        return cls(text, written)
+
+    @classmethod
+    def stored(cls, text: str, metadata: str | None, *, field: str) -> Self:
+        """A document that was stored, whose metadata is checked as anything that is read.
+
+        :raises SchemaError: the metadata is not canonical JSON of an object with fields
+        """
+        if metadata is None:
+            return cls(text)
+        value = parse_json(metadata, source=field, max_bytes=MAX_METADATA_BYTES)
+        if not isinstance(value, dict) or not value or jcs(value) != metadata.encode():
+            raise SchemaError("the metadata is not a canonical JSON object with fields", field=field)
+        return cls(text, metadata.encode())
+
+    def name_in(self, tenant: str, number: int) -> str:
+        """The document's name for errors: its place, or else its number in the tenant and its id.
+
+        :param number: from 0
+        """
+        if self.place is not None:
+            return self.place
+        name = self.fields.get("id")
+        known = isinstance(name, str | int) and not isinstance(name, bool)
+        return f"documents.{tenant}[{number}]" + (f" (id {name})" if known else "")
+
+    @property
+    def fields(self) -> dict[str, Json]:
+        """The metadata as a JSON value; empty for a text alone."""
+        if self.metadata is None:
+            return {}
+        value = parse_json(self.metadata, source="metadata")
+        assert isinstance(value, dict)
+        return value
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that its leaf of C_docs is the salted digest of (docs/protocol.md, "Documents")."""
+        if self.metadata is None:
+            return self.text.encode()
+        return _DESCRIBED + b'{"metadata":' + self.metadata + b',"text":' + jcs(self.text) + b"}"
+
+
+def name_of(fields: Mapping[str, Json]) -> str | None:
+    """The id in a document's metadata: a text that is not blank, or an integer as its digits; else None."""
+    value = fields.get("id")
+    if type(value) is int:
+        return str(value)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def repeated_names(documents: Iterable[Passage]) -> dict[str, list[int]]:
+    """The ids that stand on more than one of a tenant's documents, each with the documents' numbers, from 0."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for number, document in enumerate(documents):
+        if document.metadata is not None and (name := name_of(document.fields)) is not None:
+            places[name].append(number)
+    return {name: numbers for name, numbers in places.items() if len(numbers) > 1}
+
+
+EMPTY = Passage("")
+"""What an empty position holds. Its data has no bytes."""
+
+
+def passage(document: str | Passage) -> Passage:
+    """A document, where a text alone may stand for one without metadata."""
+    return Passage(document) if isinstance(document, str) else document

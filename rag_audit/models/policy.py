@@ -1,0 +1,384 @@
+"""The policy: every parameter of a window that is fixed before it opens and published with it.
+
+C_policy is the SHA-256 over its canonical JSON (the paper's eq. 5.1). A policy that is not well-formed is refused
+when the provider opens a window **and** by every verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, cast
+
+from pydantic import ConfigDict, Field
+
+from rag_audit._internal.errors import PolicyError, VersionError
+from rag_audit.models.constants import KEPT, STATEMENTS, Constants
+from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive, Two
+from rag_audit.models.tenants import (
+    NoisePolicy,
+    SystemName,
+    TenantPolicy,
+    TenantPolicyV2,
+    TenantRules,
+    rules_of,
+)
+from rag_audit.relation import noise
+from rag_audit.relation.scores import LARGEST_PRODUCT, LARGEST_SCORE, MAX_DIMENSION, MAX_LATTICE
+
+if TYPE_CHECKING:
+    from rag_audit.mechanisms.accounting.figures import PolicyFigures, Protected
+
+Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
+"""The method by which the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
+
+DEFAULT_SCORE_WINDOW = (101, 810)
+"""The default score window in raw units, for scale 0.22 (docs/relation.md, "Scores")."""
+DAY_MS = 86_400_000
+MAX_LISTED = 1024
+"""The largest K, and the largest M of a listing tenant: a receipt opens every listed position, and so many fit its
+limit at any capacity."""
+MAX_TOKENS = 1 << 16
+"""The most tokens of a text, with which the sum of squares that normalises its vector stays within 64 bits."""
+
+
+class CertificatePolicy(Model):
+    """The coalition proof that the closing record must name (docs/estimator.md, "Certificate")."""
+
+    system: SystemName
+    records: Positive
+    """the most query records that the proof covers"""
+    circuit: Hex32
+    """circuit (or protocol) digest"""
+
+
+class EstimatorPolicy(Model):
+    """The coalition estimator's parameters: two queries are near if their cosine is at least theta, within tau."""
+
+    theta: Annotated[list[Positive], Field(min_length=2, max_length=2)]
+    """theta as the fraction [p, q], q <= 1000"""
+    tau: Count
+    """span between two queries; 0 means the whole window"""
+    tau_unit: Literal["positions", "seconds"]
+    certificate: CertificatePolicy | None
+    """the coalition proof; null if the estimate is only declared"""
+
+
+class TokenLimits(Model):
+    """The numbers of tokens at which the tokeniser cuts texts."""
+
+    query: Positive
+    document: Positive
+
+
+class Policy(Model):
+    """A window's policy of any version; docs/protocol.md, "Policy", has each field with a worked example."""
+
+    v: int
+    window: Identifier
+    opens_at: Millis
+    closes_at: Millis
+    eps_acc: DecimalText | None
+    delta_acc: DecimalText | None
+    n: Positive
+    """queries an account may make in the window"""
+    k_max: Positive
+    delta_policy: DecimalText
+    unit: Literal["position"]
+    adjacency: Literal["replace-one"]
+    """one committed position holds another vector; adding and removing a document are special cases"""
+    top_k: Positive
+    noise: NoisePolicy | None
+    calibration: Calibration | None
+    tenants: Annotated[Sequence[TenantPolicy], Field(min_length=1)]
+    proving: Literal["eager", "on-challenge"]
+    estimator: EstimatorPolicy
+    tokens: TokenLimits
+    delete_after: Millis
+    """when the provider deletes the data that on-challenge proving had to retain"""
+    sigma: DecimalText | None
+    """derived from the gains: the noise's standard deviation in lattice units"""
+
+    @classmethod
+    def parse(cls, value: object, *, field: str) -> Self:
+        """Check a JSON value against the version that it names (`Model.parse`).
+
+        :raises PolicyError: the fields of a tenant's mechanism contradict one another
+        """
+        if cls is not Policy:
+            return super().parse(value, field=field)
+        version = value.get("v") if isinstance(value, dict) else None
+        made = (PolicyV2 if version == 2 else PolicyV1).parse(value, field=field)
+        if isinstance(made, PolicyV2):
+            made.agree()
+        return cast(Self, made)  # both are policies, which is what the base class was asked for
+
+    def rules(self, tenant: TenantPolicy) -> TenantRules:
+        """What a tenant's retrieval does to scores.
+
+        :raises PolicyError: the tenant's fields contradict one another, or are out of range
+        """
+        return rules_of(tenant, self.noise)
+
+    def longest(self, tenant: TenantPolicy) -> int:
+        """The most positions of one answer of a tenant."""
+        listing = self.rules(tenant).listing
+        return self.top_k if listing is None else listing.most
+
+    def rules_by_name(self, tenant: str) -> TenantRules:
+        """`rules` of the named tenant, which the policy has."""
+        found = self._rules.get(tenant)
+        if found is None:
+            found = self._rules[tenant] = self.rules(self._by_name[tenant])
+        return found
+
+    def tenant(self, tenant: str) -> TenantPolicy | None:
+        """The named tenant's part of the policy, or None."""
+        return self._by_name.get(tenant)
+
+    @cached_property
+    def _rules(self) -> dict[str, TenantRules]:
+        return {}
+
+    @cached_property
+    def _by_name(self) -> dict[str, TenantPolicy]:
+        return {t.tenant: t for t in reversed(self.tenants)}
+
+    def moved(self, opens_at: int) -> Policy:
+        """The same policy with another opening time, by which all its dates are moved.
+
+        :param opens_at: milliseconds since the epoch
+        """
+        by = opens_at - self.opens_at
+        return self.model_copy(
+            update={
+                "opens_at": opens_at,
+                "closes_at": self.closes_at + by,
+                "delete_after": self.delete_after + by,
+            }
+        )
+
+    def constants(self, tenant: TenantPolicy, dimension: int, norm_factor: int | None) -> Constants:
+        """The constants that fix the circuits of one tenant's proofs.
+
+        :param dimension: components of the embedder's vectors
+        :param norm_factor: factor of the embedder's integer normalisation, None where it has none
+        """
+        rules = self.rules(tenant)
+        return Constants(
+            capacity=tenant.capacity,
+            dimension=dimension,
+            top_k=self.top_k if rules.listing is None else rules.listing.most,
+            gains=rules.gains,
+            lo=rules.scores.lo,
+            hi=rules.scores.hi,
+            lattice=rules.scores.lattice,
+            query_tokens=self.tokens.query,
+            norm_factor=norm_factor,
+            sampled=rules.sampled,
+            chance=None if rules.listing is None else rules.listing.chance,
+            threshold=None if rules.listing is None else rules.listing.threshold,
+        )
+
+    def figures(self) -> PolicyFigures:
+        """Every figure that follows from this policy alone (`accounting.window_figures`).
+
+        :raises PolicyError: a parameter is outside the ranges that the accountant takes
+        """
+        from rag_audit.mechanisms import accounting
+
+        noise = self.noise
+        figures = None
+        if noise is not None:
+            assert self.eps_acc is not None and self.delta_acc is not None  # `_check_noise`
+            figures = accounting.policy_figures(
+                noise.mechanism(),
+                n=self.n,
+                eps_acc=self.eps_acc,
+                delta_acc=self.delta_acc,
+                k=self.k_max,
+                delta=self.delta_policy,
+                accounts_max=max(t.accounts_max for t in self.tenants),
+            )
+        if self.v == 1:
+            assert figures is not None
+            return figures
+        return accounting.window_figures(
+            figures,
+            {t.tenant: self.protected(t) for t in self.tenants},
+            n=self.n,
+            k=self.k_max,
+            accounts_max=max(t.accounts_max for t in self.tenants),
+        )
+
+    def protected(self, tenant: TenantPolicy) -> Protected:
+        """A tenant's mechanism as the accountant needs it."""
+        from rag_audit.mechanisms import accounting
+
+        rules = self.rules(tenant)
+        chance = None if rules.listing is None else rules.listing.chance
+        return accounting.Protected(
+            rules.mechanism, rules.keep, chance, tenant.accounts_max, self.top_k, tenant.capacity
+        )
+
+    def check(self, dimension: int | None) -> None:
+        """Refuse a policy that is not well-formed (docs/protocol.md, "Policy"), as far as can be told without its proof
+        systems. Parties call `proofs.policy.check_policy`, which asks the proof systems too.
+
+        :param dimension: components of the embedder's vectors, which the manifest states and the policy does not; None
+            where no manifest is at hand, and the score window is compared with the largest dimension
+        :raises PolicyError: a field is not well-formed; it is named, with what was expected and found
+        """
+        from rag_audit.mechanisms.accounting.exact import MAX_COMPOSITIONS
+
+        def need(ok: bool, field: str, expected: str, found: object) -> None:
+            if not ok:
+                raise PolicyError(
+                    "the policy is not well-formed", field=f"policy.{field}", expected=expected, found=found
+                )
+
+        need(self.opens_at < self.closes_at, "closes_at", "later than opens_at", self.closes_at)
+        need(self.delete_after >= self.closes_at, "delete_after", "not before closes_at", self.delete_after)
+        components = MAX_DIMENSION if dimension is None else dimension
+        need(1 <= components <= MAX_DIMENSION, "dimension", f"an embedder of 1..{MAX_DIMENSION}", components)
+        most = LARGEST_PRODUCT * components
+        if self.noise is not None:
+            _check_table(self.noise)
+        for place, scores in [("noise", self.noise), *((f"tenants.{t.tenant}.scores", t.scores)
+                              for t in self.tenants if isinstance(t, TenantPolicyV2))]:  # fmt: skip
+            if scores is None:
+                continue
+            need(scores.lo < scores.hi, f"{place}.hi", "greater than lo", scores.hi)
+            lattice = scores.lattice
+            need(
+                lattice <= MAX_LATTICE and lattice & (lattice - 1) == 0,
+                f"{place}.lattice",
+                f"a power of two up to {MAX_LATTICE}",
+                lattice,
+            )
+            need(scores.hi <= most, f"{place}.hi", f"at most {most}, the largest score", scores.hi)
+        rules = {tenant.tenant: self.rules(tenant) for tenant in self.tenants}
+        for name, rule in rules.items():
+            if rule.listing is not None:
+                need(rule.listing.most <= MAX_LISTED, f"tenants.{name}.listed_max",
+                     f"at most {MAX_LISTED}, whose receipt fits", rule.listing.most)  # fmt: skip
+                reach = LARGEST_SCORE * components
+                need(rule.listing.threshold <= reach, f"tenants.{name}.threshold",
+                     f"at most {reach}, the largest score", rule.listing.threshold)  # fmt: skip
+        for name, limit in (("query", self.tokens.query), ("document", self.tokens.document)):
+            need(limit <= MAX_TOKENS, f"tokens.{name}", f"at most {MAX_TOKENS}", limit)
+        names = [t.tenant for t in self.tenants]
+        need(len(set(names)) == len(names), "tenants", "each tenant once", names)
+        need(names == sorted(names), "tenants", "sorted by id", names)
+        need(self.top_k <= MAX_LISTED, "top_k", f"at most {MAX_LISTED}, whose receipt fits", self.top_k)
+        for tenant in self.tenants:
+            need(
+                self.top_k <= tenant.capacity, "top_k", f"at most the capacity of {tenant.tenant}", self.top_k
+            )
+            need(
+                "retrieve" in tenant.circuits,
+                f"tenants.{tenant.tenant}.circuits",
+                "a digest for retrieve",
+                "none",
+            )
+            sampled = rules[tenant.tenant].sampled
+            known = [*STATEMENTS, KEPT] if sampled else [*STATEMENTS]
+            unknown = sorted(set(tenant.circuits) - set(known))
+            need(not unknown, f"tenants.{tenant.tenant}.circuits", f"digests for {known}", unknown)
+            need(not sampled or KEPT in tenant.circuits, f"tenants.{tenant.tenant}.circuits",
+                 f"a digest for {KEPT}, since positions are sampled", "none")  # fmt: skip
+            counted = tenant.accounts_max * self.n
+            need(counted <= MAX_COMPOSITIONS, f"tenants.{tenant.tenant}.accounts_max",
+                 f"at most {MAX_COMPOSITIONS} queries of all accounts", counted)  # fmt: skip
+        composed = self.k_max * self.n
+        need(
+            composed <= MAX_COMPOSITIONS,
+            "k_max",
+            f"at most {MAX_COMPOSITIONS} queries of a coalition",
+            composed,
+        )
+        p, q = self.estimator.theta
+        need(0 < p < q <= 1000, "estimator.theta", "a fraction p/q in (0, 1) with q <= 1000", f"{p}/{q}")
+        self._check_noise(need)
+
+    def _check_noise(self, need: Callable[[bool, str, str, object], None]) -> None:
+        """Check what belongs to noise: its accounting where tenants have noise, else that there is none."""
+        from rag_audit.mechanisms import accounting
+
+        if self.noise is None:
+            return
+        need(
+            any(self.rules(t).gains for t in self.tenants),
+            "noise",
+            "null, since no tenant has noise",
+            "noise",
+        )
+        assert self.eps_acc is not None and self.delta_acc is not None and self.calibration is not None
+        expected_sigma = sigma_text(self.noise.gains)
+        need(self.sigma == expected_sigma, "sigma", expected_sigma, self.sigma)
+        accounting.check_policy(
+            gains=self.noise.gains,
+            lattice=self.noise.lattice,
+            n=self.n,
+            k_max=self.k_max,
+            eps_acc=self.eps_acc,
+            delta_acc=self.delta_acc,
+            delta_policy=self.delta_policy,
+            calibration=self.calibration,
+        )
+
+
+class PolicyV1(Policy):
+    """A policy of version 1: the paper's mechanism for every tenant."""
+
+    model_config = ConfigDict(title="Policy")
+
+    v: One
+    eps_acc: DecimalText
+    delta_acc: DecimalText
+    noise: NoisePolicy
+    calibration: Calibration
+    tenants: Annotated[list[TenantPolicy], Field(min_length=1)]
+    sigma: DecimalText
+
+
+class PolicyV2(Policy):
+    """A policy of version 2: each tenant names its mechanism; what belongs to noise is null where no tenant has it."""
+
+    v: Two
+
+    def agree(self) -> None:
+        """Refuse fields that contradict one another: the noise and what belongs to it, and each tenant's mechanism.
+
+        :raises PolicyError: they do; the first such field is named
+        """
+        noise = self.noise
+        expected = (
+            "null, since the policy has no noise" if noise is None else "a value, since the policy has noise"
+        )
+        for name in ("eps_acc", "delta_acc", "calibration", "sigma"):
+            if ((value := getattr(self, name)) is None) != (noise is None):
+                raise PolicyError(
+                    "the policy is not well-formed", field=f"policy.{name}", expected=expected, found=value
+                )
+        for tenant in self.tenants:
+            self.rules(tenant)
+
+    tenants: Annotated[list[TenantPolicyV2], Field(min_length=1)]
+
+
+def _check_table(part: NoisePolicy) -> None:
+    noise.check_gains(part.gains)
+    if part.table != noise.table_digest():
+        raise VersionError(
+            "the noise table is unknown to this release",
+            field="policy.noise.table",
+            expected=noise.table_digest(),
+            found=part.table,
+        )
+
+
+def sigma_text(gains: list[int]) -> str:
+    """sigma = 16 sqrt(sum of g^2) to six decimals, which is the policy's derived field."""
+    return str((16 * Decimal(sum(g * g for g in gains)).sqrt()).quantize(Decimal("0.000001")))

@@ -1,0 +1,102 @@
+"""public/opening.json: the documents that accounts and witnesses need before a window is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from rag_audit._internal.canonical import Json, digest_hex, read_json
+from rag_audit._internal.errors import InvalidProof, VersionError
+from rag_audit.models.models import Model
+from rag_audit.models.opening import compared
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import Opening, RosterEntry, TenantEntry
+
+PUBLICATION = "application/vnd.rag-audit.opening+json;version=1"
+MAX_PUBLICATION_BYTES = 64 << 20
+
+
+class Publication(Model):
+    """The content of public/opening.json."""
+
+    mediaType: str
+    opening: dict[str, Json]
+    policy: dict[str, Json]
+    embedder: dict[str, Json]
+    roster: list[Json]
+    tenants: list[Json]
+
+    @classmethod
+    def load(cls, path: Path) -> Publication:
+        """Read and check a publication from its file, or from the opening.json of a folder."""
+        path = path / "opening.json" if path.is_dir() else path
+        return cls.of(read_json(path, max_bytes=MAX_PUBLICATION_BYTES), field=path.name)
+
+    @classmethod
+    def of(cls, value: Json, *, field: str) -> Publication:
+        """The publication that was read as JSON.
+
+        :raises VersionError: the value is something else, or of another version
+        """
+        if not isinstance(value, dict) or value.get("mediaType") != PUBLICATION:
+            raise VersionError("the file is not an opening publication", field=field, expected=PUBLICATION)
+        return cls.parse(value, field=field)
+
+    def check(self) -> None:
+        """Check that the published documents are the ones that the opening commits to; once, as they are immutable.
+
+        :raises InvalidProof: a document is another; the first such one is named
+        """
+        _ = self._checked
+
+    def parsed_opening(self) -> Opening:
+        """The opening, entry 0 of the ledger."""
+        return self._opening
+
+    def parsed_tenants(self) -> Sequence[TenantEntry]:
+        """The tenants' commitments."""
+        return self._tenants
+
+    def parsed_policy(self) -> Policy:
+        """The policy."""
+        return self._policy
+
+    def opening_digest(self) -> str:
+        """SHA-256 over entry 0's canonical JSON, by which requests and receipts name the window."""
+        return self._digest
+
+    def __copy__(self) -> Self:
+        """A copy that another document may be put into, so without what was derived from these."""
+        copied = super().__copy__()
+        for name in ("_checked", "_opening", "_tenants", "_policy", "_digest"):
+            copied.__dict__.pop(name, None)
+        return copied
+
+    @cached_property
+    def _checked(self) -> bool:
+        roster = [RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(self.roster)]
+        for name, committed, found in compared(
+            self._opening, policy=self.policy, embedder=self.embedder, roster=roster, tenants=self._tenants
+        ):
+            if committed != found:
+                raise InvalidProof("a published document is not the committed one", field=f"opening.{name}",
+                                   expected=committed, found=found)  # fmt: skip
+        return True
+
+    @cached_property
+    def _opening(self) -> Opening:
+        return Opening.parse(self.opening, field="opening")
+
+    @cached_property
+    def _tenants(self) -> Sequence[TenantEntry]:
+        return tuple(TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(self.tenants))
+
+    @cached_property
+    def _policy(self) -> Policy:
+        return Policy.parse(self.policy, field="policy")
+
+    @cached_property
+    def _digest(self) -> str:
+        return digest_hex(self.opening)

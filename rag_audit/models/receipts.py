@@ -1,0 +1,231 @@
+"""Receipts, which the provider makes for an answer, the account keeps, and account or verifier open.
+
+The text is a C2SP tlog-proof. Its `extra` field, which C2SP leaves unauthenticated, carries the openings under the
+provider's own signature (docs/protocol.md, "Receipts").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_audit._internal.canonical import jcs, parse_json
+from rag_audit._internal.errors import EncodingError, SignatureError
+from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.merkle import leaf_hash, verify_inclusion
+from rag_audit.log.note import Note
+from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import (
+    DocumentOpening,
+    ListingRecord,
+    QueryRecord,
+    ReceiptBody,
+    SignedReceiptBody,
+    TenantEntry,
+    answer_digest,
+    log_origin,
+    receipt_message,
+)
+from rag_audit.models.requests import RequestSalts
+from rag_audit.models.tenants import TenantRules
+from rag_audit.relation.field import to_hex
+from rag_audit.relation.native import listed_commitment, topk_commitment
+
+if TYPE_CHECKING:
+    from rag_audit.log.tree import MerkleTree
+
+
+_BODY, _SIG, _END = b'{"body":', b',"sig":"', b'"}'
+"""The canonical JSON of a signed body around its two parts."""
+
+
+def make_receipt(
+    record: QueryRecord,
+    *,
+    salt: bytes,
+    positions: Sequence[int],
+    documents: Sequence[DocumentOpening],
+    tree: MerkleTree,
+    origin: str,
+    opening_digest: str,
+    key: SigningKey,
+    head: tuple[int, Note] | None = None,
+) -> str:
+    """Make the receipt of an appended record, against a checkpoint of the ledger's current state.
+
+    :param head: the size of that checkpoint and the checkpoint (`signed_head`), if it is signed already
+    """
+    size, checkpoint = head or signed_head(tree, log_origin(origin, record.window), key)
+    salts = RequestSalts.derive(salt)
+    body = ReceiptBody(
+        v=1,
+        record=record,
+        salt_k=to_hex(salts.top_k),
+        salt_a=salts.answer.hex(),
+        positions=list(positions),
+        documents=list(documents),
+    )
+    opened = body.canonical()
+    leaf, path = tree.leaf(record.seq), tree.inclusion_path(record.seq, size)
+    sig = key.sign(receipt_message(origin, opening_digest, leaf, opened)).hex()
+    proof = TlogProof(
+        index=record.seq,
+        path=tuple(path),
+        checkpoint=checkpoint,
+        extra=_BODY + opened + _SIG + sig.encode() + _END,
+    )
+    return str(proof)
+
+
+def signed_head(tree: MerkleTree, log: str, key: SigningKey) -> tuple[int, Note]:
+    """A ledger's current size, and the signed checkpoint of it.
+
+    :param log: the log's origin line
+    """
+    size = tree.size
+    return size, Checkpoint(log, size, tree.root(size)).sign(key)
+
+
+@dataclass(frozen=True)
+class OpenedReceipt:
+    """A receipt whose provider signature and inclusion were verified."""
+
+    record: QueryRecord
+    body: ReceiptBody
+    checkpoint: Checkpoint
+
+
+def open_receipt(
+    text: str, *, origin: str, opening_digest: str, log_key: VerifierKey, field: str
+) -> OpenedReceipt:
+    """Check a receipt's own signatures and its inclusion path.
+
+    :param origin: the provider's origin; the checkpoint is of the log of the record's window
+    :raises EncodingError: the text is not a receipt, or its openings are not canonical
+    :raises SignatureError: the provider did not sign the receipt for this window, or its openings were edited
+    :raises InvalidProof: the path does not lead from the record to the checkpoint
+    """
+    proof = TlogProof.parse(text, field=field)
+    if proof.extra is None:
+        raise EncodingError("the receipt has no openings", field=f"{field}.extra")
+    value = parse_json(proof.extra, source=f"{field}.extra")
+    signed = SignedReceiptBody.parse(value, field=f"{field}.extra")
+    if jcs(value) != proof.extra:
+        raise EncodingError("the receipt's openings are not canonical JSON", field=f"{field}.extra")
+    body = signed.body
+    leaf = leaf_hash(body.record.canonical())
+    opened = proof.extra[len(_BODY) : -len(_SIG + signed.sig.encode() + _END)]  # as canonical as the whole
+    if not log_key.verifies(bytes.fromhex(signed.sig), receipt_message(origin, opening_digest, leaf, opened)):
+        raise SignatureError("the receipt is not signed by the provider for this window", field=field)
+    log = log_origin(origin, body.record.window)
+    head: SignedCheckpoint = proof.verify(leaf, origin=log, log_key=log_key, field=field)
+    if proof.index != body.record.seq:
+        raise SignatureError(
+            "the receipt's index is not its record's",
+            field=field,
+            expected=body.record.seq,
+            found=proof.index,
+        )
+    return OpenedReceipt(body.record, body, head.checkpoint)
+
+
+def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) -> list[str]:
+    """The contradictions in what the provider signed, between openings, record and committed texts.
+
+    :param policy: the window's policy, which has the tenant; more positions than it lists are not hashed, since the
+        time to hash grows with them
+    """
+    record, body = receipt.record, receipt.body
+    part = policy.tenant(tenant.tenant)
+    if part is None:
+        return ["the policy does not have the record's tenant"]
+    if tenant.capacity != part.capacity:  # before anything is made of that size
+        return [f"the tenant's capacity is {tenant.capacity}, by the policy {part.capacity}"]
+    rules = policy.rules(part)
+    listing = rules.listing
+    most = policy.top_k if listing is None else listing.most
+    counts, salt = (len(body.positions), len(body.documents)), int(body.salt_k, 16)
+    if counts[0] != counts[1] or counts[0] > most or (listing is None and counts[0] != most):
+        name = "K" if listing is None else "the longest list"
+        return [f"{counts[0]} positions and {counts[1]} document openings, where {name} = {most}"]
+    if listing is None:
+        htopk = topk_commitment(salt, body.positions)
+    elif body.positions != sorted(set(body.positions)) or any(p >= tenant.capacity for p in body.positions):
+        return ["the listed positions are not ascending positions of the index"]
+    else:
+        htopk = listed_commitment(salt, body.positions, tenant.capacity)
+    wrong = []
+    if isinstance(record, ListingRecord) != (listing is not None):
+        wrong.append("the record is of another mechanism than the tenant's")
+    if to_hex(htopk) != record.htopk:
+        wrong.append("the positions do not open htopk")
+    digests = [bytes.fromhex(d.hash) for d in body.documents]
+    if answer_digest(bytes.fromhex(body.salt_a), digests).hex() != record.hans:
+        wrong.append("the documents do not open hans")
+    root = bytes.fromhex(tenant.c_docs)
+    for position, document in zip(body.positions, body.documents, strict=True):
+        path = [bytes.fromhex(h) for h in document.path]
+        leaf = leaf_hash(bytes.fromhex(document.hash))
+        if position >= tenant.capacity or not verify_inclusion(leaf, position, tenant.capacity, path, root):
+            wrong.append(f"position {position} is not the committed document")
+    return wrong + _misplaced_null_salts(body, rules)
+
+
+def _misplaced_null_salts(body: ReceiptBody, rules: TenantRules) -> list[str]:
+    """The null salts of a receipt that no honest provider signs (docs/protocol.md, "Withheld texts").
+
+    With mechanism sampling, a position has a null salt only if it scores 0. Lists are ordered by falling score, then by
+    rising position, so the positions of score 0 are the end of the list and ascend.
+    """
+    closed = [n for n, document in enumerate(body.documents) if document.salt is None]
+    if not closed:
+        return []
+    first = closed[0]
+    if not rules.sampled:
+        return [f"position {body.positions[first]} has a null salt, and its tenant has no sample"]
+    if rules.mechanism != "sampling":
+        return []
+    rest = body.positions[first:]
+    if len(closed) != len(rest) or rest != sorted(rest):
+        return [
+            f"position {body.positions[first]} has a null salt, and a later position of the list shows that it scores"
+            " more than 0: the provider withholds its text"
+        ]
+    return []
+
+
+def withheld_once(receipts: Sequence[OpenedReceipt], policy: Policy) -> dict[int, str]:
+    """The receipts with a null salt at a position for which another receipt of the tenant has a salt.
+
+    With noise and sampling, and with listing, the window decides for each position whether answers return its text, so
+    all receipts of a tenant agree. With mechanism sampling, the score decides for each question: nothing is compared.
+
+    :param receipts: accepted receipts of one window
+    :param policy: the window's policy; receipts of tenants that it does not have are left out
+    :returns: of each such receipt, its index in `receipts` and the contradiction
+    """
+    shared = [
+        policy.tenant(r.record.tenant) is not None
+        and policy.rules_by_name(r.record.tenant).mechanism in ("noise", "listing")
+        for r in receipts
+    ]
+    returned: dict[tuple[str, int], int] = {}
+    for receipt, compared in zip(receipts, shared, strict=True):
+        # A receipt with too few openings is a contradiction by itself (`contradictions`).
+        for position, document in zip(receipt.body.positions, receipt.body.documents, strict=False):
+            if compared and document.salt is not None:
+                returned.setdefault((receipt.record.tenant, position), receipt.record.seq)
+    found: dict[int, str] = {}
+    for index, (receipt, compared) in enumerate(zip(receipts, shared, strict=True)):
+        for position, document in zip(receipt.body.positions, receipt.body.documents, strict=False):
+            seq = returned.get((receipt.record.tenant, position))
+            if compared and document.salt is None and seq is not None:
+                found.setdefault(
+                    index,
+                    f"position {position} has a null salt, and a salt in the receipt of record {seq}: the provider"
+                    " withholds its text",
+                )
+    return found

@@ -1,0 +1,167 @@
+"""The messages between accounts and provider: requests, answers, refusals, and the salts of a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from rag_audit._internal.canonical import Json, jcs, sha256
+from rag_audit.models.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, OneOrTwo, Positive
+from rag_audit.models.passage import Passage
+from rag_audit.relation.commitments import derive_salt
+
+REFUSALS = (
+    "malformed",
+    "wrong-window",
+    "unknown-account",
+    "unknown-tenant",
+    "wrong-tenant",
+    "bad-signature",
+    "query-mismatch",
+    "empty-query",
+    "slot-used",
+    "out-of-order",
+    "limit",
+    "in-flight",
+    "not-open",
+    "closed",
+    "unavailable",
+)
+"""The closed list of reasons for which a provider may refuse. None depends on scores or noise."""
+
+
+UNDECIDED = ("in-flight", "unavailable")
+"""Refusals that do not tell whether the request may still be recorded, so that only repeating it is safe."""
+
+
+MAX_QUESTION = 32_768
+"""The most characters of a question."""
+MAX_REQUEST_BYTES = 1 << 17
+"""The largest signed request in bytes of JSON."""
+MAX_QUESTION_BYTES = MAX_REQUEST_BYTES - 4096
+"""The longest question in bytes of JSON, beside which a request has its other fields."""
+
+
+class SignedRequest(Model):
+    """A query request. The signature covers every field except the openings `query` and `salt`, which hq binds."""
+
+    type: Literal["request"]
+    v: One
+    origin: str
+    opening: Hex32
+    tenant: Identifier
+    account: Identifier
+    i: Positive
+    hq: FieldHex
+    sig: Hex64
+    query: Annotated[str, Field(max_length=MAX_QUESTION)]
+    salt: Hex32
+
+    def message(self) -> bytes:
+        """The bytes under `sig`."""
+        return request_message(self.origin, self.opening, self.tenant, self.account, self.i, self.hq)
+
+
+def request_message(origin: str, opening: str, tenant: str, account: str, i: int, hq: str) -> bytes:
+    """The bytes that an account signs: "rag-audit/request/v1" || JCS of the named fields."""
+    body: Json = {
+        "origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq,
+    }  # fmt: skip
+    return b"rag-audit/request/v1" + jcs(body)
+
+
+MAX_ANSWER_BYTES = 256 << 20
+"""The largest answer in bytes of JSON, which accounts read as one line."""
+
+
+class AnsweredDocument(Model):
+    """One document of an answer."""
+
+    position: Count
+    text: str
+
+    @property
+    def passage(self) -> Passage:
+        """The document as it is committed to."""
+        return Passage(self.text)
+
+
+class DescribedDocument(AnsweredDocument):
+    """One document of an answer, with what its provider keeps beside the text."""
+
+    metadata: Annotated[dict[str, Json], Field(min_length=1)]
+
+    @property
+    def passage(self) -> Passage:
+        """The document as it is committed to."""
+        return Passage.of(self.text, self.metadata)
+
+
+def answered(position: int, passage: Passage) -> AnsweredDocument:
+    """A document as an answer has it."""
+    if passage.metadata is None:
+        return AnsweredDocument(position=position, text=passage.text)
+    return DescribedDocument(position=position, text=passage.text, metadata=passage.fields)
+
+
+class Answer(Model):
+    """An answer to an account: the documents in htopk order, without scores, and the receipt.
+
+    It is of version 2 if a document has metadata, which a reader of version 1 does not know.
+    """
+
+    type: Literal["answer"]
+    v: OneOrTwo
+    documents: list[DescribedDocument | AnsweredDocument]
+    receipt: str
+
+    @model_validator(mode="after")
+    def _version(self) -> Self:
+        if (self.v == 2) != any(isinstance(d, DescribedDocument) for d in self.documents):
+            raise ValueError("version 2 if a document has metadata, and version 1 if none has")
+        return self
+
+
+class Refusal(Model):
+    """A provider-signed refusal from the closed list; after it a client may replace its request."""
+
+    type: Literal["refusal"]
+    v: One
+    origin: str
+    opening: Hex32
+    account: str
+    i: Count
+    hq: str
+    reason: Annotated[str, Field(pattern="^(" + "|".join(REFUSALS) + ")$")]
+    detail: str
+    sig: Hex64
+
+    def message(self) -> bytes:
+        """The bytes under the provider's signature."""
+        body = {k: v for k, v in self.dump().items() if k not in ("sig", "type", "v")}
+        return b"rag-audit/refusal/v1" + jcs(body)
+
+
+@dataclass(frozen=True)
+class RequestSalts:
+    """The salts for one query's commitments, one for each, derived from the account's 32-byte salt.
+
+    A receipt reveals those of htopk and hans; hq and cq stay hidden until the account discloses the whole salt.
+    """
+
+    query: int
+    vector: int
+    top_k: int
+    answer: bytes
+
+    @classmethod
+    def derive(cls, salt: bytes) -> RequestSalts:
+        """Derive the salts from the account's 32 bytes."""
+        return cls(
+            query=derive_salt(salt, "q"),
+            vector=derive_salt(salt, "c"),
+            top_k=derive_salt(salt, "k"),
+            answer=sha256(salt + b"a"),
+        )

@@ -1,0 +1,416 @@
+"""Entries and proofs of a large window in tiles: files named by their SHA-256 in a folder beside window.json
+(docs/protocol.md, "Tiles").
+
+A tile says of which window it is, of which part, and which one in order, so that each way to hand in another one has a
+name of its own. Entries are read at once; proofs as they are asked for, a tile at a time, so that a window's size is
+not bounded by memory. A tile is checked each time that it is read.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rag_audit._internal.canonical import MAX_VALUES, Json, count_values, jcs, parse_json, read_bytes, sha256
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import (
+    AlteredTile,
+    ForeignTile,
+    MissingTile,
+    RagAuditError,
+    ReorderedTile,
+    SchemaError,
+    SizeError,
+    StoreError,
+    VersionError,
+)
+from rag_audit.models.models import Count, Hex32, Model, Positive, repeated
+
+TILE = "application/vnd.rag-audit.tile+json;version=1"
+FOLDER = "tiles"
+TILE_BYTES = 4 << 20
+"""A tile that is written ends with the value that brings its values to so many bytes."""
+MAX_TILE_BYTES = 64 << 20
+MAX_TILES = 1 << 17
+"""The most tiles of one part."""
+MIN_ENTRY_BYTES = 32
+"""No entry of a ledger takes fewer bytes in a tile: the type alone takes more than half of them."""
+UNSEEN_ENTRIES = 1 << 17
+"""The most entries that are believed to be in tiles whose files are missing or too short, all of them together."""
+MAX_ENTRIES_BYTES = 1 << 30
+"""The most bytes of all tiles of entries together, which are read into memory."""
+_AT_HAND = 2
+"""How many tiles of proofs stay in memory."""
+
+RECEIPTS = "application/vnd.rag-audit.receipts+json;version=1"
+
+PartName = Literal["entries", "proofs", "receipts"]
+
+
+class EntryTile(Model):
+    """A tile of the ledger's entries, as window.json names it."""
+
+    sha256: Hex32
+    count: Positive
+    """how many entries it has"""
+
+
+class ProofTile(Model):
+    """A tile of proofs, as window.json names it."""
+
+    sha256: Hex32
+    seqs: Annotated[list[Count], Field(min_length=1)]
+    """whose proofs it has, in order, by the `seq` of the entry"""
+
+
+class EntryTiles(Model):
+    """The ledger's entries, in order."""
+
+    tiles: Annotated[list[EntryTile], Field(max_length=MAX_TILES)]
+
+
+class ProofTiles(Model):
+    """The proofs, by tenants and `seq`."""
+
+    tiles: Annotated[list[ProofTile], Field(max_length=MAX_TILES)]
+
+
+class ReceiptTiles(Model):
+    """receipts.json: countersigned receipts of one window in tiles, as a verifier collects them."""
+
+    mediaType: str
+    opening: Hex32
+    """SHA-256 over entry 0 of the window"""
+    tiles: Annotated[list[EntryTile], Field(max_length=MAX_TILES)]
+
+
+class Tile(Model):
+    """A tile's content."""
+
+    mediaType: str
+    opening: Hex32
+    """SHA-256 over entry 0 of the window"""
+    part: PartName
+    number: Count
+    """its place among the tiles of its part, from 0"""
+    values: list[Json]
+    """entries, pairs of a `seq` and its proofs, or pairs of a name and a receipt"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a window in its tiles.
+
+    :param folder: the tiles' folder
+    :param opening: SHA-256 over the window's entry 0, in hexadecimal
+    :param digests: the tiles in order
+    """
+
+    name: PartName
+    folder: Path
+    opening: str
+    digests: Sequence[str]
+
+    def require(self, first: int = 0) -> None:
+        """Check that every tile is there, from a number on, before any is read.
+
+        :raises MissingTile: one is not; the first ones are named
+        """
+        lost = [digest for digest in self.digests[first:] if not self._path(digest).exists()]
+        if lost:
+            raise MissingTile(
+                f"{len(lost)} of {len(self.digests)} tiles are missing", field=self.name,
+                expected=", ".join(f"{digest}.json" for digest in lost[:3]), found=f"no such files in {self.folder}",
+                hint="copy the folder `tiles` from the provider's public folder to beside window.json",
+            )  # fmt: skip
+
+    def read(self, number: int) -> list[Json]:
+        """The values of a tile.
+
+        :raises MissingTile: there is no such file
+        :raises AlteredTile: its content is not that of its name
+        :raises ForeignTile: it is of another window
+        :raises ReorderedTile: it belongs to another place
+        :raises RagAuditError: it is no tile of this version, or larger than one may be
+        """
+        digest = self.digests[number]
+        path, field = self._path(digest), f"{self.name}.tiles[{number}]"
+        if not path.exists():
+            raise MissingTile(
+                "a tile is missing", field=field, expected=path.name, found=f"no such file in {self.folder}"
+            )
+        data = read_bytes(path, max_bytes=MAX_TILE_BYTES)
+        if (found := sha256(data).hex()) != digest:
+            raise AlteredTile("a tile is not the one of its name", field=field, expected=digest, found=found)
+        value = parse_json(data, source=path.name)
+        if not isinstance(value, dict) or value.get("mediaType") != TILE:
+            found_type = value.get("mediaType") if isinstance(value, dict) else None
+            raise VersionError("the tile's format is unknown", field=field, expected=TILE, found=found_type)
+        tile = Tile.parse(value, field=field)
+        if tile.opening != self.opening:
+            raise ForeignTile(
+                "a tile is of another window", field=field, expected=self.opening, found=tile.opening
+            )
+        if (tile.part, tile.number) != (self.name, number):
+            raise ReorderedTile("a tile stands in another one's place", field=field,
+                                expected=f"{self.name} {number}", found=f"{tile.part} {tile.number}")  # fmt: skip
+        return tile.values
+
+    def _path(self, digest: str) -> Path:
+        return self.folder / f"{digest}.json"
+
+
+def check_counts(entries: EntryTiles, proofs: Json, folder: Path, *, field: str) -> None:
+    """Refuse an index of tiles that names more proofs than the bytes of its tiles have entries, before the index is
+    parsed: a number in a list takes two bytes of window.json and a hundred times as many in memory.
+
+    :param proofs: the part of window.json that names the tiles of proofs, as it was read
+    :param field: the window file's name
+    :raises SchemaError: the proofs are more than the entries
+    """
+    held = unseen = 0
+    for tile in entries.tiles:
+        size = 0
+        with suppress(OSError):
+            size = (folder / f"{tile.sha256}.json").stat().st_size
+        most = size // MIN_ENTRY_BYTES
+        held, unseen = held + min(tile.count, most), unseen + max(0, tile.count - most)
+    # A tile may be missing or cut, about which another error says more; its entries are believed within a limit.
+    most = held + min(unseen, UNSEEN_ENTRIES)
+    tiles = proofs.get("tiles") if isinstance(proofs, dict) else None
+    if isinstance(tiles, list):
+        named = (tile.get("seqs") for tile in tiles if isinstance(tile, dict))
+        found = sum(len(seqs) for seqs in named if isinstance(seqs, list))
+        if found > most:
+            raise SchemaError("the window file names more proofs than its ledger has entries",
+                              field=f"{field}.proofs.tiles", expected=f"at most {most}", found=found)  # fmt: skip
+
+
+def read_entries(
+    tiles: EntryTiles,
+    folder: Path,
+    opening: str,
+    first: int = 0,
+    unreadable: list[RagAuditError] | None = None,
+) -> list[Json]:
+    """The ledger's entries.
+
+    :param first: how many tiles are left out, with the entries in them
+    :param unreadable: receives the error of the first tile that cannot be read, and the entries end before that tile;
+        an error is raised if this is None
+    :raises SizeError: they are more than memory is meant for
+    :raises SchemaError: a tile has another number of entries than it is said to have
+    :raises RagAuditError: as `Part.read`
+    """
+    part = Part("entries", folder, opening, [tile.sha256 for tile in tiles.tiles])
+    if unreadable is None:
+        part.require(first)
+    entries: list[Json] = []
+    total = values = 0
+    for number, tile in enumerate(tiles.tiles[first:], first):
+        try:
+            made = part.read(number)
+            if len(made) != tile.count:
+                raise SchemaError("a tile has another number of entries", field=f"entries.tiles[{number}]",
+                                  expected=tile.count, found=len(made))  # fmt: skip
+        except RagAuditError as exc:
+            if unreadable is None:
+                raise
+            unreadable.append(exc)
+            break
+        data = jcs(made)
+        total, values = total + len(data), values + count_values(data)
+        if total > MAX_ENTRIES_BYTES or values > MAX_VALUES:
+            raise SizeError("the entries are too large together", field="entries",
+                            expected=f"at most {MAX_ENTRIES_BYTES} bytes and {MAX_VALUES} JSON values",
+                            found=f"more by tile {number}")  # fmt: skip
+        entries += made
+    return entries
+
+
+class TiledProofs(Mapping[str, Json]):
+    """Proofs by the `seq` of their entry, of which a few tiles at a time are in memory. In the order of the tiles, each
+    is read once.
+
+    :raises SchemaError: a `seq` occurs twice
+    """
+
+    def __init__(self, tiles: ProofTiles, folder: Path, opening: str) -> None:
+        self._part = Part("proofs", folder, opening, [tile.sha256 for tile in tiles.tiles])
+        self._seqs = [tile.seqs for tile in tiles.tiles]
+        self._places = {
+            str(seq): (number, place)
+            for number, seqs in enumerate(self._seqs)
+            for place, seq in enumerate(seqs)
+        }
+        if len(self._places) != sum(map(len, self._seqs)):
+            twice = repeated(str(seq) for seqs in self._seqs for seq in seqs)
+            raise SchemaError(
+                "the proofs of an entry stand in two places", field="proofs.tiles", found=twice[:5]
+            )
+        self._at_hand: OrderedDict[int, list[Json]] = OrderedDict()
+        self._unreadable: dict[int, RagAuditError] = {}
+
+    def require(self) -> None:
+        """`Part.require`."""
+        self._part.require()
+
+    def __getitem__(self, seq: str) -> Json:
+        number, place = self._places[seq]
+        if (known := self._unreadable.get(number)) is not None:
+            raise known  # without reading the tile again for each of its proofs
+        try:
+            return self._tile(number)[place]
+        except RagAuditError as exc:
+            self._unreadable[number] = exc
+            raise
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, seq: object) -> bool:
+        return seq in self._places
+
+    def _tile(self, number: int) -> list[Json]:
+        found = self._at_hand.get(number)
+        if found is not None:
+            self._at_hand.move_to_end(number)
+            return found
+        values: list[Json] = []
+        expected = self._seqs[number]
+        for place, value in enumerate(read := self._part.read(number)):
+            seq = expected[place] if place < len(expected) else None
+            if (
+                not isinstance(value, list)
+                or len(value) != 2
+                or value[0] != seq
+                or isinstance(value[0], bool)
+            ):
+                raise SchemaError("a tile has other proofs than it is said to have", expected=f"those of entry {seq}",
+                                  field=f"proofs.tiles[{number}][{place}]")  # fmt: skip
+            values.append(value[1])
+        if len(read) != len(expected):
+            raise SchemaError("a tile has other proofs than it is said to have", field=f"proofs.tiles[{number}]",
+                              expected=len(expected), found=len(read))  # fmt: skip
+        self._at_hand[number] = values
+        if len(self._at_hand) > _AT_HAND:
+            self._at_hand.popitem(last=False)
+        return values
+
+
+def read_receipts(value: Json, path: Path) -> Iterator[tuple[str, Json] | RagAuditError]:
+    """The receipts of a receipts.json with their names, a tile at a time; of a tile that cannot be read its error, as
+    one that is lost must not keep the others from being judged.
+
+    :param value: the file's value
+    :raises SchemaError: the file has other fields
+    """
+    index = ReceiptTiles.parse(value, field=path.name)
+    part = Part("receipts", path.parent / FOLDER, index.opening, [tile.sha256 for tile in index.tiles])
+    for number, tile in enumerate(index.tiles):
+        field = f"receipts.tiles[{number}]"
+        try:
+            values = part.read(number)
+            if len(values) != tile.count:
+                raise SchemaError("a tile has another number of receipts", field=field,
+                                  expected=tile.count, found=len(values))  # fmt: skip
+        except RagAuditError as exc:
+            yield exc
+            continue
+        for place, pair in enumerate(values):
+            if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str):
+                yield pair[0], pair[1]
+            else:
+                yield SchemaError("the value is no receipt with its name", field=f"{field}[{place}]")
+
+
+# -- writing -------------------------------------------------------------------------------------------------
+
+
+def write_entries(
+    entries: Iterable[Json], folder: Path, opening: str, *, number: int = 0, tile_bytes: int | None = None
+) -> EntryTiles:
+    """Write the tiles of a ledger's entries, as far as they are not there.
+
+    :param number: how many tiles come before, with the entries before these
+    :param tile_bytes: in place of `TILE_BYTES`, if it is given
+    :raises StoreError: a tile cannot be written
+    :raises SizeError: a single entry is larger than a tile may be
+    """
+    made = [EntryTile(sha256=digest, count=count)
+            for digest, count in _written("entries", entries, folder, opening, number, tile_bytes)]  # fmt: skip
+    return EntryTiles(tiles=made)
+
+
+def write_proofs(proofs: Mapping[str, Json], order: Iterable[int], folder: Path, opening: str) -> ProofTiles:
+    """Write the tiles of proofs, as `write_entries`.
+
+    :param order: the `seq` of all that have proofs, in the order of the tiles
+    """
+    seqs = list(order)
+    values: Iterator[Json] = ([seq, proofs[str(seq)]] for seq in seqs)
+    tiles, start = [], 0
+    for digest, count in _written("proofs", values, folder, opening):
+        tiles.append(ProofTile(sha256=digest, seqs=seqs[start : start + count]))
+        start += count
+    return ProofTiles(tiles=tiles)
+
+
+def write_receipts(receipts: Iterable[tuple[str, Json]], folder: Path, opening: str) -> Path:
+    """Write receipts.json and its tiles, as `write_entries`.
+
+    :param receipts: names and receipts
+    """
+    values: Iterator[Json] = ([name, receipt] for name, receipt in receipts)
+    made = [EntryTile(sha256=digest, count=count)
+            for digest, count in _written("receipts", values, folder / FOLDER, opening)]  # fmt: skip
+    path = folder / "receipts.json"
+    replace_file(path, ReceiptTiles(mediaType=RECEIPTS, opening=opening, tiles=made).canonical())
+    return path
+
+
+def _written(
+    part: PartName,
+    values: Iterable[Json],
+    folder: Path,
+    opening: str,
+    number: int = 0,
+    tile_bytes: int | None = None,
+) -> Iterator[tuple[str, int]]:
+    """Write tiles, and yield the digest of each and how many values it has."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as exc:
+        raise StoreError("cannot be written", field=str(folder), found=exc.strerror or str(exc)) from exc
+    size = 0
+    waiting: list[Json] = []
+
+    def finished() -> tuple[str, int]:
+        data = jcs({"mediaType": TILE, "opening": opening, "part": part, "number": number, "values": waiting})
+        if len(data) > MAX_TILE_BYTES:
+            raise SizeError("a value is larger than a tile", field=f"{part}.tiles[{number}]",
+                            expected=f"at most {MAX_TILE_BYTES} bytes", found=f"{len(data)}")  # fmt: skip
+        digest = sha256(data).hex()
+        path = folder / f"{digest}.json"
+        # Tiles of a growing ledger stay as they are but for the last.
+        if not path.exists() or path.stat().st_size != len(data):
+            replace_file(path, data)
+        return digest, len(waiting)
+
+    for value in values:
+        waiting.append(value)
+        size += len(jcs(value))
+        if size >= (tile_bytes or TILE_BYTES):
+            yield finished()
+            number, size, waiting = number + 1, 0, []
+    if waiting:
+        yield finished()

@@ -1,0 +1,432 @@
+"""trust.toml: the only source of trust of a verifier (docs/protocol.md, "Trust").
+
+A key, pin or level that is found only inside a window is never used. A missing key or pin leads to exit code 2, an
+unmet requirement or an absent ``max_``/``min_`` to exit code 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
+
+from rag_audit._internal.canonical import parse_toml, read_bytes
+from rag_audit._internal.errors import SchemaError
+from rag_audit.log.keys import VerifierKey
+from rag_audit.models.defaults import MAX_EMPTY
+from rag_audit.models.models import (
+    Count,
+    DecimalText,
+    Hex32,
+    Identifier,
+    Line,
+    Model,
+    One,
+    Positive,
+    repeated,
+)
+from rag_audit.models.tenants import MechanismName
+
+if TYPE_CHECKING:
+    from tomlkit.items import AoT, Item, Table
+
+Element = TypeVar("Element", bound="Item")
+
+MAX_TRUST_BYTES = 1 << 20
+A1_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")
+D1_LEVELS = ("declared", "re-executed", "proved")
+CHALLENGE_LEVELS = ("published", "own", "full")
+COALITION_LEVELS = ("not-checked", "checked")
+WHOLE_WINDOW = "0"
+NOISE: MechanismName = "noise"
+_TAU = re.compile(r"\A([1-9][0-9]{0,14}) (positions|seconds)\Z")
+_TAU_FORMS = '0 (the whole window), or a text with its unit: "500 positions", "3600 seconds"'
+
+
+def _tau(value: object) -> int | str:
+    if type(value) is int and value == 0:
+        return value
+    if isinstance(value, str) and _TAU.match(value):
+        return value
+    raise ValueError(_TAU_FORMS)
+
+
+Tau = Annotated[
+    int | str,
+    PlainValidator(_tau),
+    WithJsonSchema(
+        {"anyOf": [{"const": 0}, {"type": "string", "pattern": "^[1-9][0-9]{0,14} (positions|seconds)$"}]}
+    ),
+]
+"""A span with its unit, or the integer 0 for the whole window."""
+
+
+class ProviderTrust(Model):
+    """The provider, who signs the ledger."""
+
+    origin: Line
+    vkey: str
+
+
+class WitnessTrust(Model):
+    """A witness, whose cosignature counts towards the quorum."""
+
+    name: Line
+    vkey: str
+
+
+class DrandTrust(Model):
+    """A pinned drand chain."""
+
+    chain: Hex32
+    public_key: Annotated[str, StringConstraints(pattern="^([0-9a-f]{96}|[0-9a-f]{192})$")]
+    """the public key, a compressed point of G1 or G2"""
+    scheme: Literal["bls-unchained-g1-rfc9380", "pedersen-bls-chained"]
+    genesis: Positive
+    period: Positive
+
+
+class BeaconTrust(Model):
+    """The beacon that is accepted: the nonces of all the named witnesses, or a drand chain."""
+
+    witnesses: list[str] = Field(default_factory=list)
+    drand: DrandTrust | None = None
+
+
+class VerifierTrust(Model):
+    """A verifier's key, whose challenges count."""
+
+    name: Line
+    vkey: str
+
+
+class AccountTrust(Model):
+    """An account that the verifier knows to be independent of the provider."""
+
+    id: Identifier
+    key: Hex32
+
+
+class Groth16Pin(Model):
+    """A verification key that the verifier accepts for one circuit, and how its setup came about."""
+
+    circuit: Hex32
+    vk: Hex32
+    setup: Literal["unsafe", "ceremony"] = "unsafe"
+
+
+class Pins(Model):
+    """The digests of everything on which the meaning of a proof rests."""
+
+    noise_table: Hex32 | None = None
+    groth16: list[Groth16Pin] = Field(default_factory=list)
+    embedder: dict[str, Hex32] = Field(default_factory=dict)
+    """digest of each artefact by name (weights, tokenizer, ...): SHA-256 of files, and the commitments to the table"""
+    manifest: Hex32 | None = None
+    """`embedders.manifest_digest` of the whole manifest; without it only this release's own embedders are accepted"""
+    scan: Hex32 | None = None
+    """digest of the accepted scan protocols (`proofs.scan.protocols_digest`)"""
+
+    def key(self, circuit: str) -> Groth16Pin | None:
+        """The pinned verification key of a circuit, or None."""
+        return next((p for p in self.groth16 if p.circuit == circuit), None)
+
+    def artefact(self, name: str) -> str | None:
+        """The pinned digest of an embedder's artefact, or None."""
+        return self.embedder.get(name)
+
+
+class Require(Model):
+    """The relying party's requirements. An absent maximum or minimum is an unmet requirement, never a free pass.
+
+    The exception is max_empty, which is 7 where it is absent."""
+
+    mode: Literal["full", "sampled"] = "full"
+    mechanisms: list[MechanismName] = Field(default_factory=lambda: [NOISE])
+    """the mechanisms that tenants may have; `none` accepts windows that prove integrity alone"""
+    max_epsilon: DecimalText | None = None
+    max_odds_unlisted: DecimalText | None = None
+    """the largest odds_unlisted, of tenants that sample"""
+    min_keep: DecimalText | None = None
+    """the least share of positions that a sample keeps, beside noise too"""
+    max_delta: DecimalText | None = None
+    min_k_max: Positive | None = None
+    max_theta: DecimalText | None = None
+    min_tau: Tau | None = None
+    """the least tau; positions are compared with positions, seconds with seconds; 0 asks for the whole window"""
+    max_K_share: DecimalText | None = None
+    """the largest ratio of top K to capacity"""
+    max_score_hi: Positive | None = None
+    """largest upper end of the score window, raw units: above the embedder's scores, answers consist of noise alone"""
+    min_score_width: Positive | None = None
+    """least hi - lo, raw units: a narrow window makes scores yes or no, at a threshold that the provider chose"""
+    a1: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
+    d1: Literal["declared", "re-executed", "proved"] = "declared"
+    coalition: Literal["not-checked", "checked"] = "checked"
+    max_abandoned: Count | None = None
+    """the most windows of the origin that were opened since the last complete one and came to nothing"""
+    max_empty: Count = MAX_EMPTY
+    """the most windows of the origin that ended without a query since the last complete one: each is one more draw of
+    the seed, and a service without customers for some days has some"""
+    min_receipts: Positive | None = None
+    beta: DecimalText | None = None
+    eta: DecimalText | None = None
+    challenge: Literal["published", "own", "full"] = "own"
+    """whose draw must have been answered in sampled mode: one that the provider published, or the verifier's own"""
+    allow_unsafe_setup: bool = False
+    allow_minority_quorum: bool = False
+    """whether a quorum of half the witnesses or fewer is allowed, under which two ledgers can each have a quorum"""
+
+
+class Trust(Model):
+    """The whole trust file."""
+
+    version: One
+    quorum: Positive
+    provider: ProviderTrust
+    witness: Annotated[list[WitnessTrust], Field(min_length=1)]
+    beacon: BeaconTrust
+    verifier: list[VerifierTrust] = Field(default_factory=list)
+    account: list[AccountTrust] = Field(default_factory=list)
+    pins: Pins
+    require: Require
+
+    @classmethod
+    def load(cls, path: Path) -> Trust:
+        """Read and check a trust file.
+
+        :raises EncodingError: the file is unreadable or not TOML, or a key of the provider, a witness or a verifier is
+            malformed, whether the mode uses the key or not
+        :raises SizeError: the file exceeds the stated limits
+        :raises SchemaError: a field is wrong or missing, or a section names one party or one key twice, or the quorum
+            cannot be met, or is one of half the witnesses or fewer that the file does not allow
+        """
+        return cls.from_toml(read_bytes(path, max_bytes=MAX_TRUST_BYTES), source=str(path))
+
+    @classmethod
+    def from_toml(cls, data: bytes, *, source: str) -> Trust:
+        """Read and check a trust file's content (`load`)."""
+        trust = cls.parse(parse_toml(data, source=source, max_bytes=MAX_TRUST_BYTES), field=source)
+        if trust.quorum > len(trust.witness):
+            raise SchemaError(
+                "the quorum cannot be met",
+                field=f"{source}.quorum",
+                expected=f"at most {len(trust.witness)} witnesses",
+                found=trust.quorum,
+            )
+        if trust.minority_quorum and not trust.require.allow_minority_quorum:
+            raise SchemaError(
+                "two quorums need not share a witness: two ledgers could each be cosigned by honest ones",
+                field=f"{source}.quorum",
+                expected=f"more than half of {len(trust.witness)} witnesses, or allow_minority_quorum = true",
+                found=trust.quorum,
+            )
+        unknown = sorted(set(trust.beacon.witnesses) - {w.name for w in trust.witness})
+        if unknown:
+            raise SchemaError(
+                "the beacon names a witness that has no key here",
+                field=f"{source}.beacon.witnesses",
+                expected=[w.name for w in trust.witness],
+                found=unknown,
+            )
+        trust._check_keys(source)
+        trust._check_shares(source)
+        return trust
+
+    def _check_keys(self, source: str) -> None:
+        """Check every key and every name of the file, in every mode: a key that today's mode does not use is used by
+        tomorrow's, and a verifier reads of its fault only if each run reports it.
+
+        :raises RagAuditError: a key is malformed, or a section names one party twice
+        """
+        for section, named in (
+            ("provider", [("", self.provider.vkey)]),
+            ("witness", [(w.name, w.vkey) for w in self.witness]),
+            ("verifier", [(v.name, v.vkey) for v in self.verifier]),
+        ):
+            keys = []
+            for number, (_, vkey) in enumerate(named):
+                place = f"{source}.{section}" + ("" if section == "provider" else f"[{number}]")
+                keys.append(VerifierKey.parse(vkey, field=f"{place}.vkey").public.hex())
+            _once(f"a {section}", [name for name, _ in named], f"{source}.{section}")
+            # The 32 bytes are compared: under two names one key would count as two parties.
+            _once(f"the key of a {section}", keys, f"{source}.{section}")
+        _once("an account", [a.id for a in self.account], f"{source}.account")
+        _once("the key of an account", [a.key for a in self.account], f"{source}.account")
+        _once("a circuit pin", [p.circuit for p in self.pins.groth16], f"{source}.pins.groth16")
+        _once("a beacon witness", self.beacon.witnesses, f"{source}.beacon.witnesses")
+
+    def _check_shares(self, source: str) -> None:
+        """Check beta and eta, which only sampled mode uses, in every mode.
+
+        :raises SchemaError: one of them is not in (0, 1)
+        """
+        for name in ("beta", "eta"):
+            share = decimal(getattr(self.require, name))
+            if share is not None and not 0 < share < 1:
+                raise SchemaError(
+                    f"{name} is not a share", field=f"{source}.require.{name}",
+                    expected="a decimal above 0 and below 1", found=getattr(self.require, name),
+                )  # fmt: skip
+
+    @property
+    def minority_quorum(self) -> bool:
+        """Whether half of the witnesses or fewer form a quorum."""
+        return 2 * self.quorum <= len(self.witness)
+
+    def independent(self, account: str) -> AccountTrust | None:
+        """The named independent account, or None."""
+        return self._by_id.get(account)
+
+    @cached_property
+    def _by_id(self) -> dict[str, AccountTrust]:
+        return {a.id: a for a in self.account}
+
+
+def _once(what: str, names: Sequence[str], place: str) -> None:
+    """Refuse a list of trust.toml that has one item twice.
+
+    :raises SchemaError: an item is repeated; the first ones are named
+    """
+    if twice := repeated(names):
+        raise SchemaError(
+            f"{what} is named twice", field=place, expected="each once", found=", ".join(twice[:3])
+        )
+
+
+def tau_of(value: int | str) -> tuple[int, str]:
+    """A `Tau` as (span, unit), where the whole window has no unit."""
+    match = _TAU.match(str(value))
+    return (0, "") if match is None else (int(match[1]), match[2])
+
+
+def at_least(level: str, required: str, order: tuple[str, ...]) -> bool:
+    """Whether `level` is at least `required`; levels may carry a detail in parentheses (``re-executed(3/12)``)."""
+    base = level if level in order else level.split("(")[0]
+    return order.index(base) >= order.index(required)
+
+
+_ADVICE = {
+    "max_theta": ": what `rag-audit estimate calibrate` says of public questions at the policy's size",
+    "min_tau": f": {_TAU_FORMS}",
+    "max_odds_unlisted": " where tenants sample",
+    "min_keep": " where tenants sample",
+}
+
+
+def trust_template(
+    *,
+    origin: str,
+    vkey: str,
+    witnesses: list[tuple[str, str]],
+    quorum: int,
+    verifiers: list[tuple[str, str]],
+    accounts: list[tuple[str, str]],
+    circuits: list[Groth16Pin],
+    noise_table: str,
+    embedder: dict[str, str],
+    manifest: str,
+    scan: str,
+    require: Require,
+    remarks: Mapping[str, str] | None = None,
+) -> str:
+    """A commented trust.toml. Every argument is the verifier's own knowledge, and never copied from a window unseen.
+
+    :param remarks: what is said beside a requirement, by its name
+    """
+
+    import tomlkit  # a verifier only reads
+
+    def remarked(item: Element, remark: str) -> Element:
+        item.comment(remark)
+        item.trivia.comment_ws = "  "
+        return item
+
+    document = tomlkit.document()
+    document.add(
+        tomlkit.comment("What this verifier trusts. rag-audit uses no key, pin or level from anywhere else.")
+    )
+    document.add("version", tomlkit.item(1))
+    cosigned = "witnesses that must have cosigned the opening before the window opened"
+    document.add("quorum", remarked(tomlkit.item(quorum), cosigned))
+
+    def table(values: Mapping[str, object], remark: str = "") -> Table:
+        made = tomlkit.table()
+        if remark:
+            remarked(made, remark)
+        for key, value in values.items():
+            made.add(key, value)
+        return made
+
+    def tables(items: Sequence[Table]) -> AoT:
+        made = tomlkit.aot()
+        for item in items:
+            made.append(item)
+        return made
+
+    document.add("provider", table({"origin": origin, "vkey": vkey}))
+    drawn = "the noise depends on a value nobody knew when the provider committed to its seed"
+    document.add("beacon", table({"witnesses": [name for name, _ in witnesses]}, drawn))
+    document.add("witness", tables([table({"name": name, "vkey": key}) for name, key in witnesses]))
+    if verifiers:
+        counted = "whose challenges count"
+        document.add(
+            "verifier", tables([table({"name": name, "vkey": key}, counted) for name, key in verifiers])
+        )
+    if accounts:
+        known = "known to be independent of the provider"
+        document.add("account", tables([table({"id": name, "key": key}, known) for name, key in accounts]))
+    pins = table(
+        {
+            "noise_table": noise_table,
+            "manifest": remarked(
+                tomlkit.string(manifest),
+                "the embedder's: quantiser, prompt and all else but the token limits",
+            ),
+            "scan": remarked(
+                tomlkit.string(scan), "the protocols of scan proofs: another release's may be others"
+            ),
+        }
+    )
+    pins.add("embedder", table(dict(sorted(embedder.items())), "SHA-256 of public artefacts"))
+    if circuits:
+        remark = '"unsafe": made by one party, who could forge proofs with what it threw away'
+        pins.add(
+            "groth16",
+            tables(
+                [
+                    table(
+                        {
+                            "circuit": pin.circuit,
+                            "vk": pin.vk,
+                            "setup": remarked(tomlkit.string(pin.setup), remark),
+                        }
+                    )
+                    for pin in circuits
+                ]
+            ),
+        )
+    document.add("pins", pins)
+    # Trust files of earlier releases leave max_empty out, and are written again as they are.
+    unsaid = {"max_empty"} - require.model_fields_set
+    exception = "" if unsaid else f", but an absent max_empty is {MAX_EMPTY}"
+    required = table({}, f"an absent max_ or min_ is an unmet requirement{exception}")
+    for key, value in require.model_dump(exclude=unsaid).items():
+        if value is None:
+            required.add(tomlkit.comment(f"{key} =  # set me{_ADVICE.get(key, '')}"))
+        else:
+            item = tomlkit.item(value if isinstance(value, bool | int | list) else str(value))
+            said = (remarks or {}).get(key)
+            required.add(key, item if said is None else remarked(item, said))
+    document.add("require", required)
+    return tomlkit.dumps(document)
+
+
+def decimal(text: str | None) -> Decimal | None:
+    """A `DecimalText` as a Decimal."""
+    return None if text is None else Decimal(text)

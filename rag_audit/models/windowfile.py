@@ -1,0 +1,328 @@
+"""window.json, the file that a verifier gets (docs/protocol.md, "window.json").
+
+One self-contained file, or a directory whose large parts are siblings named by their SHA-256. Of a window above a
+stated size entries and proofs are in tiles (`tiles`), and proofs are read as they are asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from rag_audit._internal.canonical import (
+    MAX_VALUES,
+    Json,
+    count_values,
+    digest_hex,
+    jcs,
+    parse_json,
+    read_bytes,
+    sha256,
+)
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError, SizeError, VersionError
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.note import parse_note
+from rag_audit.models.models import Hex32, Model
+from rag_audit.models.tiles import (
+    FOLDER,
+    EntryTile,
+    EntryTiles,
+    ProofTile,
+    ProofTiles,
+    TiledProofs,
+    check_counts,
+    read_entries,
+    write_entries,
+    write_proofs,
+)
+
+MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=1"
+TILED_MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=2"
+TILED_BYTES = 256 << 20
+"""A window is written in tiles once its entries and proofs have more bytes than this."""
+MAX_WINDOW_BYTES = 256 << 20
+MAX_SIBLINGS_BYTES = 1 << 30
+"""The most bytes of all siblings together; one that several parts name counts for each."""
+INLINE_BYTES = 16 << 20
+"""Parts larger than this are written as siblings."""
+MAX_CHALLENGES = 4096
+"""The most challenges that a window file has: each that is none is a line of the report."""
+_TOO_LARGE = "prove the records of a sampled challenge alone, or serve fewer queries a window"
+_SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
+
+
+class WindowFile(Model):
+    """The parsed window file. Entries, proofs and keys stay JSON values, which `verify` parses with their places."""
+
+    mediaType: str
+    entries: list[Json]
+    """every ledger entry, in order"""
+    opening_checkpoint: Annotated[str, Field(max_length=65_536)]
+    """the size-1 checkpoint with the witnesses' cosignatures"""
+    final_checkpoint: Annotated[str, Field(max_length=65_536)]
+    policy: dict[str, Json]
+    embedder: dict[str, Json]
+    """the manifest under C_emb"""
+    roster: list[Json]
+    tenants: list[Json]
+    verification_keys: dict[Hex32, Json]
+    """verification keys by circuit digest; only a key whose digest trust.toml pins is used"""
+    proofs: Mapping[str, Json]
+    """proofs by the record's seq; of a window in tiles they are read as they are asked for"""
+    challenges: Annotated[list[str], Field(max_length=MAX_CHALLENGES)]
+    certificate: Json
+
+    @classmethod
+    def load(cls, path: Path) -> WindowFile:
+        """Read a window file, or `window.json` in a directory.
+
+        :raises EncodingError: the file is unreadable or truncated, or has duplicate keys, values that are not canonical
+            or bad sibling names
+        :raises SchemaError: a field is missing or unknown
+        :raises VersionError: the media type or version is another
+        :raises SizeError: the file, or its siblings together, exceed the stated limits
+        """
+        return cls.load_with_digests(path)[0]
+
+    @classmethod
+    def load_with_digests(cls, path: Path) -> tuple[WindowFile, dict[str, str]]:
+        """`load`, with the SHA-256 of each file that was read by its name, `window.json`'s own first."""
+        path = path / "window.json" if path.is_dir() else path
+        value, digests = cls._read(path)
+        if value["mediaType"] == MEDIA_TYPE:
+            return cls.parse(value, field=path.name), digests
+        return cls._of_tiles(value, path)[0], digests
+
+    @classmethod
+    def load_to_judge(cls, path: Path) -> tuple[WindowFile, dict[str, str], list[RagAuditError]]:
+        """`load_with_digests` for a verifier, who judges what can be read: one tile that is missing must not hide what
+        the others prove.
+
+        :returns: the file, the digests, and the error of the first tile of entries that cannot be read, before which
+            the file's entries then end. A tile of proofs that cannot be read raises where its proofs are asked for
+        """
+        path = path / "window.json" if path.is_dir() else path
+        value, digests = cls._read(path)
+        unreadable: list[RagAuditError] = []
+        if value["mediaType"] == MEDIA_TYPE:
+            return cls.parse(value, field=path.name), digests, unreadable
+        return cls._of_tiles(value, path, unreadable=unreadable)[0], digests, unreadable
+
+    @classmethod
+    def load_after(
+        cls, path: Path, known: Callable[[TiledParts], int]
+    ) -> tuple[WindowFile, TiledParts | None]:
+        """`load` for a reader of a growing ledger, without the entries in tiles that it has read before.
+
+        :param known: says of how many of the first tiles the entries are left out
+        :returns: the file, and what it names in tiles, or None if it has no tiles and therefore all entries
+        """
+        value, _ = cls._read(path)
+        if value["mediaType"] == MEDIA_TYPE:
+            return cls.parse(value, field=path.name), None
+        return cls._of_tiles(value, path, known)
+
+    @classmethod
+    def _read(cls, path: Path) -> tuple[dict[str, Json], dict[str, str]]:
+        data = read_bytes(path, max_bytes=MAX_WINDOW_BYTES)
+        value = parse_json(data, source=path.name)
+        if not isinstance(value, dict):
+            raise SchemaError("the file is not a window file", field=path.name, expected="a JSON object")
+        if value.get("mediaType") not in (MEDIA_TYPE, TILED_MEDIA_TYPE):
+            raise VersionError(
+                "the window file's format is unknown",
+                field=f"{path.name}.mediaType",
+                expected=f"{MEDIA_TYPE} or {TILED_MEDIA_TYPE}",
+                found=value.get("mediaType"),
+            )
+        siblings = {name: name[:64] for _, name in _named_siblings(value, path)}
+        # Reading weighs the siblings first: nothing is hashed of a window that is refused for its size.
+        value.update(_read_siblings(path, value))
+        return value, {path.name: sha256(data).hex()} | siblings
+
+    @classmethod
+    def _of_tiles(
+        cls,
+        value: dict[str, Json],
+        path: Path,
+        known: Callable[[TiledParts], int] = lambda _: 0,
+        unreadable: list[RagAuditError] | None = None,
+    ) -> tuple[WindowFile, TiledParts]:
+        """The window file whose entries and proofs are in tiles.
+
+        :param unreadable: as in `read_entries`
+        """
+        own = {name: value.pop(name) for name in TiledParts.model_fields if name in value}
+        if not isinstance(own.get("entries"), dict):
+            raise VersionError("a window file of version 2 has its entries in tiles", field=f"{path.name}.mediaType",
+                               expected=MEDIA_TYPE, found=TILED_MEDIA_TYPE)  # fmt: skip
+        folder = path.parent / FOLDER
+        check_counts(
+            EntryTiles.parse(own["entries"], field=f"{path.name}.entries"),
+            own.get("proofs"),
+            folder,
+            field=path.name,
+        )
+        head = TiledParts.parse(own, field=path.name)
+        proofs = TiledProofs(head.proofs, folder, head.opening)
+        if unreadable is None:
+            proofs.require()
+        first = known(head)
+        entries = read_entries(head.entries, folder, head.opening, first, unreadable)
+        if unreadable and not entries:
+            raise unreadable[0]
+        if not first and (not entries or digest_hex(entries[0]) != head.opening):
+            raise SchemaError("the window's opening is not entry 0", field=f"{path.name}.opening",
+                              expected=head.opening, found=digest_hex(entries[0]) if entries else None)  # fmt: skip
+        file = cls.parse({**value, "entries": entries, "proofs": {}}, field=path.name)
+        return file.model_copy(update={"proofs": proofs}), head
+
+    def final_head(self) -> Checkpoint:
+        """The content of the final checkpoint, whose signatures are verified elsewhere.
+
+        :raises EncodingError: the final checkpoint is not a checkpoint note
+        """
+        note = parse_note(self.final_checkpoint, field="final_checkpoint")
+        return Checkpoint.parse(note.text, field="final_checkpoint")
+
+    def dump(self) -> dict[str, Json]:
+        """The JSON value of the first form, with all proofs."""
+        value: dict[str, Json] = {
+            **self.model_copy(update={"proofs": {}}).model_dump(),
+            "proofs": dict(self.proofs),
+        }
+        return value
+
+    def save(self, path: Path, tiles: TiledParts | None = None) -> None:
+        """Write the file atomically, so that a reader sees either the old file or the new one.
+
+        :param tiles: entries and proofs, if they are in tiles already; the file's own are then empty
+        :raises SizeError: `load` would refuse what is to be written; no file names what is written by then
+        """
+        small = tiles is None and self._small()
+        value = (self if small else self.model_copy(update={"entries": [], "proofs": {}})).dump()
+        value["mediaType"] = MEDIA_TYPE if small else TILED_MEDIA_TYPE
+        large = {key: data for key, part in value.items() if isinstance(part, list | dict)
+                 and len(data := jcs(part)) > INLINE_BYTES}  # fmt: skip
+        _limit(sum(map(len, large.values())), MAX_SIBLINGS_BYTES, "bytes", path, hint=_TOO_LARGE)
+        _limit(sum(map(count_values, large.values())), MAX_VALUES, "JSON values", path, hint=_TOO_LARGE)
+        if not small:
+            value |= (tiles or self._tiles(path.parent / FOLDER)).dump()
+        for key, data in large.items():
+            name = f"{sha256(data).hex()}.json"
+            replace_file(path.parent / name, data)
+            value[key] = {"sibling": name}
+        replace_file(path, jcs(value) + b"\n")
+
+    def _small(self) -> bool:
+        """Whether entries and proofs are small enough for one file. Of a large window little more is read than that."""
+        size = 0
+        for part in chain(self.entries, self.proofs.values()):
+            size += len(jcs(part))
+            if size > TILED_BYTES:
+                return False
+        return True
+
+    def _tiles(self, folder: Path) -> TiledParts:
+        """Write the tiles. The proofs are in the order in which a verifier asks for them, by tenant, whatever the order
+        of the records."""
+        opening = digest_hex(self.entries[0])
+
+        def of(seq: int) -> tuple[str, int]:
+            entry = self.entries[seq] if seq < len(self.entries) else None
+            tenant = entry.get("tenant") if isinstance(entry, dict) else None
+            return str(tenant), seq
+
+        order = sorted(map(int, self.proofs), key=of)
+        return TiledParts(
+            opening=opening,
+            entries=write_entries(self.entries, folder, opening),
+            proofs=write_proofs(self.proofs, order, folder, opening),
+        )
+
+
+class TiledParts(Model):
+    """What window.json has in place of entries and proofs, where they are in tiles."""
+
+    opening: Hex32
+    """SHA-256 over entry 0, which every tile names"""
+    entries: EntryTiles
+    proofs: ProofTiles
+
+
+def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
+    """The parts of a window file that are stored beside it, by key."""
+    named = _named_siblings(value, path)
+    if lost := [f"{key}: {name}" for key, name in named if not (path.parent / name).exists()]:
+        raise EncodingError("parts of the window file are missing", field=str(path), expected=", ".join(lost),
+                            found=f"no such files in {path.parent}",
+                            hint="copy them from the provider's public folder to beside the window file")  # fmt: skip
+    try:
+        total = sum((path.parent / name).stat().st_size for _, name in named)
+    except OSError as exc:
+        raise EncodingError("cannot be read", field=str(path.parent), found=exc.strerror) from exc
+    _limit(total, MAX_SIBLINGS_BYTES, "bytes", path)
+    raw: dict[str, bytes] = {}
+    values = total = 0
+    for key, name in named:
+        data = read_bytes(path.parent / name, max_bytes=MAX_SIBLINGS_BYTES - total)
+        if sha256(data).hex() != name[:64]:
+            raise EncodingError("a sibling file does not match its name", field=f"{path.name}.{key}",
+                                expected=name[:64], found=sha256(data).hex())  # fmt: skip
+        total, values = total + len(data), values + count_values(data)
+        _limit(values, MAX_VALUES, "JSON values", path)
+        raw[key] = data
+    return {key: parse_json(raw.pop(key), source=name) for key, name in named}
+
+
+def stray_siblings(path: Path) -> list[Path]:
+    """The files beside a window file, and in its folder of tiles, that have a sibling's name and are not named by it.
+
+    :raises EncodingError: the window file cannot be read
+    """
+    value = parse_json(read_bytes(path, max_bytes=MAX_WINDOW_BYTES), source=path.name)
+    named = (
+        {path.parent / name for _, name in _named_siblings(value, path)} if isinstance(value, dict) else set()
+    )
+    folder = path.parent / FOLDER
+    if isinstance(value, dict) and value.get("mediaType") == TILED_MEDIA_TYPE:
+        value.update(_read_siblings(path, value))
+        parts = TiledParts.parse(
+            {n: value[n] for n in TiledParts.model_fields if n in value}, field=path.name
+        )
+        tiles: list[EntryTile | ProofTile] = [*parts.entries.tiles, *parts.proofs.tiles]
+        named |= {folder / f"{tile.sha256}.json" for tile in tiles}
+    beside = [*path.parent.iterdir(), *(folder.iterdir() if folder.is_dir() else ())]
+    return sorted(p for p in beside if _SIBLING.match(p.name) and p not in named)
+
+
+def _named_siblings(value: Mapping[str, Json], path: Path) -> list[tuple[str, str]]:
+    """The parts of a window file that stand beside it, with their files' names."""
+    return [
+        (key, _sibling_name(part["sibling"], field=f"{path.name}.{key}"))
+        for key, part in value.items()
+        if isinstance(part, dict) and set(part) == {"sibling"}
+    ]
+
+
+def _limit(found: int, most: int, unit: str, path: Path, hint: str | None = None) -> None:
+    if found > most:
+        raise SizeError("the siblings are too large together", field=path.name, expected=f"at most {most} {unit}",
+                        found=f"{found}", hint=hint)  # fmt: skip
+
+
+def _sibling_name(name: Json, *, field: str) -> str:
+    if not isinstance(name, str) or not _SIBLING.match(name):
+        raise EncodingError(
+            "the name of a sibling is not valid",
+            field=field,
+            expected="<sha256>.json beside window.json",
+            found=name,
+        )
+    return name

@@ -1,0 +1,256 @@
+"""The coalition proof of a small window by the circuit `coalition` (docs/circuits.md)."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import gcd
+
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import InvalidProof, WitnessError
+from rag_audit.models.statements import CoalitionDigest
+from rag_audit.proofs.backends.groth16.circuit import Inputs
+from rag_audit.proofs.backends.groth16.instance import CoalitionInstance
+from rag_audit.proofs.backends.groth16.job import ENGINES, parse_key, parse_proof, prove
+from rag_audit.proofs.backends.groth16.job import verify as verify_proof
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.backends.groth16.shared import pinned_key
+from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement, CoalitionSystem
+from rag_audit.proofs.executors import run_jobs
+from rag_audit.proofs.interface import OpenedKey, Pins
+from rag_audit.relation.native import hash_list, vector_commitment
+from rag_audit.relation.poseidon import TAG_COALITION
+from rag_audit.relation.vectors import pack_nibbles
+
+MASK_BITS = 252
+"""Bits of the public mask in one field element."""
+
+
+class Groth16Coalition:
+    """Coalition proofs by the circuit `coalition` (`CoalitionSystem`)."""
+
+    ENGINES: tuple[str, ...] = ENGINES
+
+    def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
+        """The digest of the circuit for windows of up to `records` records.
+
+        :raises PolicyError: there is no such circuit
+        """
+        return instance(records, dimension, theta).digest()
+
+    def published_keys(self, *, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
+        """See `CoalitionSystem.published_keys`."""
+        circuit = instance(records, dimension, theta)
+        return {circuit.digest(): proving_key(circuit).vk}
+
+    def open_key(
+        self,
+        *,
+        records: int,
+        dimension: int,
+        theta: tuple[int, int],
+        published: Mapping[str, Json],
+        pins: Pins,
+    ) -> OpenedKey[VerificationKey]:
+        """See `CoalitionSystem.open_key`."""
+        return pinned_key(instance(records, dimension, theta).digest(), published, pins)
+
+    def certify(
+        self,
+        statement: CoalitionStatement,
+        private: CoalitionPrivate,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, Json]:
+        """Make the coalition proof, which is one Groth16 proof, in one job.
+
+        :raises WitnessError: the claim is false, or there are more records than the circuit has places
+        :raises InvalidProof: the proof does not verify, for example because the proving key is damaged
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        job = CoalitionJob.of(statement, private)
+        ((_, certificate),) = run_jobs([(0, job)], executor)
+        self.verify(
+            statement,
+            certificate,
+            key=parse_key(proving_key(job.places.instance).vk, field="verification key"),
+        )
+        if progress is not None:
+            progress(1, 1)
+        return certificate
+
+    def verify(
+        self,
+        statement: CoalitionStatement,
+        certificate: Json,
+        *,
+        key: VerificationKey,
+        engine: str = "native",
+    ) -> None:
+        """Return if the coalition proof proves the statement.
+
+        :raises InvalidProof: the proof does not prove it
+        :raises EncodingError: the proof is not canonical
+        :raises SchemaError: the proof has other fields, or is of another system or circuit
+        :raises WitnessError: the statement does not fit the circuit
+        """
+        circuit, public = certificate_statement(statement)
+        proof = parse_proof(certificate, circuit, field="certificate")
+        if not verify_proof(key, proof, public, engine=engine):
+            raise InvalidProof("the coalition proof does not verify", field="certificate")
+
+
+SYSTEM: CoalitionSystem[VerificationKey] = Groth16Coalition()
+"""The system that `proofs.coalition.coalition_system` returns."""
+
+
+def certificate_statement(statement: CoalitionStatement) -> tuple[str, CoalitionDigest]:
+    """The circuit's digest and the public value of a statement's coalition proof.
+
+    :raises WitnessError: the statement does not fit the circuit
+    """
+    places = Places.of(statement)
+    return places.instance.digest(), CoalitionDigest(places.digest())
+
+
+@dataclass(frozen=True)
+class Places:
+    """A statement as the circuit takes it: places for the records account by account, then unused places.
+
+    :param order: the record at each used place, by its place in the ledger
+    """
+
+    instance: CoalitionInstance
+    statement: CoalitionStatement
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, statement: CoalitionStatement) -> Places:
+        """Assign a statement's records to places.
+
+        :raises WitnessError: there is no record, or more records than places
+        """
+        circuit = instance(statement.capacity, statement.dimension, statement.theta)
+        count = len(statement.cq)
+        if not 0 < count <= circuit.records:
+            raise WitnessError("the window does not fit the coalition proof's circuit", field="records",
+                               expected=f"1..{circuit.records}", found=count,
+                               hint="`rag-audit close --no-certificate` closes it without the proof")  # fmt: skip
+        order = sorted(range(count), key=lambda record: (statement.account[record], record))
+        return cls(circuit, statement, tuple(order))
+
+    def cq(self) -> list[int]:
+        """The commitments by place; an unused place has that of the zero vector, without a salt."""
+        unused = self.instance.records - len(self.order)
+        empty = vector_commitment(0, [0] * self.instance.dimension) if unused else 0
+        return [*(self.statement.cq[record] for record in self.order), *[empty] * unused]
+
+    def mask(self) -> list[int]:
+        """The public bits, packed into field elements (circuits/lib/coalition.circom)."""
+        bits = list(self._bits())
+        return [
+            sum(bit << place for place, bit in enumerate(bits[start : start + MASK_BITS]))
+            for start in range(0, len(bits), MASK_BITS)
+        ]
+
+    def _bits(self) -> Iterator[bool]:
+        statement, order = self.statement, self.order
+        account = [statement.account[record] for record in order]
+        same = [False, *(a == b for a, b in pairwise(account))]
+        unused = self.instance.records - len(order)
+        yield from [*same, *[False] * unused]
+        for relation in (self._compared, self._counted, self._of_one_tenant):
+            for j in range(self.instance.records):
+                for i in range(j):
+                    yield j < len(order) and relation(i, j)
+
+    def _compared(self, i: int, j: int) -> bool:
+        statement = self.statement
+        early, late = sorted((self.order[i], self.order[j]))
+        return statement.account[early] != statement.account[late] and statement.first[late] <= early
+
+    def _counted(self, i: int, j: int) -> bool:
+        return self._first_of_its_account(i) and self._first_of_its_account(j)
+
+    def _of_one_tenant(self, i: int, j: int) -> bool:
+        statement = self.statement
+        a, b = (statement.tenant[statement.account[self.order[place]]] for place in (i, j))
+        return self._counted(i, j) and a == b
+
+    def _first_of_its_account(self, place: int) -> bool:
+        account = self.statement.account
+        return place == 0 or account[self.order[place]] != account[self.order[place - 1]]
+
+    def digest(self) -> int:
+        """The circuit's public input: HL(11, [ctx, c, c_tenant, cq by place, mask])."""
+        statement = self.statement
+        return hash_list(
+            TAG_COALITION,
+            [statement.ctx, statement.c, statement.c_tenant, *self.cq(), *self.mask()],
+        )
+
+
+@dataclass(frozen=True)
+class CoalitionJob:
+    """The job that proves `coalition` for one window. It is picklable, and holds secrets, which `repr` omits."""
+
+    places: Places
+    private: CoalitionPrivate = field(repr=False)
+
+    @classmethod
+    def of(cls, statement: CoalitionStatement, private: CoalitionPrivate) -> CoalitionJob:
+        """The job for a statement and its private inputs.
+
+        :raises WitnessError: the window does not fit the circuit, or the private inputs do not fit the window
+        """
+        places = Places.of(statement)
+        sizes = {
+            "vectors": (len(private.vectors), len(statement.cq) * statement.dimension),
+            "salts": (len(private.salts), len(statement.cq)),
+            "labels": (len(private.labels), len(statement.tenant)),
+        }
+        for name, (found, expected) in sizes.items():
+            if found != expected:
+                raise WitnessError("does not fit the window", field=name, expected=expected, found=found)
+        return cls(places, private)
+
+    def inputs(self) -> Inputs:
+        """The circuit's inputs by signal name."""
+        places, private = self.places, self.private
+        statement, dimension = places.statement, places.instance.dimension
+        unused = places.instance.records - len(places.order)
+        rows = [private.vectors[dimension * record : dimension * (record + 1)] for record in places.order]
+        vectors = [memoryview(row).cast("b") for row in [*rows, *[bytes(dimension)] * unused]]
+        labels = [private.labels[statement.account[record]] for record in places.order]
+        return {
+            "statement": places.digest(),
+            "ctx": statement.ctx,
+            "c": statement.c,
+            "c_tenant": statement.c_tenant,
+            "cq": places.cq(),
+            "mask": places.mask(),
+            "salt": [*(private.salts[record] for record in places.order), *[0] * unused],
+            "vector": [element for vector in vectors for element in pack_nibbles(vector)],
+            "label": [*labels, *[0] * unused],
+        }
+
+    def run(self) -> dict[str, Json]:
+        """The coalition proof as JSON: system, circuit, a, b, c.
+
+        :raises WitnessError: the claim is false
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        return prove(self.places.instance, self.inputs(), CoalitionDigest(self.places.digest()))
+
+
+def instance(records: int, dimension: int, theta: tuple[int, int]) -> CoalitionInstance:
+    """The circuit for windows of up to `records` records; theta need not be in lowest terms.
+
+    :raises PolicyError: there is no such circuit
+    """
+    p, q = theta
+    common = gcd(p, q)
+    return CoalitionInstance(records, dimension, (p // common, q // common))

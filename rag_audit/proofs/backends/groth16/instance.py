@@ -1,0 +1,388 @@
+"""Circuit instances: which circuit, with which parameters, and the digest that names it.
+
+An instance is a few lines of circom that fix the parameters of a template in circuits/lib. Its digest
+covers everything that decides the constraint system, and can be computed without Node: own sources by
+content, npm packages (compiler, circomlib) by the integrity hashes that the lock file pins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from math import gcd
+from pathlib import Path
+from typing import Protocol
+
+from rag_audit._internal.canonical import Json, digest_hex
+from rag_audit._internal.errors import PolicyError, SetupError
+from rag_audit.proofs.backends.groth16.toolchain import circuits_dir
+from rag_audit.relation.noise import MAX_MAGNITUDE, check_gains, table_digest
+from rag_audit.relation.scores import ScoreWindow
+from rag_audit.relation.table import ARITY, MAX_ROWS
+
+COMPILER_FLAGS = ("--O2",)
+PUBLIC_INPUTS = ("ctx", "c_seed", "beacon", "slot", "c_idx", "cq", "htopk")
+"""The public inputs of `retrieve`, in the order of the verification key."""
+EMBED_INPUTS = ("ctx", "table", "hq", "cq")
+"""The public inputs of `embed`."""
+MAX_CAPACITY = 1 << 17
+"""The most positions: each takes more than 1,024 constraints, and the field has domains up to 2^28."""
+MAX_NORM_FACTOR = 1 << 20
+"""The largest A of the integer normalisation."""
+MAX_QUERIES = 16
+"""The most records of one proof."""
+COALITION_INPUTS = ("statement",)
+"""The public input of `coalition`."""
+
+_INCLUDE = re.compile(r'^\s*include\s+"([^"]+)"\s*;', re.MULTILINE)
+
+
+class Instance(Protocol):
+    """The interface of an instance for compiling, keys and proofs."""
+
+    @property
+    def name(self) -> str:
+        """The instance's name, which is also a file name."""
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The names of the public inputs in the verification key's order."""
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+
+    def digest(self) -> str:
+        """The circuit's digest that a policy pins, 64 hexadecimal digits."""
+
+
+class RecordInstance(Instance, Protocol):
+    """The interface of an instance of `retrieve` for one record, of which there are others for several records."""
+
+    @property
+    def extra(self) -> dict[str, Json]:
+        """What the digest covers beside sources, compiler, flags and parameters."""
+
+    def main_source(self, queries: int = 1) -> str:
+        """The circom file with the `main` component for several records."""
+
+
+@dataclass(frozen=True)
+class RetrieveInstance:
+    """`retrieve`: claims A2, A3 and A4 for one record (docs/circuits.md).
+
+    :param capacity: N, positions of the index, a multiple of 8
+    :param dimension: d, components of a vector
+    :param top_k: K, positions that a record lists
+    :param gains: the policy's noise gains, one for each component
+    :param lo: lower end of the score window, raw units
+    :param hi: upper end of the score window, raw units
+    :param lattice: R, a power of two
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    capacity: int
+    dimension: int
+    top_k: int
+    gains: tuple[int, ...]
+    lo: int
+    hi: int
+    lattice: int
+
+    def __post_init__(self) -> None:
+        check_gains(self.gains)
+        check_selection(
+            self.capacity, self.dimension, self.top_k, self.gains, ScoreWindow(self.lo, self.hi, self.lattice)
+        )
+
+    @property
+    def name(self) -> str:
+        """The instance's name, such as `retrieve-n64-d256-k5-g1x8x64-w101x810-r128`."""
+        gains = "x".join(map(str, self.gains))
+        return (
+            f"retrieve-n{self.capacity}-d{self.dimension}-k{self.top_k}"
+            f"-g{gains}-w{self.lo}x{self.hi}-r{self.lattice}"
+        )
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The seven public inputs, in order."""
+        return PUBLIC_INPUTS
+
+    @property
+    def arguments(self) -> str:
+        """The parameters as the template takes them after the number of records."""
+        gains = ", ".join(map(str, self.gains))
+        return (
+            f"{self.capacity}, {self.dimension}, {self.top_k}, {len(self.gains)}, [{gains}], "
+            f"{self.lo}, {self.hi}, {self.lattice}"
+        )
+
+    @property
+    def extra(self) -> dict[str, Json]:
+        """What the digest covers beside sources, compiler, flags and parameters."""
+        return {"noise_table": table_digest()}
+
+    def main_source(self, queries: int = 1) -> str:
+        """The circom file with the `main` component; circuits/main holds those of the usual instances.
+
+        :param queries: the number of records of a proof
+        """
+        return main_file("retrieve", PUBLIC_INPUTS, f"Retrieve({queries}, {self.arguments})")
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags, parameters and the noise table's digest."""
+        return circuit_digest(self, self.extra)
+
+
+@dataclass(frozen=True)
+class RetrieveManyInstance:
+    """`retrieve` for several records of one tenant and window in one proof, which share the cost of the index.
+
+    :param queries: Q, the number of records of a proof
+    :param each: the circuit for one record
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    queries: int
+    each: RecordInstance
+
+    def __post_init__(self) -> None:
+        check_queries(self.queries)
+
+    @property
+    def name(self) -> str:
+        """The instance's name, such as `retrieve-q4-n256-d256-k5-g1x8x64-w101x810-r128`."""
+        return self.each.name.replace("-", f"-q{self.queries}-", 1)
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The public inputs of one record, in their order; what differs between records stands for Q values each."""
+        return self.each.public_inputs
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        return self.each.main_source(self.queries)
+
+    def digest(self) -> str:
+        """SHA-256 over what the digest of one record's circuit covers."""
+        return circuit_digest(self, self.each.extra)
+
+
+@dataclass(frozen=True)
+class EmbedInstance:
+    """`embed`: claim A1 for one record (docs/circuits.md).
+
+    :param tokens: T, the most tokens of a query, at most 64
+    :param dimension: d, components of a table row, at most 256
+    :param depth: depth of the table's tree, whose arity is 8
+    :param zero_row: place of a zero row, which is opened for unused tokens
+    :param norm_factor: A of the integer normalisation
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    tokens: int
+    dimension: int = 256
+    depth: int = 5
+    zero_row: int = 32_000
+    norm_factor: int = 8145
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.tokens <= MAX_ROWS:
+            raise PolicyError(
+                "the token limit does not fit the circuit", expected=f"1..{MAX_ROWS}", found=self.tokens
+            )
+        if not 250 < self.dimension <= 256:
+            raise PolicyError(
+                "the dimension does not fit the circuit", expected="251..256", found=self.dimension
+            )
+        if not 1 <= self.norm_factor <= MAX_NORM_FACTOR:
+            raise PolicyError("the norm factor does not fit the circuit", field="norm_factor",
+                              expected=f"1..{MAX_NORM_FACTOR}", found=self.norm_factor)  # fmt: skip
+        if not 1 <= self.depth <= 5 or not 0 <= self.zero_row < ARITY**self.depth:
+            raise PolicyError(
+                "the table's tree does not fit the circuit", found=f"{self.depth}, {self.zero_row}"
+            )
+
+    @property
+    def name(self) -> str:
+        """The instance's name, such as `embed-t64-d256-h5-z32000-a8145`."""
+        return f"embed-t{self.tokens}-d{self.dimension}-h{self.depth}-z{self.zero_row}-a{self.norm_factor}"
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The four public inputs, in order."""
+        return EMBED_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        arguments = f"{self.tokens}, {self.dimension}, {self.depth}, {self.zero_row}, {self.norm_factor}"
+        return main_file("embed", EMBED_INPUTS, f"Embed({arguments})")
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags and parameters. The table is a public input."""
+        return circuit_digest(self, {})
+
+
+@dataclass(frozen=True)
+class CoalitionInstance:
+    """`coalition`: the coalition proof of a window of up to `records` records (docs/circuits.md).
+
+    :param records: N, a multiple of 4, at most 64
+    :param dimension: d, components of a vector, at most 256
+    :param theta: the cosine threshold p/q
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    records: int
+    dimension: int = 256
+    theta: tuple[int, int] = (4, 5)
+
+    def __post_init__(self) -> None:
+        if not 4 <= self.records <= 64 or self.records % 4:
+            raise PolicyError("the number of records does not fit the circuit", field="certificate.records",
+                              expected="a multiple of 4, at most 64", found=self.records)  # fmt: skip
+        if not 1 <= self.dimension <= 256:
+            raise PolicyError(
+                "the dimension does not fit the circuit", expected="1..256", found=self.dimension
+            )
+        p, q = self.theta
+        if not 0 < p < q <= 1000 or gcd(p, q) > 1:
+            raise PolicyError("theta does not fit the circuit", expected="p/q in lowest terms, 0 < p < q <= 1000",
+                              found=f"{p}/{q}")  # fmt: skip
+
+    @property
+    def norm_bits(self) -> int:
+        """Bits of a squared length, which with rounding at scale 0.22 is below (7 / 0.22 + sqrt(256) / 2)^2 < 2^11."""
+        return min(11, (64 * self.dimension - 1).bit_length())
+
+    @property
+    def name(self) -> str:
+        """The instance's name, such as `coalition-n64-d256-t4x5-a11`."""
+        p, q = self.theta
+        return f"coalition-n{self.records}-d{self.dimension}-t{p}x{q}-a{self.norm_bits}"
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The one public input."""
+        return COALITION_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        p, q = self.theta
+        arguments = f"{self.records}, {self.dimension}, {p}, {q}, {self.norm_bits}"
+        return main_file("coalition", COALITION_INPUTS, f"Coalition({arguments})")
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags and parameters."""
+        return circuit_digest(self, {})
+
+
+def check_selection(
+    capacity: int, dimension: int, top_k: int, gains: tuple[int, ...], window: ScoreWindow
+) -> None:
+    """Refuse constants of a selection that no circuit can be built for; no gains are no noise.
+
+    :raises PolicyError: a constant is out of its bounds
+    """
+    # These are all bounds of the templates (circuits/lib), for which the compiler's errors would say less. Numbers
+    # of r or more, which it would take modulo r, are refused too.
+    window.check_reach(dimension)
+    if window.hi - window.lo < 2:
+        raise PolicyError("the score window is too narrow for the circuit", field="hi",
+                          expected=f"at least {window.lo + 2}", found=window.hi)  # fmt: skip
+    check_capacity(capacity)
+    if not 2 <= top_k <= capacity:
+        raise PolicyError("K does not fit the circuit", field="top_k", expected=f"2..{capacity}",
+                          found=top_k)  # fmt: skip
+    span = (window.lattice + 2 * MAX_MAGNITUDE * sum(gains)).bit_length()
+    if 8 * (span + 2 * top_k.bit_length() + 2) > 252:
+        raise PolicyError("noise or K are too large for the circuit", found=f"K {top_k}, gains {gains}")
+
+
+def check_capacity(capacity: int, most: int = MAX_CAPACITY) -> None:
+    """Refuse a capacity that no circuit can be built for.
+
+    :raises PolicyError: the capacity is no multiple of 8, or too large
+    """
+    if not 8 <= capacity <= most or capacity % 8:
+        raise PolicyError("the capacity does not fit the circuit", field="capacity",
+                          expected=f"a multiple of 8, at most {most}", found=capacity)  # fmt: skip
+
+
+def check_queries(queries: int) -> None:
+    """Refuse a number of records that no circuit proves together.
+
+    :raises PolicyError: it is below 2 or too large
+    """
+    if not 2 <= queries <= MAX_QUERIES:
+        raise PolicyError(
+            "the number of queries does not fit the circuit", expected=f"2..{MAX_QUERIES}", found=queries
+        )
+
+
+def main_file(library: str, public: tuple[str, ...], component: str) -> str:
+    """The text of a main file: one component of a template in circuits/lib, with these public inputs."""
+    return (
+        "pragma circom 2.2.0;\n\n"
+        f'include "../lib/{library}.circom";\n\n'
+        f"component main {{public [{', '.join(public)}]}} = {component};\n"
+    )
+
+
+def circuit_digest(instance: Instance, extra: dict[str, Json]) -> str:
+    """The digest of an instance (see the module's head); `extra` names further pinned artefacts."""
+    main = instance.main_source()
+    return digest_hex(
+        {
+            "extra": extra,
+            "flags": list(COMPILER_FLAGS),
+            "main": main,
+            "packages": {name: _locked(name) for name in ("circom2", "circomlib")},
+            "sources": {path: digest for path, digest in included_sources(main)},
+        }
+    )
+
+
+def included_sources(main: str) -> tuple[tuple[str, str], ...]:
+    """The project's files that a main includes, transitively: (path below circuits/, SHA-256), sorted.
+
+    Includes of npm packages (`circomlib/..`) are left out: the lock file's integrity hash covers them.
+    """
+    return _included(circuits_dir(), tuple(_INCLUDE.findall(main)))
+
+
+@cache
+def _included(root: Path, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """As `included_sources`, by what a main in `root` includes. A verification asks dozens of times."""
+    found: dict[str, str] = {}
+    waiting = [(root / "main", name) for name in names]
+    while waiting:
+        folder, name = waiting.pop()
+        path = (folder / name).resolve()
+        if not path.is_relative_to(root) or not path.is_file():
+            continue
+        key = path.relative_to(root).as_posix()
+        if key not in found:
+            digest, included = _source(path)
+            found[key] = digest
+            waiting += [(path.parent, name) for name in included]
+    return tuple(sorted(found.items()))
+
+
+@cache
+def _source(path: Path) -> tuple[str, tuple[str, ...]]:
+    data = path.read_bytes()
+    return hashlib.sha256(data).hexdigest(), tuple(_INCLUDE.findall(data.decode()))
+
+
+@cache
+def _locked(name: str) -> dict[str, Json]:
+    lock = json.loads((circuits_dir() / "package-lock.json").read_text())
+    try:
+        entry = lock["packages"][f"node_modules/{name}"]
+        return {"version": entry["version"], "integrity": entry["integrity"]}
+    except KeyError as exc:
+        raise SetupError("the npm package is not locked", field="package-lock.json", expected=name) from exc

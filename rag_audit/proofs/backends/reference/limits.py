@@ -1,0 +1,42 @@
+"""What public values a statement may have (docs/scan/transcript.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rag_audit._internal.errors import EncodingError
+from rag_audit.proofs.backends.reference.extensions import log2
+
+MOST_POSITIONS, MOST_DIMENSION, MOST_GAINS, MOST_RATIO, MOST_LISTED = 1 << 24, 4096, 6, 8, 1024
+MOST_RECORDS, MOST_ENTRIES_BITS = 64, 27
+
+
+def require(**held: bool) -> None:
+    """:raises EncodingError: a rule does not hold; it has the public value's name"""
+    for name, rule in held.items():
+        if not rule:
+            raise EncodingError("a public value of the statement is out of range", field=name)
+
+
+def positions(capacity: int) -> bool:
+    return 1 <= capacity <= MOST_POSITIONS
+
+
+def components(dimension: int) -> bool:
+    return 1 <= dimension <= MOST_DIMENSION
+
+
+def noised(gains: Sequence[int]) -> bool:
+    """From one gain to six, the first 1, and each of the others from 1 to eight times the one before."""
+    steps = all(1 <= b <= MOST_RATIO * a for a, b in pairwise(gains))
+    return 1 <= len(gains) <= MOST_GAINS and gains[0] == 1 and steps
+
+
+def listed(most: int, capacity: int) -> bool:
+    return 1 <= most <= min(MOST_LISTED, capacity)
+
+
+def together(records: int, capacity: int, gains: Sequence[int]) -> bool:
+    entries = 1 << log2(capacity * max(1, len(gains)))
+    return 1 <= records <= max(1, min(MOST_RECORDS, (1 << MOST_ENTRIES_BITS) // entries))

@@ -1,0 +1,144 @@
+"""Lookups: every tuple is a row of its table, as one sum of fractions in a tree (docs/scan/lookup.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rag_audit.proofs.backends.reference.digits import Digit, extension, from_the_top, of, regroup
+from rag_audit.proofs.backends.reference.extensions import (
+    Functional,
+    below,
+    eq_at,
+    eq_table,
+    evaluation,
+    log2,
+    numbers,
+)
+from rag_audit.proofs.backends.reference.session import Column, Expr, Pairs, Session, total
+from rag_audit.relation.field import MODULUS
+
+MOST_SEVERAL, LEAST_ALONE, TOGETHER = 12, 9, 3
+"""Of a tree's variables: how many at most are bound together, how many at least are not, and how many at once."""
+RANGE_TAG, RANGE = 1, 1 << 16
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The sum of factor times column."""
+
+    pairs: Pairs
+
+
+@dataclass
+class Said:
+    """An entry whose extension the prover says: before the last challenge, or by `say` in its turn."""
+
+    say: Callable[[Session], Expr] | None = None
+    point: Sequence[int] = ()
+    """Where it is said, once the lookup is read, and what."""
+    value: Expr = field(default_factory=Expr)
+
+
+Entry = Column | Columns | Said | Sequence[int | Expr] | Sequence[int] | Sequence[Expr]
+"""Values are known to both parties, by rows; rows behind them have 0. A range is the rows' own numbers."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Tuples that are looked up, or with a column of multiplicities the table that they are rows of."""
+
+    tag: int
+    entries: Sequence[Entry]
+    rows: int
+    multiplicities: Column | None = None
+
+    @property
+    def variables(self) -> int:
+        return log2(self.rows)
+
+
+def in_range(column: Entry, rows: int) -> Segment:
+    return Segment(RANGE_TAG, [column], rows)
+
+
+def ranges(multiplicities: Column) -> Segment:
+    """The table of 0..2^16 - 1."""
+    return Segment(RANGE_TAG, [range(RANGE)], RANGE, multiplicities)
+
+
+def _known(values: Sequence[int | Expr], point: Sequence[int], rows: int) -> Expr | int:
+    """What values extend to, over the rows that count."""
+    rows = min(rows, len(values))
+    if isinstance(values, range):
+        return numbers(point, rows)
+    return total(zip(eq_table(point, rows), values, strict=False))
+
+
+def _tree(session: Session, depth: int) -> tuple[list[int], Expr, Expr]:
+    """From the root to the leaves: a point, and what numerators and denominators have there."""
+    q, inverse = session.send("lookup root", 2)
+    session.product("lookup root", q, inverse, 1)
+    several = max(0, min(MOST_SEVERAL, depth - LEAST_ALONE))
+    p, known, point = Expr(), list[Digit](), list[int]()
+    for k in range(depth):
+        mu = session.challenge("lookup layer")
+        alone, scale = max(k - several, 0), 1
+        if k < depth - 1:
+            sizes = [1] * alone + from_the_top(min(k, several), TOGETHER)
+            known, claim = session.reduce_digits("lookup layer", regroup(known, sizes), mu * p + 2 * q, 2)
+        else:
+            low, claim = session.reduce_digits("lookup layer", known[:alone], mu * p + 2 * q, 2)
+            high, claim = session.plain("lookup layer", k - alone, claim, 3)
+            scale = extension(known[alone:], high)
+            point = [*(x for _, x in low), *high]
+        p0, p1, q0, q1, f0, f1 = session.send("lookup children", 6)
+        session.product("lookup layer", mu * p0 + q0, q1, f0)
+        session.product("lookup layer", mu * p1 + q1, q0, f1)
+        session.constraint("lookup layer", claim - scale * (f0 + f1))
+        join = session.challenge("lookup children")
+        p, q = ((1 - join) * a + join * b for a, b in ((p0, p1), (q0, q1)))
+        known = [*of([join]), *known]
+    return [*(x for _, x in known[:1]), *point], p, q
+
+
+def look_up(session: Session, named: Sequence[Segment]) -> None:
+    segments = sorted(named, key=lambda segment: -segment.variables)
+    alpha, beta = session.challenge("lookup alpha"), session.challenge("lookup beta")
+    point, p, q = _tree(session, log2(sum(1 << segment.variables for segment in segments)))
+    asked = [e for segment in segments for e in segment.entries if isinstance(e, Said) and e.say is None]
+    for said, value in zip(asked, session.send("query lookups", len(asked)), strict=True):
+        said.value = value
+    kappa = session.challenge("lookup leaves")
+    parts: list[tuple[int, Expr | int]] = [(1, p), (kappa, q), (-kappa, 1)]
+    shares: dict[Functional, list[tuple[Column, int]]] = {}
+    start = 0
+    for segment in segments:
+        low, high = point[: segment.variables], point[segment.variables :]
+        place = eq_at(high, start >> segment.variables)
+        start += 1 << segment.variables
+        rows = place * below(low, segment.rows) % MODULUS
+        parts += [(rows, kappa), (-kappa * rows, alpha - segment.tag)]
+        share = shares.setdefault(evaluation(low, segment.rows), [])
+        if segment.multiplicities is None:
+            parts.append((-rows, 1))
+        else:
+            share.append((segment.multiplicities, -place % MODULUS))
+        weight = kappa * place
+        for entry in segment.entries:
+            weight = weight * beta % MODULUS
+            if isinstance(entry, Column):
+                share.append((entry, -weight % MODULUS))
+            elif isinstance(entry, Columns):
+                share += [(c, -weight * factor % MODULUS) for c, factor in entry.pairs]
+            elif isinstance(entry, Said):
+                entry.point, entry.value = low, entry.say(session) if entry.say else entry.value
+                parts.append((weight, entry.value))
+            else:
+                parts.append((weight, _known(entry, low, segment.rows)))
+    for functional, pairs in shares.items():
+        if pairs:
+            (value,) = session.send("lookup columns", 1)
+            parts.append((-1, value))
+            session.claim(functional, pairs, value)
+    session.constraint("lookup leaves", total(parts))

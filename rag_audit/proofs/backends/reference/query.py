@@ -1,0 +1,243 @@
+"""Query proofs: the listed positions are the first of all noised scores, of one record or several
+(docs/scan/query.md, together.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rag_audit.proofs.backends.reference import limits
+from rag_audit.proofs.backends.reference.closing import close
+from rag_audit.proofs.backends.reference.extensions import below, eq_table, evaluation, log2, numbers
+from rag_audit.proofs.backends.reference.group import Point
+from rag_audit.proofs.backends.reference.index import NIBBLES, Index, Link, nibbles
+from rag_audit.proofs.backends.reference.lookup import RANGE, Columns, Segment, in_range, look_up, ranges
+from rag_audit.proofs.backends.reference.poseidon import Call, list_calls, permutations
+from rag_audit.proofs.backends.reference.session import (
+    Column,
+    Expr,
+    Pairs,
+    Session,
+    joined,
+    limbs,
+    row_bits,
+    total,
+)
+from rag_audit.proofs.backends.reference.transcript import Reader
+from rag_audit.relation.poseidon import TAG_TOPK, TAG_VECTOR
+from rag_audit.relation.scores import ScoreWindow
+
+RUN, SAMPLED, SEVERAL = "query", "sampled query", "queries"
+SCORES_TAG, OWN_TAG, OWN_TAGS, LIMB_BITS, LARGEST = 2, 4, 1 << 10, 16, 254
+REACH, MOST_SCORE = 49, 1 << 31
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The public values of query proofs; noise is the certificates' rows, one list a record, none without gains."""
+
+    context: bytes
+    index: Index
+    gains: Sequence[int]
+    window: ScoreWindow
+    listed: int
+    noise: Sequence[Sequence[Point]]
+    kept: Sequence[Point] | None
+    commitments: Sequence[tuple[int, int]]
+    """cq and htopk of each record."""
+    several: bool = False
+
+    def __post_init__(self) -> None:
+        index, count = self.index, len(self.commitments)
+        rows = (index.capacity - 1 >> row_bits(index.capacity, count)) + 1
+        noised = count if self.gains else 0
+        several = limits.together(count, index.capacity, self.gains) and self.kept is None
+        limits.require(
+            capacity=limits.positions(index.capacity),
+            dimension=limits.components(index.dimension),
+            gains=not self.gains or limits.noised(self.gains),
+            listed=limits.listed(self.listed, index.capacity),
+            hi=self.window.hi < MOST_SCORE,
+            records=several if self.several else count == 1,
+            noise=[len(column) for column in self.noise] == [rows] * noised,
+            kept=self.kept is None or len(self.kept) == rows,
+        )
+
+    @property
+    def run(self) -> str:
+        if self.several:
+            return SEVERAL
+        return RUN if self.gains and self.kept is None else SAMPLED
+
+    @property
+    def limbs(self) -> int:
+        """Limbs of the difference of two keys."""
+        n = log2(self.index.capacity)
+        span = self.window.lattice + LARGEST * sum(self.gains) + 1
+        return -(-(n + span.bit_length()) // LIMB_BITS)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """The columns and the list of one record."""
+
+    scores: Column
+    step: Column
+    weighed: Column | None
+    """Kept scores, of a sampled tenant."""
+    noise: Column | None
+    selected: Column
+    distance: Sequence[Column]
+    salt: Expr
+    positions: Sequence[Expr]
+    values: Sequence[Expr]
+    order: Sequence[Expr]
+
+    @property
+    def noised(self) -> Pairs:
+        found = (self.weighed or self.step, self.noise)
+        return [(c, 1) for c in found if c is not None]
+
+
+def _statement(reader: Reader, asked: Asked) -> None:
+    said, index, window = reader.transcript, asked.index, asked.window
+    said.raw("context", asked.context)
+    said.raw("index", index.digest)
+    said.integers(("capacity", index.capacity), ("dimension", index.dimension))
+    said.integers(("gain count", len(asked.gains)), *(("gain", gain) for gain in asked.gains))
+    said.integers(("lo", window.lo), ("hi", window.hi), ("lattice", window.lattice), ("listed", asked.listed))
+    if asked.several:
+        said.integers(("record count", len(asked.commitments)), ("noise columns", len(asked.noise)))
+    else:
+        said.integer("noise rows", sum(map(len, asked.noise)))
+    for rows in asked.noise:
+        said.points("noise", rows)
+    if asked.run == SAMPLED:
+        said.integer("kept columns", asked.kept is not None)
+        said.points("kept", asked.kept or [])
+    for cq, htopk in asked.commitments:
+        said.scalars(("cq", cq), ("htopk", htopk))
+
+
+def read(asked: Asked, reader: Reader) -> Session:
+    _statement(reader, asked)
+    index, count = asked.index, len(asked.commitments)
+    session = Session(reader, row_bits(index.capacity, count))
+    link = Link.read(session, index, count, several=asked.several)
+    kept = None if asked.kept is None else session.column(asked.kept, index.capacity)
+    records, tables = _columns(session, asked, link, sampled=kept is not None)
+    lists = link.lists(session)
+    calls: list[Call] = []
+    for record, elements, (cq, htopk) in zip(records, lists, asked.commitments, strict=True):
+        calls += list_calls(session, TAG_VECTOR, elements, cq)
+        listed: list[Expr | int] = [record.salt, asked.listed, *record.positions]
+        calls += list_calls(session, TAG_TOPK, listed, htopk)
+    _lookups(session, asked, link, records, tables)
+    _selection(session, asked, records, kept)
+    permutations(session, calls)
+    close(session, link)
+    return session
+
+
+def _columns(
+    session: Session, asked: Asked, link: Link, *, sampled: bool
+) -> tuple[list[_Record], Sequence[Column]]:
+    """Columns and lists of the records, and the multiplicities of scores, ranges and nibbles."""
+    capacity, k, b = asked.index.capacity, asked.listed, asked.limbs
+    noise: list[Column | None] = [session.column(rows, capacity) for rows in asked.noise]
+    noise = noise or [None] * len(link.scores)
+    own = [capacity] * (2 + sampled + b)
+    tables = [score_rows(asked.index.dimension), RANGE, len(NIBBLES)]
+    sent = session.commit("answer columns", own * len(noise) + tables)
+    size = 1 + 2 * k + (k - 1) * b
+    values = session.send("listed", size * len(noise))
+    records = []
+    for i, (scores, z) in enumerate(zip(link.scores, noise, strict=True)):
+        step, *columns = sent[i * len(own) : (i + 1) * len(own)]
+        weighed = columns.pop(0) if sampled else None
+        selected, *distance = columns
+        salt, *rest = values[i * size : (i + 1) * size]
+        record = _Record(
+            scores, step, weighed, z, selected, distance, salt, rest[:k], rest[k : 2 * k], rest[2 * k :]
+        )
+        keys = [_key(capacity, p, y) for p, y in zip(record.positions, record.values, strict=True)]
+        for j in range(k - 1):
+            gap = total((1 << LIMB_BITS * x, o) for x, o in enumerate(record.order[j * b : (j + 1) * b]))
+            session.constraint("order of the list", keys[j] - keys[j + 1] - 1 - gap)
+        records.append(record)
+    return records, sent[len(own) * len(noise) :]
+
+
+def _key(capacity: int, position: Expr, value: Expr) -> Expr:
+    """2^n y + 2^n - 1 - p: the order of positions."""
+    places = 1 << log2(capacity)
+    return places * value - position + (places - 1)
+
+
+def score_rows(dimension: int) -> int:
+    return 1 << log2(2 * REACH * dimension + 1)
+
+
+def score_table(dimension: int, steps: Callable[[int], int], multiplicities: Column) -> Segment:
+    """Every score from -49 d to 49 d, and what stands beside it."""
+    rows, most = score_rows(dimension), REACH * dimension
+    scores = [min(row - most, most) for row in range(rows)]
+    return Segment(SCORES_TAG, [scores, [steps(score) for score in scores]], rows, multiplicities)
+
+
+def _lookups(
+    session: Session, asked: Asked, link: Link, records: Sequence[_Record], tables: Sequence[Column]
+) -> None:
+    index, k = asked.index, asked.listed
+    capacity, (of_scores, in_ranges, of_nibbles) = index.capacity, tables
+    known = [
+        score_table(index.dimension, asked.window.quantise, of_scores),
+        nibbles(of_nibbles),
+        ranges(in_ranges),
+    ]
+    named = known if asked.several else []
+    for number, (r, components) in enumerate(zip(records, link.components(), strict=True)):
+        tag = OWN_TAGS + number if asked.several else OWN_TAG
+        scores = Segment(SCORES_TAG, [r.scores, r.step], capacity)
+        own = [
+            Segment(tag, [range(capacity), Columns(r.noised)], capacity, r.selected),
+            Segment(tag, [r.positions, r.values], k),
+        ]
+        named += (
+            [scores, *own, components] if asked.several else [scores, known[0], *own, components, *known[1:]]
+        )
+        named += [in_range(d, capacity) for d in r.distance] + [in_range(r.order, len(r.order))] * (k > 1)
+    look_up(session, named)
+
+
+def _selection(session: Session, asked: Asked, records: Sequence[_Record], kept: Column | None) -> None:
+    capacity, lanes = asked.index.capacity, log2(len(records))
+    tau = session.challenges("selection", lanes + log2(capacity))
+    chi = session.challenge("selected rows")
+    point, claim = session.reduce("selection", tau, 0, 3)
+    weights, p = eq_table(point[:lanes], len(records)), point[lanes:]
+    b, y, d, chosen, square = session.send("selection", 5)
+    f, inside = sum(weights), below(p, capacity)
+    least = [_key(capacity, r.positions[-1], r.values[-1]) for r in records]
+    places, whole = 1 << log2(capacity), inside * f
+    above = places * y + (places - 1) * whole - numbers(p, capacity) * f
+    above -= (inside if asked.several else 1) * total(zip(weights, least, strict=True))
+    session.product("selection", b, above, chosen)
+    session.product("selected rows", b, b, square)
+    shown = whole * (2 * chosen - above - 1 + b - d) + chi * (square - whole * b) - claim
+    at, values = evaluation(p), [b, y, d]
+    pairs = [
+        joined(weights, [[(r.selected, 1)] for r in records]),
+        joined(weights, [r.noised for r in records]),
+        joined(weights, [limbs(r.distance) for r in records]),
+    ]
+    if kept is not None:
+        (r,) = records
+        coin, step, weighed, scored = session.send("kept rows", 4)
+        session.product("kept rows", coin, step, scored)
+        shown += chi * chi * (scored - weighed)
+        values += [coin, step, weighed]
+        pairs += [[(c, 1)] for c in (kept, r.step, r.weighed) if c is not None]
+    session.constraint("selection", shown)
+    for found, value in zip(pairs, values, strict=True):
+        session.claim(at, found, value)

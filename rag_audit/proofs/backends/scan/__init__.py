@@ -1,0 +1,38 @@
+"""The scan argument, which proves every score of a large index without a trusted setup (docs/scan/)."""
+
+from rag_audit.proofs.backends.scan.embed import EmbedArgument, EmbedJob, EmbedKey
+from rag_audit.proofs.backends.scan.job import CertificateJob, NoiseCertificate, ProofJob, proof_json
+from rag_audit.proofs.backends.scan.key import (
+    PROTOCOL,
+    ScanKey,
+    commit_index,
+    index_digest,
+    parse_points,
+    points_json,
+)
+from rag_audit.proofs.backends.scan.release import protocols_digest
+from rag_audit.proofs.backends.scan.store import commit_index_file
+from rag_audit.proofs.backends.scan.system import SYSTEM, TABLE_ARTEFACT, verify_batch
+from rag_audit.proofs.backends.scan.verify import verify
+
+__all__ = [
+    "PROTOCOL",
+    "SYSTEM",
+    "TABLE_ARTEFACT",
+    "CertificateJob",
+    "EmbedArgument",
+    "EmbedJob",
+    "EmbedKey",
+    "NoiseCertificate",
+    "ProofJob",
+    "ScanKey",
+    "commit_index",
+    "commit_index_file",
+    "index_digest",
+    "parse_points",
+    "points_json",
+    "proof_json",
+    "protocols_digest",
+    "verify",
+    "verify_batch",
+]

@@ -1,0 +1,220 @@
+"""The verification key of one tenant's scan proofs: the index commitment and the policy's constants."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from rag_audit import _native
+from rag_audit._internal.canonical import Json, digest_hex, parse_base64
+from rag_audit._internal.errors import EncodingError, PolicyError, SchemaError, kind_of
+from rag_audit.proofs.backends.scan import memory
+from rag_audit.relation.field import digest_to_field
+from rag_audit.relation.noise import check_gains
+from rag_audit.relation.scores import ScoreWindow
+
+VERSION = 3
+"""The version of the vectors that hold the argument's trace and proofs."""
+ARGUMENT = _native.scan_protocol().hex()
+"""The digest of the rules on which both parties have to agree: layout, limits, and the labels and lengths of every kind
+of run (docs/scan/transcript.md)."""
+PROTOCOL = digest_hex(
+    {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A2", "A3", "A4"]}
+)
+"""The digest that names the argument where groth16 names a circuit; other rules have another digest."""
+_OTHERS = _native.scan_protocols()
+SAMPLED_PROTOCOL = digest_hex(
+    {
+        "system": "scan",
+        "version": VERSION,
+        "argument": _OTHERS["sampled"].hex(),
+        "claims": ["A2", "A3", "A4"],
+    }
+)
+"""The digest that names the argument of records of tenants that sample, or have no noise."""
+COINS_PROTOCOL = digest_hex(
+    {"system": "scan", "version": VERSION, "argument": _OTHERS["coins"].hex(), "claims": ["kept"]}
+)
+"""The digest that names the argument that positions are kept by the coins of the seed."""
+LISTING_PROTOCOL = digest_hex(
+    {
+        "system": "scan",
+        "version": VERSION,
+        "argument": _OTHERS["listing"].hex(),
+        "claims": ["A2", "A3", "A4"],
+    }
+)
+"""The digest that names the argument of records of listing tenants."""
+TOGETHER_PROTOCOL = digest_hex(
+    {
+        "system": "scan",
+        "version": VERSION,
+        "argument": _OTHERS["together"].hex(),
+        "claims": ["A2", "A3", "A4"],
+    }
+)
+"""The digest that names the argument of several records in one proof (docs/scan/together.md)."""
+COALITION_PROTOCOL = digest_hex(
+    {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]}
+)
+"""The digest that names the argument of coalition proofs (`proofs.scan.coalition`)."""
+MAX_LISTED = 1024
+"""The largest K."""
+
+
+@dataclass(frozen=True)
+class ScanKey:
+    """The verification key of one tenant in one window.
+
+    :param points: the index commitment, 32 bytes a point
+    :param dimension: components of a vector
+    :param capacity: positions
+    :param window: digest of the opening, the policy and the tenant
+    :param gains: gains of the noise
+    :param listed: K
+    :param lo: lower end of the score window
+    :param hi: upper end of the score window
+    :param lattice: R
+    :param kept: commitments to the rows of a sampled tenant's kept positions, 32 bytes each; None where it keeps all
+    :param chance: of a listing tenant, Q over 2^40; `hi` is then the threshold, and `listed` the longest list
+    """
+
+    points: bytes
+    dimension: int
+    capacity: int
+    window: bytes
+    gains: tuple[int, ...]
+    listed: int
+    lo: int
+    hi: int
+    lattice: int
+    kept: bytes | None = None
+    chance: int | None = None
+
+    @property
+    def protocol(self) -> str:
+        """The digest that names the argument of the tenant's records."""
+        return protocol_of(self.gains, sampled=self.kept is not None, listing=self.chance is not None)
+
+    @cached_property
+    def index(self) -> _native.ScanIndex:
+        """The index commitment in native form, decoded and checked once.
+
+        :raises EncodingError: the length does not fit capacity and dimension, or a point is off the curve
+        """
+        return _decoded(self.points, self.dimension, self.capacity)
+
+    def check(self) -> None:
+        """Return if no other constant is out of range.
+
+        :raises EncodingError: one is, or the score window is beyond every score
+        """
+        try:
+            if self.gains:
+                check_gains(self.gains)
+            ScoreWindow(self.lo, self.hi, self.lattice).check_reach(self.dimension)
+        except PolicyError as exc:
+            raise EncodingError(
+                "the policy's constants are refused", field=exc.field, expected=exc.expected, found=exc.found
+            ) from exc
+        most = min(MAX_LISTED, self.capacity)
+        if not 1 <= self.listed <= most:
+            raise EncodingError(
+                "the policy's constants are refused", field="listed", expected=f"1..{most}", found=self.listed
+            )
+
+    @cached_property
+    def parameters(self) -> _native.ScanParameters:
+        """The other constants in native form.
+
+        :raises EncodingError: as `check`
+        """
+        self.check()
+        try:
+            return _native.ScanParameters(
+                self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice, self.kept
+            )
+        except (ValueError, OverflowError) as exc:
+            raise EncodingError("the policy's constants are refused", field="window", found=str(exc)) from exc
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 over capacity, dimension and points, which is the tenant's C_idx in the opening.
+
+        :raises EncodingError: as `index`
+        """
+        return self.index.digest()
+
+    @property
+    def c_idx(self) -> int:
+        """C_idx as the field element that a statement carries."""
+        return digest_to_field(self.digest)
+
+    def __getstate__(self) -> dict[str, object]:
+        # The native objects are not pickled, but made again where the key arrives.
+        return {k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "digest")}
+
+
+def protocol_of(gains: Sequence[int], *, sampled: bool, listing: bool = False) -> str:
+    """The digest that names the argument of records: of noise alone, the one that every window of version 1 has."""
+    if listing:
+        return LISTING_PROTOCOL
+    return SAMPLED_PROTOCOL if sampled or not gains else PROTOCOL
+
+
+@lru_cache(maxsize=8)
+def _decoded(points: bytes, dimension: int, capacity: int) -> _native.ScanIndex:
+    try:
+        return _native.ScanIndex(points, dimension, capacity)
+    except (ValueError, OverflowError) as exc:
+        raise EncodingError("the index commitment is refused", field="points", found=str(exc)) from exc
+
+
+def index_digest(points: bytes, dimension: int, capacity: int) -> bytes:
+    """C_idx, SHA-256 over capacity, dimension and points, which are checked.
+
+    :raises EncodingError: the length does not fit capacity and dimension, or a point is off the curve
+    """
+    return _decoded(points, dimension, capacity).digest()
+
+
+def points_json(points: bytes) -> dict[str, Json]:
+    """An index commitment as files carry it; the other constants of a key follow from opening and policy."""
+    return {"system": "scan", "points": base64.b64encode(points).decode()}
+
+
+def parse_points(value: Json, *, field: str) -> bytes:
+    """Read an index commitment from a file's value; `ScanKey.index` checks length and points.
+
+    :raises SchemaError: the commitment has other fields, or is of another system
+    :raises EncodingError: the points are not canonical base64
+    """
+    if not isinstance(value, dict) or set(value) != {"system", "points"}:
+        found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
+        raise SchemaError(
+            "the value is not an index commitment", field=field, expected=["points", "system"], found=found
+        )
+    if value["system"] != "scan":
+        raise SchemaError(
+            "the index commitment is of another system",
+            field=f"{field}.system",
+            expected="scan",
+            found=value["system"],
+        )
+    return parse_base64(value["points"], field=f"{field}.points")
+
+
+def commit_index(rows: bytes, dimension: int, capacity: int, blinding_key: bytes) -> bytes:
+    """Commit to int8 rows in -7..7, shape (positions, dimension); the result is a key's `points`.
+
+    :param blinding_key: 32 secret bytes, fresh for every commitment that is published
+    :raises EncodingError: the rows have another shape, or components outside -7..7
+    :raises MemoryLimitError: the machine cannot hold the work
+    """
+    memory.require(memory.index_bytes(len(rows), 1), "index commitment")
+    try:
+        return _native.ScanIndex.commit(rows, dimension, capacity, blinding_key).encode()
+    except (ValueError, OverflowError) as exc:
+        raise EncodingError("the index is refused", field="rows", found=str(exc)) from exc

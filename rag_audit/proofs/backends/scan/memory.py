@@ -1,0 +1,120 @@
+"""The memory that a step of the scan argument takes, computed before it starts.
+
+The coefficients are upper bounds of measurements on Linux from 10^3 to 10^6 positions (docs/performance.md); a test
+compares them with a proof's real size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rag_audit._internal.errors import MemoryLimitError
+
+GB = 10**9
+_FIXED = 24 << 20
+_PER_DRAW = (900, 450)
+"""Bytes a position, as proofs are made by default and in low memory."""
+_PER_POSITION = (900, 450)
+_JOINED = (900, 450)
+"""Bytes a draw of each record of a proof for several, by default and in low memory."""
+_ANSWERED = 100
+"""Bytes a position of each of these records besides."""
+
+
+_TABLE = 8 << 10
+"""A generator's multiples, of at most `_TABLES` generators: kept by the process from its first proof on."""
+_TABLES = 1 << 13
+
+
+def _tables(capacity: int) -> int:
+    variables = (capacity - 1).bit_length()
+    row = max(10, (variables + 1) // 2 + 4 + (variables >= 18))
+    return _TABLE * min(1 << row, _TABLES)
+
+
+def _padded(n: int) -> int:
+    return 1 << (n - 1).bit_length()
+
+
+def certificate_bytes(capacity: int, gains: Sequence[int], *, low_memory: bool = False) -> int:
+    """The bytes that a noise certificate takes beside the memory that the process holds already."""
+    return _FIXED + _tables(capacity) + _PER_DRAW[low_memory] * _padded(capacity * len(gains))
+
+
+def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:
+    """The bytes that a query proof takes beside its job."""
+    return _FIXED + _tables(capacity) + _PER_POSITION[low_memory] * _padded(capacity)
+
+
+def together_bytes(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> int:
+    """The bytes that the proof of so many records takes beside their jobs. The number of records counts up to a power
+    of two, that of positions as it is.
+    """
+    places = 1 << (count - 1).bit_length()
+    rows = _tables(capacity) << ((count - 1).bit_length() + 1) // 2
+    return _FIXED + rows + places * capacity * (_JOINED[low_memory] * max(len(gains), 1) + _ANSWERED)
+
+
+def require_together(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> None:
+    """Refuse to start a proof of so many records that the machine cannot hold.
+
+    :raises MemoryLimitError: less is free than it takes; the hint has the most records that fit
+    """
+    free = available_bytes()
+
+    def needed(records: int, low: bool) -> int:
+        return together_bytes(capacity, gains, records, low_memory=low)
+
+    if free is None or needed(count, low_memory) <= free:
+        return
+    fits = max((n for n in range(2, count) if needed(n, low_memory) <= free), default=1)
+    low = not low_memory and needed(count, True) <= free
+    raise MemoryLimitError(
+        f"needs {needed(count, low_memory) / GB:.1f} GB, {free / GB:.1f} free"
+        + ("; use --low-memory" if low else ""),
+        field=f"proof of {count} records",
+        hint=f"at most {fits} fit: --together {fits}" if fits > 1 else "prove the records one by one",
+    )
+
+
+def index_bytes(positions: int, components: int) -> int:
+    """The bytes that a commitment to this many components of an index takes beside the index itself."""
+    return _FIXED + 3 * positions * components
+
+
+def available_bytes() -> int | None:
+    """The memory that is free in the system and in the control group; None where the system does not report it."""
+    free = []
+    with suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        free += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    group = Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError):  # without a limit the file holds the word max
+        free.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    return max(0, min(free)) if free else None
+
+
+def require(needed: int, what: str, *, in_low_memory: int | None = None) -> None:
+    """Refuse to start a step that the machine cannot hold.
+
+    :param in_low_memory: bytes that the step would take with low memory chosen, where that is possible
+    :raises MemoryLimitError: less than `needed` bytes are free
+    """
+    free = available_bytes()
+    if free is not None and needed > free:
+        fits = in_low_memory is not None and in_low_memory <= free
+        raise MemoryLimitError(
+            f"needs {needed / GB:.1f} GB, {free / GB:.1f} free" + ("; use --low-memory" if fits else ""),
+            field=what,
+            hint=None if fits else "fewer workers at a time, or a worker on a larger machine (--executor)",
+        )
+
+
+def require_proof(step: Callable[[bool], int], what: str, *, low_memory: bool) -> None:
+    """Apply `require` to a step that can run in low memory.
+
+    :param step: the bytes that the step takes, with low memory chosen or not
+    """
+    require(step(low_memory), what, in_low_memory=None if low_memory else step(True))

@@ -1,0 +1,217 @@
+"""The second verifier as an engine of windows: statements and proofs as the native core takes them, decided in plain
+Python (`proofs.reference`, docs/scan/verification.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, TypeVar
+
+from rag_audit._internal.errors import EncodingError, RagAuditError
+from rag_audit.proofs.backends.reference import coalition, coins, embed, listing, noise, query
+from rag_audit.proofs.backends.reference.group import Point, encode
+from rag_audit.proofs.backends.reference.index import Index
+from rag_audit.proofs.backends.reference.noise import Seed
+from rag_audit.proofs.backends.reference.session import Session
+from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
+from rag_audit.proofs.backends.scan.embed import EmbedKey
+from rag_audit.proofs.backends.scan.key import ScanKey
+from rag_audit.proofs.backends.scan.verify import MALFORMED
+from rag_audit.proofs.coalition import CoalitionStatement
+from rag_audit.relation.field import to_bytes
+from rag_audit.relation.scores import ScoreWindow
+
+ENGINE = "reference"
+FALSE = "an equation of the proof does not hold"
+Item = TypeVar("Item")
+_VALUES = 6
+"""Public values of a record: c_seed, f(beacon), slot, ctx, cq and htopk."""
+
+
+@dataclass
+class Batch(Generic[Item]):
+    """Records one after another, with the outcomes of a native batch (`proofs.batch.NativeBatch`).
+
+    :param check: reads a record's proofs, and says whether all their equations hold
+    """
+
+    CHUNK: ClassVar[int] = 64
+    check: Callable[[Item], bool]
+    _found: list[str | None] = field(default_factory=list)
+    _searched: int = 0
+
+    def add(self, records: list[Item], /) -> list[tuple[int, str]]:
+        """Add records, and return the numbers of those that are no proofs at all, with the reason."""
+        bad = []
+        for i, record in enumerate(records):
+            reason = None
+            try:
+                if not self.check(record):
+                    reason = FALSE
+            except RagAuditError as exc:
+                bad.append((i, f"{MALFORMED}{exc}"))
+            self._found.append(reason)
+        return bad
+
+    def holds(self) -> bool:
+        """Whether every record that was added and not refused is proved."""
+        return not any(self._found)
+
+    def search(self, records: list[Item], /) -> list[tuple[int, str]]:
+        """The numbers of the given records whose proofs do not hold: the chunks come again as they were added."""
+        found = self._found[self._searched : self._searched + len(records)]
+        self._searched += len(records)
+        return [(i, reason) for i, reason in enumerate(found) if reason is not None]
+
+
+def _digest(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def _values(statement: bytes) -> list[int]:
+    return [int.from_bytes(statement[i : i + 32], "big") for i in range(0, len(statement), 32)]
+
+
+def _rows(data: bytes, capacity: int) -> list[Point]:
+    """Row commitments, as many as a column of this capacity has."""
+    index = Index.decode(data, 1, capacity)
+    return list(index.points)
+
+
+def _read(run: str, proof: bytes) -> Reader:
+    return Reader(Transcript(run), proof)
+
+
+def _held(sessions: Sequence[Session]) -> bool:
+    return all([session.holds() for session in sessions])
+
+
+def _noise(
+    key: ScanKey, seeds: Sequence[Seed], certificate: bytes, *, several: bool
+) -> tuple[list[Session], list[Sequence[Point]]]:
+    """The certificate's run, and the rows of each slot; neither without gains."""
+    if not key.gains:
+        if certificate:
+            raise EncodingError("a tenant without noise has no certificate", field="certificate")
+        return [], []
+    slots = noise.Slots(key.window, seeds, key.capacity, key.gains, several)
+    session, columns = noise.read(slots, _read(slots.run, certificate))
+    return [session], [column.rows for column in columns]
+
+
+def records(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes]]:
+    """Records of a tenant: public values, noise certificate, query proof."""
+    key.check()
+    index, window = Index.decode(key.points, key.dimension, key.capacity), _window(key)
+    kept = None if key.kept is None else _rows(key.kept, key.capacity)
+
+    def check(record: tuple[bytes, bytes, bytes]) -> bool:
+        statement, certificate, proof = record
+        c_seed, beacon, slot, _, cq, htopk = _values(statement)
+        sessions, rows = _noise(key, [Seed(c_seed, beacon, slot)], certificate, several=False)
+        sampled = key.kept is not None or not key.gains
+        domain = b"rag-audit/scan/v1/sampled record" if sampled else b"rag-audit/scan/v1/record"
+        context = _digest(domain, key.window, statement[: 4 * 32], _digest(certificate), key.kept or b"")
+        asked = query.Asked(context, index, key.gains, window, key.listed, rows, kept, [(cq, htopk)])
+        return _held([*sessions, query.read(asked, _read(asked.run, proof))])
+
+    return Batch(check)
+
+
+def together(key: ScanKey) -> Batch[tuple[list[bytes], bytes, bytes]]:
+    """Groups of a tenant's records: each one's public values, noise certificate, query proof."""
+    key.check()
+    index, window = Index.decode(key.points, key.dimension, key.capacity), _window(key)
+
+    def check(group: tuple[list[bytes], bytes, bytes]) -> bool:
+        statements, certificate, proof = group
+        values = [_values(statement) for statement in statements]
+        seeds = [Seed(*each[:3]) for each in values]
+        sessions, rows = _noise(key, seeds, certificate, several=True)
+        slots = b"".join(statement[: 4 * 32] for statement in statements)
+        count = len(statements).to_bytes(8, "big")
+        domain = b"rag-audit/scan/v1/records"
+        context = _digest(domain, key.window, count, slots, _digest(certificate))
+        known = [(cq, htopk) for *_, cq, htopk in values]
+        asked = query.Asked(context, index, key.gains, window, key.listed, rows, None, known, several=True)
+        return _held([*sessions, query.read(asked, _read(asked.run, proof))])
+
+    return Batch(check)
+
+
+def _window(key: ScanKey) -> ScoreWindow:
+    return ScoreWindow(key.lo, key.hi, key.lattice)
+
+
+def lists(key: ScanKey, coins_context: bytes) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
+    """Records of a listing tenant: public values, the coins' certificate, what was held before and after, proof."""
+    index, kept = Index.decode(key.points, key.dimension, key.capacity), _rows(key.kept or b"", key.capacity)
+
+    def check(record: tuple[bytes, bytes, bytes, bytes, bytes]) -> bool:
+        statement, certificate, before, after, proof = record
+        c_seed, beacon, slot, _, cq, htopk = _values(statement)
+        old, new = (_rows(rows, key.capacity) for rows in (before, after))
+        tossed = coins.Coins(coins_context, Seed(c_seed, beacon, slot), key.capacity, key.chance or 0)
+        session, chance = coins.read(tossed, _read(coins.RUN, certificate))
+        context = _digest(b"rag-audit/scan/v1/list", key.window, statement[: 4 * 32])
+        asked = listing.Listed(context, index, key.hi, key.listed, chance.rows, kept, old, new, cq, htopk)
+        return _held([session, listing.read(asked, _read(listing.RUN, proof))])
+
+    return Batch(check)
+
+
+def embeddings(key: EmbedKey) -> Batch[tuple[bytes, bytes]]:
+    """Proofs of A1: public values, proof."""
+    argument = key.argument
+    table = Index.decode(key.points, argument.dimension, argument.vocabulary + 1)
+
+    def check(record: tuple[bytes, bytes]) -> bool:
+        statement, proof = record
+        context, hq, cq = _values(statement)
+        asked = embed.Embedded(context, table, argument.tokens, argument.norm_factor, hq, cq)
+        return embed.read(asked, _read(embed.RUN, proof)).holds()
+
+    return Batch(check)
+
+
+def kept_rows(capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
+    """The row commitments of a column of coins, 32 bytes each, if its certificate holds.
+
+    :raises ValueError: it does not hold, or is no proof
+    """
+    asked = coins.Coins(context, Seed(*_values(slot)), capacity, bound)
+    try:
+        session, column = coins.read(asked, _read(coins.RUN, proof))
+    except EncodingError as exc:
+        raise ValueError(f"{MALFORMED}{exc}") from exc
+    if not session.holds():
+        raise ValueError(FALSE)
+    return b"".join(map(encode, column.rows))
+
+
+def verify_coalition(statement: CoalitionStatement, room: int, records: bytes, runs: Sequence[bytes]) -> None:
+    """Return if a coalition proof proves the statement.
+
+    :raises ValueError: it does not prove it, or is no proof
+    """
+    try:
+        if len(statement.cq) > statement.capacity:
+            raise ValueError(f"records: expected at most {statement.capacity}, found {len(statement.cq)}")
+        asked = coalition.Coalition(
+            to_bytes(statement.ctx), statement.dimension, statement.cq, statement.account, statement.tenant,
+            statement.first, statement.theta, (statement.c, statement.c_tenant), room,
+        )  # fmt: skip
+        if len(runs) != asked.runs:
+            raise ValueError(f"runs over pairs: expected {asked.runs}, found {len(runs)}")
+        session, committed = coalition.read(asked, _read(coalition.RUN, records))
+        digest = _digest(records)
+        others = [
+            coalition.read_pairs(asked, committed, digest, number, _read(coalition.PAIRS, proof))
+            for number, proof in enumerate(runs)
+        ]
+    except RagAuditError as exc:
+        raise ValueError(str(exc)) from exc
+    if not _held([session, *others]):
+        raise ValueError(FALSE)

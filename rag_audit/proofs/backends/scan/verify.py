@@ -1,0 +1,114 @@
+"""Verification of scan proofs, one or many at once (docs/scan/verification.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_audit import _native
+from rag_audit._internal.canonical import Json, parse_base64
+from rag_audit._internal.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, kind_of
+from rag_audit.models.statements import Statement
+from rag_audit.proofs.backends.scan.job import RECORD
+from rag_audit.proofs.backends.scan.key import ScanKey
+from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
+
+_LENGTH = 4
+MALFORMED = "the encoding is malformed at byte "
+"""The beginning of the native core's reason where bytes are no proof at all."""
+
+
+def refused(reason: Exception | str) -> RagAuditError:
+    """The error for a reason of the native core: the bytes are no proof at all, or prove something else."""
+    kind = EncodingError if str(reason).startswith(MALFORMED) else InvalidProof
+    return kind("the proof is refused", field="proof", found=str(reason))
+
+
+def parse_parts(value: Json, names: Sequence[str], protocol: str, *, what: str, field: str) -> list[bytes]:
+    """Read the base64 fields of any proof of this system from a file's value.
+
+    :param names: the fields beside `system` and `protocol`
+    :param what: what the value is no proof of, for the error
+    :raises SchemaError: the proof has other fields, or is of another system or protocol
+    :raises EncodingError: a field is not canonical base64
+    """
+    every = ("system", "protocol", *names)
+    if not isinstance(value, dict) or set(value) != set(every):
+        found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
+        raise SchemaError(f"the value is not {what}", field=field, expected=sorted(every), found=found)
+    for name, expected in (("system", "scan"), ("protocol", protocol)):
+        if value[name] != expected:
+            raise SchemaError(
+                "the proof is of another system",
+                field=f"{field}.{name}",
+                expected=expected,
+                found=value[name],
+            )
+    return [parse_base64(value[name], field=f"{field}.{name}") for name in names]
+
+
+def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
+    """Read a proof from a file's value, as the length of the noise certificate (4 bytes, big-endian), the certificate
+    and the query proof.
+
+    :param circuit: digest of the protocol that the policy names
+    :raises SchemaError: the proof has other fields, or is of another system or protocol
+    :raises EncodingError: the proof is not canonical
+    """
+    parts = parse_parts(value, ("certificate", "proof"), circuit, what="a scan proof", field=field)
+    certificate, proof = parts
+    return len(certificate).to_bytes(_LENGTH, "big") + certificate + proof
+
+
+def _split(proof: bytes) -> tuple[bytes, bytes]:
+    end = _LENGTH + int.from_bytes(proof[:_LENGTH], "big")
+    if len(proof) < end:
+        raise EncodingError("the noise certificate ends early", field="proof", expected=end, found=len(proof))
+    return proof[_LENGTH:end], proof[end:]
+
+
+def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
+    """Return if the proof of one record holds.
+
+    :raises InvalidProof: the proof does not hold; `found` has the reason
+    :raises EncodingError: the bytes are no proof at all: the length is not that of the statement's proofs, a point is
+        off the curve, or a scalar is not canonical
+    """
+    if statement.c_idx != key.c_idx:
+        raise InvalidProof(
+            "the index is of another record", field="c_idx", expected=statement.c_idx, found=key.c_idx
+        )
+    try:
+        _native.scan_verify(key.index, key.parameters, statement.encode(RECORD), *_split(proof))
+    except ValueError as exc:
+        raise refused(exc) from exc
+
+
+def refusals(
+    key: ScanKey,
+    proofs: Sequence[bytes],
+    statements: Sequence[Statement],
+    batch: NativeBatch[tuple[bytes, bytes, bytes]] | None = None,
+) -> Refusals:
+    """The reasons why proofs do not hold, by number. Both arguments are read in chunks, twice if a proof is false.
+
+    :param batch: what decides, if not the native core
+    """
+    c_idx = key.c_idx
+
+    def record(i: int) -> tuple[bytes, bytes, bytes]:
+        statement = statements[i]
+        if statement.c_idx != c_idx:
+            raise InvalidProof(
+                "the index is of another record", field="c_idx", expected=statement.c_idx, found=c_idx
+            )
+        return (statement.encode(RECORD), *_split(proofs[i]))
+
+    if len(proofs) != len(statements):
+        raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
+    decides = batch or _native.ScanBatch(key.index, key.parameters)
+    return in_chunks(decides, len(proofs), record, refused)
+
+
+def verify_batch(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement]) -> list[int]:
+    """The indices of the proofs that do not verify or are malformed, ascending."""
+    return list(refusals(key, proofs, statements))

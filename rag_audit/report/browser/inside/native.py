@@ -1,0 +1,308 @@
+"""`rag_audit._native` in the page: what a verifier asks of the native core, by its names (`_native.pyi`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, ClassVar
+
+from rag_audit.report.browser.inside.module import Field, Kept, Results, call, optional
+
+Refused = list[tuple[int, str]]
+_RUN_BYTES = 15 * 32
+"""Of the elements of a list that are hashed at a time."""
+
+progress: Callable[[int], None] | None = None
+"""Called with the number of proofs that a step has looked at."""
+
+
+def _looked_at(count: int) -> None:
+    if progress is not None:
+        progress(count)
+
+
+def canonical_json(value: Any) -> bytes | None:
+    """None: the reference writes the value."""
+    return None
+
+
+def plain_json(data: bytes) -> Any:
+    """None: the reference reads the text."""
+    return None
+
+
+def poseidon_hash(elements: bytes) -> bytes:
+    """H of 1 to 16 elements."""
+    return call("poseidon_hash", elements).bytes()
+
+
+def poseidon_absorb(lists: list[tuple[bytes, bytes]]) -> list[bytes]:
+    """HL of several lists, each from the hash that its tag and length give."""
+    hashes = []
+    for running, elements in lists:
+        for first in range(0, len(elements), _RUN_BYTES):
+            running = poseidon_hash(running + elements[first : first + _RUN_BYTES])
+        hashes.append(running)
+    return hashes
+
+
+def poseidon_hash_list(tag: int, elements: bytes) -> bytes:
+    """HL."""
+    return call("poseidon_hash_list", tag, elements).bytes()
+
+
+def path_root(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
+    """The root to which a path leads from a leaf (RFC 9162, 2.1.3.2), which has the index of one below the size."""
+    if any(len(value) != 32 for value in (leaf, *path)):
+        raise ValueError("path: expected 32 bytes each")
+    fn, sn, r = index, size - 1, leaf
+    for p in path:
+        if sn == 0:
+            return None
+        if fn & 1 or fn == sn:
+            r = sha256(b"\x01" + p + r).digest()
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            r = sha256(b"\x01" + r + p).digest()
+        fn, sn = fn >> 1, sn >> 1
+    return r if sn == 0 else None
+
+
+def ed25519_verifies(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether a signature is the key's over a message."""
+    return bool(call("ed25519_verify", key, signature, message).integer())
+
+
+def bls_signed_in_g1(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether a drand signature in G1 is the key's."""
+    return bool(call("bls_signed_in_g1", key, message, signature).integer())
+
+
+def bls_signed_in_g2(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether a drand signature in G2 is the key's."""
+    return bool(call("bls_signed_in_g2", key, message, signature).integer())
+
+
+def groth16_verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
+    """Whether one proof holds."""
+    return bool(call("groth16_verify", vk_json, proof, inputs).integer())
+
+
+def groth16_verify_batch(
+    vk_json: str, proofs: list[bytes], inputs: list[bytes]
+) -> list[tuple[int, str | None]]:
+    """The numbers of the proofs that do not hold, with the reason where they are malformed."""
+    found = call("groth16_verify_batch", vk_json, list(proofs), list(inputs))
+    _looked_at(len(proofs))
+    return [*found.list(lambda: (found.integer(), next(iter(found.list(found.text)), None)))]
+
+
+class ScanIndex(Kept):
+    """Commitments to an index's components."""
+
+    kind = "index"
+
+    def __init__(self, points: bytes, dimension: int, capacity: int) -> None:
+        self._keep("index", points, dimension, capacity)
+
+    def encode(self) -> bytes:
+        """The points."""
+        return call("index_encode", self.number).bytes()
+
+    def digest(self) -> bytes:
+        """SHA-256 over capacity, dimension and points."""
+        return call("index_digest", self.number).bytes()
+
+
+class ScanTable(ScanIndex):
+    """Commitments to a table's columns; beside the vocabulary's rows there is one of zeros."""
+
+    def __init__(self, points: bytes, dimension: int, vocabulary: int) -> None:
+        super().__init__(points, dimension, vocabulary + 1)
+
+
+class ScanParameters(Kept):
+    """What a policy fixes for a tenant's answers."""
+
+    kind = "parameters"
+
+    def __init__(
+        self,
+        window: bytes,
+        gains: list[int],
+        listed: int,
+        lo: int,
+        hi: int,
+        lattice: int,
+        kept: bytes | None = None,
+    ) -> None:
+        self._keep("parameters", window, list(gains), listed, lo, hi, lattice, optional(kept))
+
+
+class ScanListing(Kept):
+    """What a policy and a window fix for a tenant's lists."""
+
+    kind = "listing"
+
+    def __init__(
+        self, window: bytes, kept: bytes, threshold: int, most: int, chance: tuple[bytes, int] | None = None
+    ) -> None:
+        self._keep("listing", window, kept, threshold, most, optional(chance))
+
+
+class ScanCoalition(Kept):
+    """What a coalition certificate is about."""
+
+    kind = "coalition"
+
+    def __init__(
+        self,
+        context: bytes,
+        dimension: int,
+        cq: bytes,
+        accounts: list[int],
+        tenants: list[int],
+        first: list[int],
+        theta: tuple[int, int],
+        largest: tuple[int, int],
+        room: int,
+    ) -> None:
+        lists: tuple[Field, ...] = (list(accounts), list(tenants), list(first))
+        self._keep("coalition", context, dimension, cq, *lists, tuple(theta), tuple(largest), room)
+
+    def runs(self) -> int:
+        """How many runs over pairs there are."""
+        return call("coalition_runs", self.number).integer()
+
+    def verify(self, records: bytes, pairs: list[bytes]) -> None:
+        """ValueError unless the certificate holds."""
+        call("coalition_verify", self.number, records, list(pairs))
+
+
+def scan_verify(
+    index: ScanIndex, parameters: ScanParameters, record_elements: bytes, certificate: bytes, proof: bytes
+) -> None:
+    """ValueError unless certificate and query proof hold."""
+    call("scan_verify", index.number, parameters.number, record_elements, certificate, proof)
+    _looked_at(1)
+
+
+def scan_coins_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
+    """The commitments of a coin certificate that holds."""
+    return call("scan_coins_verify", capacity, context, slot_elements, bound, proof).bytes()
+
+
+def scan_list_verify(
+    index: ScanIndex,
+    listing: ScanListing,
+    record_elements: bytes,
+    chance_rows: bytes,
+    held_rows: bytes,
+    after_rows: bytes,
+    proof: bytes,
+) -> None:
+    """ValueError unless the proof of a list holds."""
+    rows = (chance_rows, held_rows, after_rows)
+    call("scan_list_verify", index.number, listing.number, record_elements, *rows, proof)
+    _looked_at(1)
+
+
+def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], statement: bytes, proof: bytes) -> None:
+    """ValueError unless the proof of A1 holds."""
+    call("scan_embed_verify", table.number, tuple(parameters), statement, proof)
+    _looked_at(1)
+
+
+def scan_held_zero(capacity: int) -> bytes:
+    """The commitments from which an account's first record starts."""
+    return call("scan_held_zero", capacity).bytes()
+
+
+def scan_protocol() -> bytes:
+    """The protocol's digest."""
+    return call("scan_protocol").bytes()
+
+
+def scan_protocols() -> dict[str, bytes]:
+    """Digests of the runs that not every policy asks for."""
+    found = call("scan_protocols")
+    return dict(found.list(lambda: (found.text(), found.bytes())))
+
+
+def scan_limits() -> dict[str, int]:
+    """The largest value of every public parameter."""
+    found = call("scan_limits")
+    return dict(found.list(lambda: (found.text(), found.integer())))
+
+
+class _Batch(Kept):
+    """Records of one kind that are verified a chunk at a time."""
+
+    kind = "batch"
+    CHUNK: ClassVar[int] = 64
+
+    def add(self, records: list[tuple[bytes, ...]]) -> Refused:
+        """Add records; those that are no proofs at all."""
+        found = call("batch_add", self.number, list(records))
+        _looked_at(len(records))
+        return _refused(found)
+
+    def holds(self) -> bool:
+        """Whether all that was added is proved."""
+        return bool(call("batch_holds", self.number).integer())
+
+    def search(self, records: list[tuple[bytes, ...]]) -> Refused:
+        """The records that do not verify."""
+        return _refused(call("batch_search", self.number, list(records)))
+
+    def kept(self) -> int:
+        """Points and scalars between chunks."""
+        return call("batch_kept", self.number).integer()
+
+
+def _refused(found: Results) -> Refused:
+    return [*found.list(lambda: (found.integer(), found.text()))]
+
+
+class ScanBatch(_Batch):
+    """Records of one tenant."""
+
+    def __init__(self, index: ScanIndex, parameters: ScanParameters) -> None:
+        self._keep("answers", index.number, parameters.number)
+
+
+def scan_most_together(capacity: int, gains: int) -> int:
+    """The most records that one proof may be about, of so many positions and gains."""
+    return call("most_together", capacity, gains).integer()
+
+
+class ScanTogetherBatch(_Batch):
+    """Groups of one tenant's records, each with one certificate and one proof."""
+
+    def __init__(self, index: ScanIndex, parameters: ScanParameters) -> None:
+        self._keep("together", index.number, parameters.number)
+
+
+class ScanListBatch(_Batch):
+    """Records of one listing tenant."""
+
+    def __init__(self, index: ScanIndex, listing: ScanListing) -> None:
+        self._keep("lists", index.number, listing.number)
+
+
+class ScanEmbedBatch(_Batch):
+    """Proofs of A1 about one table."""
+
+    def __init__(self, table: ScanTable, parameters: tuple[int, int]) -> None:
+        self._keep("embeddings", table.number, tuple(parameters))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+
+    def missing(*_: object) -> None:
+        raise RuntimeError(f"the page's native core has no {name}: it verifies, and nothing else")
+
+    return missing

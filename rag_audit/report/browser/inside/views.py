@@ -1,0 +1,228 @@
+"""Arrays in the WebAssembly module, and views of them, with the operators of numpy's."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+from rag_audit.report.browser.inside.module import Field, Kept, call
+
+Number: TypeAlias = "float | int"
+
+
+class Block(Kept):
+    """The memory of an array."""
+
+    kind = "array"
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class ndarray:
+    """A view of every `step`-th item of a block."""
+
+    ndim = 1
+
+    def __init__(self, block: Block, start: int, step: int, length: int) -> None:
+        self._block, self._start, self._step, self._length = block, start, step, length
+
+    @property
+    def view(self) -> tuple[int, int, int, int]:
+        """What the module knows it by."""
+        return self._block.number, self._start, self._step, self._length
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of items, in a tuple."""
+        return (self._length,)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[float]:
+        """The items."""
+        return array.array("d", call("array_bytes", self.view).bytes()).tolist()
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            start, stop, step = key.indices(self._length)
+            length = len(range(start, stop, step))
+            return ndarray(self._block, self._start + start * self._step, step * self._step, length)
+        if isinstance(key, ndarray):
+            return made("array_chosen", self.view, key.view)
+        return self._item(key).tolist()[0]
+
+    def _item(self, key: int) -> ndarray:
+        place = key + self._length if key < 0 else key
+        if not 0 <= place < self._length:
+            raise IndexError(f"index {key} is out of bounds for {self._length} items")
+        return ndarray(self._block, self._start + place * self._step, 1, 1)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, ndarray):
+            call("array_put", self.view, key.view, _operand(value))
+            return
+        target = self[key] if isinstance(key, slice) else self._item(key)
+        if not (isinstance(value, ndarray) and value.view == target.view):
+            call("array_set", target.view, _operand(value))
+
+    def setflags(self, *, write: bool) -> None:
+        """Nothing: who wrote to a constant array would be caught where numpy is."""
+
+    def copy(self) -> ndarray:
+        """The items in memory of their own."""
+        return one("copy", self)
+
+    def astype(self, kind: object) -> ndarray:
+        """The items, which are integers already where integers are asked for."""
+        return self.copy()
+
+    def min(self) -> float:
+        """The least item."""
+        return fold("min", self)
+
+    def max(self) -> float:
+        """The largest item."""
+        return fold("max", self)
+
+    def sum(self) -> float:
+        """The sum."""
+        return fold("sum", self)
+
+    def reshape(self, rows: int, columns: int) -> _Rows:
+        """The items as rows of that many."""
+        return _Rows(self, columns)
+
+    def _in_place(self, name: str, other: Any) -> ndarray:
+        result = two(name, self, other)  # kept until it is copied
+        call("array_set", self.view, _operand(result))
+        return self
+
+    def __neg__(self) -> ndarray:
+        return one("negative", self)
+
+    def __add__(self, other: Any) -> Any:
+        return two("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return two("add", other, self)
+
+    def __iadd__(self, other: Any) -> ndarray:
+        return self._in_place("add", other)
+
+    def __sub__(self, other: Any) -> Any:
+        return two("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return two("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return two("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return two("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return two("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return two("divide", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return two("power", self, other)
+
+    def __gt__(self, other: Any) -> ndarray:
+        return two("greater", self, other)
+
+    def __ge__(self, other: Any) -> ndarray:
+        return two("greater_equal", self, other)
+
+    def __lt__(self, other: Any) -> ndarray:
+        return two("less", self, other)
+
+    def __le__(self, other: Any) -> ndarray:
+        return two("less_equal", self, other)
+
+
+class _Rows(NamedTuple):
+    """An array of two dimensions, of which the accountant asks for the sum of its rows."""
+
+    items: ndarray
+    columns: int
+
+    def sum(self, axis: int) -> ndarray:
+        """The sum of all rows."""
+        total: ndarray = self.items[: self.columns].copy()
+        for start in range(self.columns, len(self.items), self.columns):
+            total += self.items[start : start + self.columns]
+        return total
+
+
+class Complex:
+    """An array of complex numbers."""
+
+    def __init__(self, re: ndarray, im: ndarray) -> None:
+        self.re, self.im = re, im
+
+    def __len__(self) -> int:
+        return len(self.re)
+
+    def __add__(self, other: Number) -> Complex:
+        return Complex(self.re + other, self.im)
+
+    def __iadd__(self, other: Complex) -> Complex:  # type: ignore[misc]  # numpy's, of two arrays
+        self.re += other.re
+        self.im += other.im
+        return self
+
+    def __rmul__(self, factor: Number) -> Complex:
+        return Complex(factor * self.re, factor * self.im)
+
+    def __getitem__(self, mask: ndarray) -> Complex:
+        return Complex(self.re[mask], self.im[mask])
+
+    def __setitem__(self, mask: ndarray, value: Complex) -> None:
+        self.re[mask], self.im[mask] = value.re, value.im
+
+
+def made(name: str, *arguments: Field) -> ndarray:
+    """The array that a function of the module makes."""
+    answer = call(name, *arguments)
+    block = Block(answer.integer())
+    return whole(block)
+
+
+def whole(block: Block) -> ndarray:
+    """All of a block."""
+    return ndarray(block, 0, 1, call("array_length", block.number).integer())
+
+
+def _operand(value: Any) -> Field:
+    return (1, *value.view) if isinstance(value, ndarray) else (0, float(value))
+
+
+def one(name: str, x: ndarray) -> ndarray:
+    """A function of each item."""
+    return made("array_one", name, x.view)
+
+
+def two(name: str, x: Any, y: Any) -> ndarray:
+    """A function of two items, or of an item and a number."""
+    return made("array_two", name, _operand(x), _operand(y))
+
+
+def fold(name: str, x: ndarray, initial: float | None = None) -> float:
+    """A function of all items."""
+    return call("array_fold", name, [] if initial is None else [float(initial)], x.view).float()
+
+
+def of(values: Any) -> ndarray:
+    """An array of these values."""
+    if isinstance(values, ndarray):
+        return values
+    return made("array_floats", array.array("d", map(float, values)).tobytes())

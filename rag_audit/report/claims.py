@@ -1,0 +1,349 @@
+"""What a report says that a window shows: each sentence with the checks that it rests on.
+
+One table has every sentence by an id. A report holds a sentence only if each check of its row passed, and every format
+of a report renders the sentences of that one list. A check that did not run passes only where the window holds nothing
+that the check is about (`needed.needed_checks`). The same table decides what tables and pictures may show: an instant
+of the window, what a witness did, and whether a requirement of trust.toml counts as met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rag_audit.report.model import ClaimLine, Figures
+from rag_audit.verify.case import Check, Status
+from rag_audit.verify.parts import Chain, Counts, TenantReport, Vouching
+from rag_audit.verify.standing import RULES, Kind, base_id
+from rag_audit.verify.words import counted, listed
+
+_OPENED = ("opening.signature", "opening.quorum", "opening.root", "opening.published", "opening.complete",
+           "opening.indices", "opening.policy")  # fmt: skip
+_END = ("ledger.checkpoint", "ledger.size", "ledger.root")
+_LEDGER = (*_END, "ledger.quorum", "ledger.consistency", "ledger.sequence", "ledger.closing", "ledger.timestamps",
+           "ledger.clock", "ledger.accounts", "ledger.requests", "ledger.slots", "ledger.limit")  # fmt: skip
+_RANDOMNESS = ("opening.signature", "opening.quorum", "opening.root", "opening.complete", "opening.beacon",
+               "ledger.root", "ledger.enrolment", "ledger.beacons", "ledger.kept")  # fmt: skip
+_PROOFS = ("proof.present", "proof.records", "proof.pinned", "proof.system", "proof.circuit", "proof.key",
+           "proof.valid", "proof.kept", "proof.chain", "ledger.held", "trust.setup", "trust.records",
+           "trust.noise_table")  # fmt: skip
+_ANSWERS = tuple(dict.fromkeys((*_OPENED, *_LEDGER, *_RANDOMNESS, *_PROOFS)))
+_DRAW = ("proof.challenge", "trust.challenge")
+_EMBED = ("proof.embed.circuit", "proof.embed.key", "proof.embed.valid")
+_COALITION = ("coalition.parameters", "coalition.count", "coalition.circuit", "coalition.key", "coalition.certificate",
+              "coalition.cap")  # fmt: skip
+_RECEIPTS = ("receipt.accepted", "receipt.consistent", *_END)
+_FIGURES = tuple(check for check, rule in RULES.items() if rule.kind is Kind.EVIDENCE)
+"""Every check that the figures of a window rest on."""
+_POLICY = ("opening.signature", "opening.root", "opening.complete", "opening.policy")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The checks that a sentence rests on.
+
+    :param checks: each has to have passed, by its id without a tenant
+    :param ran: those of them that have to have run, whatever the window holds
+    """
+
+    checks: tuple[str, ...]
+    ran: tuple[str, ...] = ()
+
+
+SENTENCES: Mapping[str, Claim] = {
+    "privacy": Claim(_FIGURES),
+    "answers": Claim(_ANSWERS),
+    "answers-drawn": Claim((*_ANSWERS, *_DRAW), ran=_DRAW),
+    "keys": Claim(_PROOFS),
+    "randomness": Claim(_RANDOMNESS),
+    "provider": Claim(_END),
+    "ledger": Claim(
+        ("opening.signature", "opening.quorum", "opening.root", "ledger.quorum", "ledger.consistency", *_END)
+    ),
+    "receipts": Claim(_RECEIPTS),
+    "receipts-independent": Claim((*_RECEIPTS, "receipt.independent")),
+    "coalition": Claim((*_COALITION, *_END, "ledger.accounts", "trust.setup"), ran=_COALITION),
+    "questions": Claim((*_EMBED, *_ANSWERS, "trust.embedder", "trust.manifest"), ran=_EMBED),
+    "questions-again": Claim(
+        ("proof.a1", "receipt.accepted", "receipt.disclosed", "trust.embedder", *_END), ran=("proof.a1",)
+    ),
+    "chain": Claim(("opening.chain", "opening.abandoned", "opening.empty", *_POLICY)),
+    "next": Claim(
+        (
+            "opening.signature",
+            "opening.root",
+            "opening.chain",
+            "opening.abandoned",
+            "opening.empty",
+            "ledger.closing",
+            *_END,
+        )
+    ),
+    "cumulative": Claim(_FIGURES),
+}
+"""The sentences of `report.claims`, in their order."""
+
+INSTANTS: Mapping[str, Claim] = {
+    "opening-quorum": Claim(("opening.signature", "opening.quorum", "opening.root")),
+    "beacon": Claim(("opening.beacon",)),
+    "opens": Claim(("opening.signature", "opening.root", "opening.complete")),
+    "first-query": Claim(("ledger.timestamps", "ledger.clock", *_END)),
+    "last-query": Claim(("ledger.timestamps", "ledger.clock", *_END)),
+    "closing": Claim(("ledger.closing", "ledger.clock", *_END)),
+    "closes": Claim(("opening.signature", "opening.root", "opening.complete")),
+    "final-quorum": Claim(("ledger.quorum", *_END)),
+    "delete-after": Claim(_POLICY),
+}
+"""What happened when, by the kind of an event. The other kinds (`challenge`, `verified`) say what was handed in."""
+
+WITNESSED: Mapping[str, Claim] = {
+    "opening": Claim(("opening.signature", "opening.root")),
+    "end": Claim(_END),
+    "beacon": Claim(("opening.beacon",)),
+}
+"""What a witness put its name to."""
+
+REQUIREMENTS: Mapping[str, Claim] = {
+    "mechanisms": Claim(("trust.mechanisms", *_POLICY)),
+    "max_epsilon": Claim(("trust.max_epsilon", *_FIGURES)),
+    "max_odds_unlisted": Claim(("trust.max_odds_unlisted", *_FIGURES)),
+    "max_delta": Claim(("trust.max_delta", *_POLICY)),
+    "min_k_max": Claim(("trust.min_k_max", *_POLICY)),
+    "max_theta": Claim(("trust.max_theta", *_POLICY)),
+    "min_tau": Claim(("trust.min_tau", *_POLICY)),
+    "max_K_share": Claim(("trust.max_K_share", *_POLICY)),
+    "max_score_hi": Claim(("trust.max_score_hi", *_POLICY)),
+    "min_score_width": Claim(("trust.min_score_width", *_POLICY)),
+    "min_keep": Claim(("trust.min_keep", *_POLICY)),
+    "max_abandoned": Claim(("trust.max_abandoned", "opening.chain", "opening.abandoned", *_POLICY)),
+    "max_empty": Claim(("trust.max_empty", "opening.chain", "opening.empty", *_POLICY)),
+    "min_receipts": Claim(("receipt.independent", *_RECEIPTS)),
+    "a1": Claim(("trust.a1", *_EMBED, "proof.a1", "receipt.disclosed", "trust.embedder", *_ANSWERS)),
+    "d1": Claim(("trust.d1", "opening.complete")),
+    "coalition": Claim(("trust.coalition", *_COALITION, *_END)),
+    "challenge": Claim(("trust.challenge", "proof.challenge", *_END)),
+    "setup": Claim(("trust.setup", "proof.key", "proof.embed.key", "coalition.key")),
+    "quorum": Claim(("opening.signature", "opening.quorum", "opening.root", "ledger.quorum", *_END)),
+}
+"""What a requirement of trust.toml counts as met by, beside its own check."""
+
+
+class Passed:
+    """Which checks passed.
+
+    :param checks: those that ran
+    :param needed: the ids of those that had to run on the window
+    """
+
+    def __init__(self, checks: Sequence[Check], needed: frozenset[str]) -> None:
+        ran = {check.id for check in checks}
+        self._ran = {base_id(check)[0] for check in ran}
+        self._open = {base_id(c.id)[0] for c in checks if c.status is not Status.PASS}
+        self._open |= {base_id(check)[0] for check in needed - ran}
+
+    def holds(self, claim: Claim) -> bool:
+        """Whether every check of a claim passed."""
+        return not self._open.intersection(claim.checks) and self._ran.issuperset(claim.ran)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The parts of a report that its sentences are made from."""
+
+    figures: Figures
+    counts: Counts
+    vouching: Vouching
+    tenants: list[TenantReport]
+    chain: Chain
+
+
+def claims_of(window: Window, passed: Passed) -> list[ClaimLine]:
+    """The sentences that hold, in the table's order, each with its checks."""
+    found = []
+    for name, claim in SENTENCES.items():
+        words = _WORDS[name](window) if passed.holds(claim) else None
+        if words is not None:
+            found.append(ClaimLine(id=name, words=words, checks=list(claim.checks)))
+    return found
+
+
+def _privacy(w: Window) -> str | None:
+    f = w.figures
+    if f.standing == "not-established" or f.eps is None:
+        return None
+    who = f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
+    if f.eps == "inf":
+        bare = [t.tenant for t in w.tenants if t.eps in (None, "inf")]
+        own = [f"{t.eps} for {t.tenant}" for t in w.tenants if t.eps not in (None, "inf")]
+        conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
+        held = f"Epsilon is {_some(own)}, for {who}, at delta {f.delta}{conforming}. " if own else ""
+        return f"{held}No epsilon is promised for {_some(bare)}."
+    holds = f"The window's {f.name} is {f.eps} for {who}, at delta {f.delta}"
+    if f.standing == "if-conforming" and f.sampled != w.counts.records:
+        return f"{holds}, for the answers that conform."
+    return f"{holds}."
+
+
+def _made(w: Window) -> str:
+    randomness = any(t.mechanism != "none" for t in w.tenants)
+    protected = "with the randomness that the policy promises, " if randomness else ""
+    return (
+        f"was made by the published rule, {protected}from the index (the documents in searchable form) that the"
+        " provider was bound to before the window opened"
+    )
+
+
+def _answers(w: Window) -> str | None:
+    if w.figures.mode != "full" or not w.counts.records:
+        return None
+    return f"Each of the {counted(w.counts.records, 'answer')} in the window's public record, the ledger, {_made(w)}."
+
+
+def _drawn(w: Window) -> str | None:
+    f = w.figures
+    if f.mode != "sampled" or not f.sampled or not w.counts.records:
+        return None
+    whose = {"own": "by the reader", "published": "by a draw that the provider published"}.get(
+        f.challenge or ""
+    )
+    share = "" if f.beta is None or f.eta is None or f.sampled == w.counts.records else (
+        f" If more than a share of {f.beta} of all answers were false, the draw would have missed that with a"
+        f" probability of at most {f.eta}."
+    )  # fmt: skip
+    drawn = "" if whose is None else f", drawn {whose}"
+    return f"{f.sampled:,} of {counted(w.counts.records, 'answer')}{drawn}: each {_made(w)}.{share}"
+
+
+def _keys(w: Window) -> str | None:
+    if w.figures.setup != "unsafe":
+        return None
+    return "What rests on proofs holds only if the one party that made their keys forged none."
+
+
+def _randomness(w: Window) -> str | None:
+    beacon = w.vouching.beacon
+    if not any(t.mechanism != "none" for t in w.tenants):
+        return None
+    source, unless = "a public beacon (drand)", "the beacon's"
+    if beacon.source == "witnesses":
+        if not beacon.witnesses:
+            return None
+        source, unless = f"the witnesses {_some(beacon.witnesses)}", "all of these witnesses'"
+    return (
+        f"The randomness could not be chosen: it depends on values of {source} that came after the provider was"
+        f" bound, so a choice would have taken {unless} help."
+    )
+
+
+def _provider(w: Window) -> str | None:
+    key = w.vouching.provider
+    if not key.name or key.key_id is None:
+        return None
+    return f"The provider {key.name} signed the ledger, under its key {key.key_id}."
+
+
+def _ledger(w: Window) -> str | None:
+    v = w.vouching
+    start, end = ([k.name for k in v.witnesses if getattr(k, part)] for part in ("opening", "end"))
+    if not start or not end:
+        return None
+    both = (
+        f"{_some(start)} cosigned its beginning and its end"
+        if start == end
+        else f"{_some(start)} cosigned its beginning, and {_some(end)} its end"
+    )
+    enough = f"{v.quorum} of {counted(len(v.witnesses), 'witness', 'witnesses')}"
+    return f"The ledger was not rewritten: {both}, where {enough} are enough for the reader."
+
+
+def _receipts(w: Window) -> str | None:
+    count = w.counts.receipts_agreeing
+    if not count:
+        return None
+    agree = "agrees" if count == 1 else "agree"
+    return f"{counted(count, 'receipt')} that askers got with their answers and kept {agree} with the ledger."
+
+
+def _independent(w: Window) -> str | None:
+    count = w.counts.receipts_independent
+    if not count:
+        return None
+    if count == 1:
+        return "1 receipt is from an account that the reader knows to be independent of the provider."
+    return f"{count:,} receipts are from accounts that the reader knows to be independent of the provider."
+
+
+def _coalition(w: Window) -> str | None:
+    f = w.figures
+    if f.coalition != "checked" or f.largest_cluster is None:
+        return None
+    return (
+        f"By the published measure of likeness, at most {counted(f.largest_cluster, 'account')} repeated a question"
+        f" almost word for word; the policy allows for {f.k_max:,} that work together."
+    )
+
+
+def _questions(w: Window) -> str | None:
+    if w.figures.a1 != "proved":
+        return None
+    return "Each question was turned into numbers by the published method, whatever the index holds."
+
+
+def _questions_again(w: Window) -> str | None:
+    if not w.figures.a1.startswith("re-executed"):
+        return None
+    return f"Questions were turned into numbers again by this verifier, as far as they were disclosed ({w.figures.a1})."
+
+
+def _chain(w: Window) -> str | None:
+    before = w.chain.before
+    if before is None:
+        return "The opening names no window before this one: it is the origin's first."
+    lost = counted(before.abandoned, "window")
+    came = f"; {lost} since the last complete one came to nothing" if before.abandoned else ""
+    if before.empty:
+        came += f"; {counted(before.empty, 'window')} since the last complete one ended without a query"
+    named = f"{before.opening[:16]}.."
+    words = w.chain.words.removeprefix(f"opening {named}, ")
+    return f"The opening names the window before this one, {named} ({words}){came}."
+
+
+def _next(w: Window) -> str | None:
+    after = w.chain.after
+    if after is None:
+        return None
+    return f"The next window has to name opening {after.opening[:16]}.., root {after.root[:16]}.."
+
+
+def _cumulative(w: Window) -> str | None:
+    c = w.figures.cumulative
+    if c is None:
+        return None
+    return f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta}; {c.condition}."
+
+
+def _some(names: Sequence[str], most: int = 4) -> str:
+    """Names as a list in a sentence, the first of them where there are many."""
+    unique = list(dict.fromkeys(names))
+    more = [f"{len(unique) - most:,} more"] if len(unique) > most else []
+    return listed([*unique[:most], *more])
+
+
+_WORDS: Mapping[str, Callable[[Window], str | None]] = {
+    "privacy": _privacy,
+    "answers": _answers,
+    "answers-drawn": _drawn,
+    "keys": _keys,
+    "randomness": _randomness,
+    "provider": _provider,
+    "ledger": _ledger,
+    "receipts": _receipts,
+    "receipts-independent": _independent,
+    "coalition": _coalition,
+    "questions": _questions,
+    "questions-again": _questions_again,
+    "chain": _chain,
+    "next": _next,
+    "cumulative": _cumulative,
+}
+"""Each sentence, or None where the window has nothing that the sentence could be about."""

@@ -1,0 +1,130 @@
+"""A closed window's entries as COSE Receipts (RFC 9942, profile RFC9162_SHA256).
+
+A receipt is a COSE_Sign1 whose detached payload is the root that its inclusion proof leads to. A checkpoint's signature
+is over other bytes, so a receipt needs the log's key once more: only the provider can make the first one of a window.
+Every receipt of one tree signs the same root under the same header, so there is one signature; each adds its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import EncodingError, StoreError
+from rag_audit.log.keys import ALG_ED25519, SigningKey
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.ledger_export import FinalLog
+
+ALG, KID, CWT_CLAIMS, VDS, VDP = 1, 4, 15, 395, 396
+"""labels of header parameters (RFC 9052, RFC 9597, RFC 9942)"""
+ED25519 = -19
+"""RFC 9864: Ed25519 and nothing else, for EdDSA (-8) leaves the curve open and is deprecated"""
+RFC9162_SHA256 = 1
+INCLUSION = -1
+ISSUER, SUBJECT = 1, 2
+"""claims of RFC 8392"""
+CHECKPOINT = "rag-audit/checkpoint"
+"""label of the checkpoint with its cosignatures, as the window publishes it"""
+_COSE_SIGN1 = b"\xd2"
+"""the tag of a COSE_Sign1, which a receipt must have"""
+
+Cbor: TypeAlias = (
+    int | bytes | str | Sequence["Cbor"] | Mapping[int, "Cbor"] | Mapping[int | str, "Cbor"] | None
+)
+
+
+def cbor(value: Cbor) -> bytes:
+    """The deterministic encoding of RFC 8949, 4.2.1, of the few types that receipts have.
+
+    :raises EncodingError: a number has more than 64 bits
+    """
+    match value:
+        case None:
+            return b"\xf6"
+        case int():
+            return _head(0, value) if value >= 0 else _head(1, -1 - value)
+        case bytes():
+            return _head(2, len(value)) + value
+        case str():
+            text = value.encode()
+            return _head(3, len(text)) + text
+        case Mapping():
+            pairs = sorted((cbor(key), cbor(item)) for key, item in value.items())
+            return _head(5, len(pairs)) + b"".join(key + item for key, item in pairs)
+        case _:
+            return _head(4, len(value)) + b"".join(cbor(item) for item in value)
+
+
+def _head(major: int, number: int) -> bytes:
+    if number < 24:
+        return bytes([major << 5 | number])
+    for info, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
+        if number < 1 << 8 * size:
+            return bytes([major << 5 | info]) + number.to_bytes(size, "big")
+    raise EncodingError("not a CBOR number", expected="at most 64 bits", found=f"{number.bit_length()} bits")
+
+
+class CoseReceipts:
+    """The receipts of one closed window.
+
+    :param key: the log's key, which signed the window's final checkpoint
+    :raises EncodingError: the key is of another signature type
+    """
+
+    def __init__(self, log: FinalLog, key: SigningKey) -> None:
+        if key.verifier.algorithm != ALG_ED25519:
+            raise EncodingError(
+                "the key is of another signature type", field=key.name, expected="a log's key, 0x01"
+            )
+        self._log = log
+        # RFC 9942 signs the root alone: neither which log it is of, nor the tree's size, without which some paths hold
+        # for two places. The checkpoint says both, and brings the witnesses' cosignatures.
+        self._protected = cbor(
+            {
+                ALG: ED25519,
+                KID: key.verifier.key_id,
+                CWT_CLAIMS: {ISSUER: key.name, SUBJECT: log.closed.opening.log},
+                VDS: RFC9162_SHA256,
+                CHECKPOINT: str(log.note),
+            }
+        )
+        # It begins with 0x84, as no UTF-8 does. All else that the key signs begins with text.
+        self._signature = key.sign(cbor(["Signature1", self._protected, b"", log.tree.root()]))
+
+    def receipt(self, index: int) -> bytes:
+        """The receipt of the entry at an index.
+
+        :raises EncodingError: there is no such entry
+        """
+        proof = cbor([self._log.tree.size, index, self._log.tree.inclusion_path(index)])
+        unprotected = {VDP: {INCLUSION: [proof]}}
+        return _COSE_SIGN1 + cbor([self._protected, unprotected, None, self._signature])
+
+
+def write_cose(
+    file: WindowFile, directory: Path, key: SigningKey, *, only: Collection[int] = ()
+) -> list[int]:
+    """Write `<index>.cose` and `<index>.entry`, the canonical bytes that it is a receipt of, for each entry.
+
+    :param only: the indices to write; all if there is none
+    :returns: the indices
+    :raises SchemaError: the window is not closed, or its entries are not the ones under the checkpoint
+    :raises SignatureError: the key did not sign the window's checkpoint
+    :raises WindowStateError: nobody has cosigned the checkpoint
+    :raises EncodingError: the ledger has no entry of an index
+    :raises StoreError: a file cannot be written
+    """
+    log = FinalLog.of(file, log_key=key.verifier)
+    receipts = CoseReceipts(log, key)
+    chosen = sorted(set(only)) or list(range(log.tree.size))
+    made = [(index, receipts.receipt(index)) for index in chosen]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise StoreError("cannot be made", field=str(directory), found=exc.strerror or str(exc)) from exc
+    for index, receipt in made:
+        replace_file(directory / f"{index}.entry", log.entries[index])
+        replace_file(directory / f"{index}.cose", receipt)
+    return chosen

@@ -1,0 +1,305 @@
+"""A report's answers to the ten questions of its readers, in sentences (docs/report.md, "Ten questions")."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from rag_audit.report.model import Measured, Report, Requirement
+from rag_audit.report.requirements import nearest
+from rag_audit.report.strength import tier
+from rag_audit.verify.explain import percent
+from rag_audit.verify.parts import TenantReport
+from rag_audit.verify.words import counted, listed
+
+_MANY = 1_000_000
+_SHOWN = 4
+
+
+def one_in(probability: float) -> str:
+    """A probability as ``1 in ..``, rounded up, so that it stays an upper bound."""
+    if probability <= 0:
+        return "0"
+    if probability >= 0.5:
+        return f"{math.ceil(100 * min(probability, 1.0) - 1e-9)} in 100"
+    return f"1 in {math.floor(1 / probability + 1e-9):,}"
+
+
+def factor(eps: float) -> str:
+    """e^eps in words, rounded up."""
+    if eps > math.log(_MANY):
+        return "a factor above a million"
+    value = math.exp(eps)
+    return f"a factor {math.ceil(value):,}" if value >= 10 else f"a factor {math.ceil(10 * value) / 10:g}"
+
+
+STRENGTHS = {
+    "strong": "strong: at most 1",
+    "moderate": "moderate: between 1 and 10, where guarantees are usually called reasonable",
+    "weak": "weak: above 10, where the number alone promises little; read it with the next figure",
+    "none": "none: no number bounds what answers show",
+}
+"""Each tier of epsilon in words."""
+
+
+def strength(eps: float) -> str:
+    """What an epsilon is worth, in words."""
+    return STRENGTHS[tier(eps)]
+
+
+def privacy_words(report: Report) -> list[str]:
+    """What epsilon is, whether it is good, and two figures beside it."""
+    f = report.figures
+    if f.standing == "not-established":
+        return ["nothing is established: a window that did not pass its checks has no figure"]
+    if f.eps is None:
+        return ["no figure could be computed"]
+    who = f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
+    lines = []
+    if report.outcome.startswith("PASS-INTEGRITY") or any(t.mechanism == "none" for t in report.tenants):
+        bare = [t.tenant for t in report.tenants if t.mechanism == "none"]
+        lines.append(f"none for {listed(bare)}: answers are exact, and the window proves integrity alone")
+    eps = float(f.eps)
+    if math.isfinite(eps):
+        lines.append(f"{f.name} {f.eps} for {who}; it is {strength(eps)}")
+        lines.append(
+            f"their lists change the odds that one given document is in the index by at most {factor(eps)} (e^eps),"
+            f" apart from a slack in probability of at most {one_in(float(f.delta))} (delta)"
+            if any(t.mechanism == "noise" for t in report.tenants)
+            else f"their lists change the odds that one given document is in the index by at most {factor(eps)} (e^eps)"
+        )
+    elif any(t.mechanism == "sampling" for t in report.tenants):
+        lines.append(f"{f.name} inf for {who}: a mechanism here bounds no epsilon over all outcomes")
+    for tenant in report.tenants:
+        own = float(tenant.eps or "inf")
+        if math.isfinite(own) and (not math.isfinite(eps) or tenant.eps != f.eps):
+            lines.append(f"{tenant.tenant}: eps {tenant.eps}, {strength(own).partition(':')[0]}: odds change by at most"
+                         f" {factor(own)}")  # fmt: skip
+    by_odds: dict[tuple[str, str | None], list[str]] = {}
+    for tenant in report.tenants:
+        if tenant.odds_unlisted is not None:
+            by_odds.setdefault((tenant.odds_unlisted, tenant.odds_unlisted_all_accounts), []).append(
+                tenant.tenant
+            )
+    for (odds, every), names in by_odds.items():
+        lines.append(
+            f"accounts of {listed(names)} that never received a given document of one position may conclude its"
+            f" absence, which becomes more likely by a factor of at most {odds} for {counted(f.k_max, 'account')}"
+            f" (odds_unlisted) and {every} for all accounts; a document of s positions has at least the s-th power,"
+            " and the presence of a document that an account asks for has no protection"
+        )
+    if f.tpr_at_fpr_1pct is not None:
+        lines.append(
+            f"a test that wrongly suspects 1 in 100 absent documents recognises at most"
+            f" {one_in(float(f.tpr_at_fpr_1pct))} present ones (guessing: 1 in 100)"
+        )
+    others = [f"one account alone {f.eps_one_account}"]
+    if f.eps_all_accounts is not None:
+        others.append(f"all {f.accounts_max} accounts of a tenant together {f.eps_all_accounts}")
+    if f.eps_realised is not None:
+        others.append(f"for the queries really asked {f.eps_realised}")
+    lines.append(f"eps for others: {', '.join(others)}")
+    if f.realised_above:
+        lines.append(
+            f"the figure for the queries really asked lies above {f.name} and contradicts nothing:"
+            " counts are chosen by who reads answers, and"
+            f" correcting for that costs more here than the queries that nobody asked; {f.name} is the bound"
+        )
+    if f.standing == "if-conforming":
+        drawn = f.sampled == report.counts.records
+        lines.append(
+            "every record was drawn and proved, in sampled mode all the same"
+            if drawn
+            else f"this holds for records that conform: up to a share {f.beta} of them may be false or unnoised, which"
+            f" the draw misses with probability at most {one_in(float(f.eta or 1))}"
+        )
+    return lines
+
+
+def vouched_words(report: Report) -> list[str]:
+    """Who vouches: provider, witnesses, beacon."""
+    v = report.vouching
+    both = [w.name for w in v.witnesses if w.opening and w.end]
+    all_of = listed(both) if both else "no witness"
+    said = f"{all_of} cosigned opening and end (quorum {v.quorum} of {len(v.witnesses)})"
+    for part, names in (
+        ("opening", [w.name for w in v.witnesses if w.opening and not w.end]),
+        ("end", [w.name for w in v.witnesses if w.end and not w.opening]),
+    ):
+        if names:
+            said += f"; {listed(names)} cosigned the {part} only"
+    beacon = (
+        f"drand round {v.beacon.round}"
+        if v.beacon.source == "drand"
+        else f"nonces of {listed(v.beacon.witnesses)}"
+    )
+    if not report.shows("randomness") and not _bare(report):
+        beacon = "not established"
+    key = f"{v.provider.name}+{v.provider.key_id or 'malformed'}"
+    signed = f"provider key {key}"
+    if not report.shows("provider"):
+        signed = (
+            f"nothing is concluded from signatures under provider key {key} (the checks below have each)"
+            if _silent(report)
+            else f"no signature under provider key {key} counts"
+        )
+    return [f"{said}; beacon: {beacon}; {signed}"]
+
+
+def _silent(report: Report) -> bool:
+    """Whether the report states nothing of the window, also where the checks that it would rest on passed."""
+    return report.outcome in ("FAIL", "UNDECIDED")
+
+
+def _bare(report: Report) -> bool:
+    """Whether no tenant has a mechanism, so that nothing rests on a beacon."""
+    return report.shows("answers") and all(t.mechanism == "none" for t in report.tenants)
+
+
+def counted_words(report: Report) -> list[str]:
+    """How many records, proofs and receipts."""
+    c = report.counts
+    asked = "no draw counts" if c.asked is None else f"{c.proved:,} proved, {c.asked:,} had to be"
+    if not report.shows("answers") and not report.shows("answers-drawn"):
+        asked = "this report does not establish that they are proved"
+    files = report.filing.receipts.files
+    twice = f" (in {files:,} files)" if files > c.receipts_handed_in > 0 else ""
+    handed = f"{counted(c.receipts_handed_in, 'receipt')}{twice} handed in"
+    if c.receipts_handed_in:
+        agree = f"{c.receipts_agreeing:,} in agreement with the ledger" if report.shows("receipts") else None
+        named = f"{c.receipts_independent:,} of accounts that trust.toml names"
+        shown = [agree, named if report.shows("receipts-independent") else None]
+        handed += ": " + (", ".join(part for part in shown if part) or "nothing is concluded from them")
+    asking = f"by {counted(c.accounts_asking, 'account')} of {c.accounts:,}"
+    if not c.records:
+        return [f"no record: none of {counted(c.accounts, 'account')} asked anything; {handed}"]
+    return [f"{counted(c.records, 'record')} ({asked}) {asking}; {handed}"]
+
+
+def _near(r: Requirement) -> str:
+    scope = "" if r.scope is None else f" ({r.scope})"
+    return f"{r.name} {r.found} of {r.kind.replace('-', ' ')} {r.limit}{scope}"
+
+
+def nearest_words(report: Report) -> list[str]:
+    """Which requirement is closest to its limit, or beyond it."""
+    if report.figures.standing == "not-established":
+        return ["none counts as kept: what the limits of trust.toml are compared with is not established"]
+    missed = [r for r in report.requirements if r.outcome != "pass"]
+    if missed:
+        named = "; ".join(
+            f"{r.name} {r.found} ({'absent from trust.toml' if r.limit is None else _wanted(r)})"
+            for r in missed
+        )
+        return [f"{len(missed)} of {len(report.requirements)} requirements not met: {named}"]
+    ranked = nearest(report.requirements)
+    at = [r for r in ranked if Decimal(r.used or "0") >= 1]
+    rest = [r for r in ranked if Decimal(r.used or "0") < 1]
+    said = []
+    if at:
+        more = f" and {len(at) - _SHOWN} more" if len(at) > _SHOWN else ""
+        said.append(f"met with nothing to spare: {', '.join(_near(r) for r in at[:_SHOWN])}{more}")
+    if rest:
+        share = f"{100 * float(rest[0].used or 0):.3g} %"
+        said.append(f"{'next' if at else 'closest'}: {_near(rest[0])} ({share} used)")
+    return ["; ".join(said) or "none of them has a number"]
+
+
+def _wanted(r: Requirement) -> str:
+    return f"wanted {'' if r.kind == 'level' else r.kind.replace('-', ' ') + ' '}{r.limit}"
+
+
+def weaker_words(report: Report) -> list[str]:
+    """What is weaker than it could be: set-up, D1, sampled, coalition among others."""
+    return [f"{w.id}: {w.words}" for w in report.weaker] or ["nothing that this release could strengthen"]
+
+
+def retrieval_words(report: Report) -> list[str]:
+    """What retrieval loses, by mechanism."""
+    by_words: dict[str, list[str]] = {}
+    for r in report.retrieval:
+        by_words.setdefault(r.words, []).append(r.tenant)
+    lines = [f"{listed(tenants[:6])}: {words}" for words, tenants in by_words.items()]
+    lines += _measured(report)
+    return lines
+
+
+def _measured(report: Report) -> list[str]:
+    """The measured settings nearest to this window's, each with the range over the collections."""
+    by_setting: dict[str, list[Measured]] = {}
+    for m in (m for r in report.retrieval for m in r.measured):
+        if m not in by_setting.setdefault(m.setting, []):
+            by_setting[m.setting].append(m)
+    if not by_setting:
+        return []
+    found = ", ".join(
+        f"{_range([m.found for m in ms])} % with {setting}" for setting, ms in by_setting.items()
+    )
+    exact = _range([m.exact for ms in by_setting.values() for m in ms])
+    return [
+        f"measured on public collections (docs/study.md), questions that find their passage among five: {found};"
+        f" {exact} % without any of it"
+    ]
+
+
+def _range(values: list[str]) -> str:
+    ordered = sorted(values, key=float)
+    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
+
+
+def handed_out(tenant: TenantReport, queries: int) -> tuple[float, float]:
+    """How likely a given document is handed out with unlimited noise: at one query, and over so many."""
+    share = min(1.0, tenant.longest / max(tenant.capacity, 1))
+    return share, 1 - (1 - share) ** queries
+
+
+def outside_words(report: Report) -> list[str]:
+    """What the figures do not cover, in one sentence; the full list follows the report."""
+    noisy = [t for t in report.tenants if t.mechanism == "noise"]
+    lines = [
+        "what a listed position holds (a passage that is handed out is seen), what a model writes from it, coalitions"
+        f" above {counted(report.figures.k_max, 'account')}, answers given off the ledger: {len(report.does_not_prove)}"
+        " points at the end"
+    ]
+    if noisy and report.figures.standing != "not-established":
+        most = max(noisy, key=lambda t: t.longest / max(t.capacity, 1))
+        once, often = handed_out(most, report.figures.n)
+        lines.append(
+            f"even unlimited noise hands a given document among {most.capacity:,} positions out with probability"
+            f" {percent(once)} a query (K = {most.longest}), {percent(often)} over {report.figures.n:,}"
+        )
+    return lines
+
+
+def chain_words(report: Report) -> list[str]:
+    """Which window comes before, and what the next one has to name."""
+    chain = report.chain
+    before = (
+        "the origin's first window"
+        if chain.before is None
+        else f"before it: opening {chain.before.opening[:16]}.."
+    )
+    if not report.shows("chain"):
+        if _silent(report):
+            return [
+                "nothing is concluded about the window before this one (the check opening.chain is below)"
+            ]
+        return ["what comes before this window is not established"]
+    said = f"{before} ({chain.words})" if chain.before is None else f"before it: {chain.words}"
+    if chain.before is not None and chain.before.abandoned:
+        said += f"; {counted(chain.before.abandoned, 'window')} since the last complete one came to nothing"
+    if chain.before is not None and chain.before.empty:
+        said += f"; {counted(chain.before.empty, 'window')} since the last complete one ended without a query"
+    lines = [said]
+    if chain.after is not None:
+        lines.append(
+            f"the next window has to name opening {chain.after.opening[:16]}.., root {chain.after.root[:16]}.."
+        )
+    if report.figures.cumulative is not None:
+        c = report.figures.cumulative
+        lines.append(
+            f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta}; {c.condition}"
+        )
+    elif chain.before is not None:
+        lines.append("windows over one index add up: rag-audit cumulative has their eps together")
+    return lines

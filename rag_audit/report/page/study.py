@@ -1,0 +1,150 @@
+"""What mechanisms leave of retrieval, measured on public collections: study.json has the figures of docs/study.md.
+
+The measurements are of one embedder, one score window and lists of five. A window's own documents and questions are
+others, so the page says where a policy's setting lies among the measured ones and where it lies outside of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Annotated
+
+from pydantic import Field
+
+from rag_audit._internal.canonical import parse_json
+from rag_audit._internal.errors import RagAuditError
+from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.coins import Listing, coin_of
+from rag_audit.models.models import Count, DecimalText, Model, Positive
+from rag_audit.report.model import Report
+from rag_audit.report.page.curves import Protection
+
+
+class CollectionFacts(Model):
+    """A public collection, as one tenant."""
+
+    name: str
+    passages: Positive
+    positions: Positive
+    questions: Positive
+    exact: DecimalText
+    """per cent of its questions whose passage is among the first five without any mechanism"""
+
+
+class Setting(Model):
+    """A mechanism with its parameters, and what was found under it."""
+
+    mechanism: str
+    sigma_over_delta: DecimalText | None = None
+    gains: Sequence[Positive] = ()
+    lattice: Count = 0
+    keep: DecimalText | None = None
+    found: dict[str, Annotated[list[DecimalText], Field(min_length=2, max_length=2)]]
+    """by collection: per cent that find their passage, and the standard error"""
+
+
+class Study(Model):
+    """study.json."""
+
+    source: str
+    made_by: str
+    embedder: str
+    top_k: Positive
+    score_window: list[Count]
+    queries: Positive
+    listed_by_chance: Positive
+    collections: list[CollectionFacts]
+    settings: list[Setting]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement as the chart has it.
+
+    :param x: epsilon for this window's coalition, or the share of positions kept
+    :param strength: what orders settings: sigma/Delta, or the share that is kept
+    """
+
+    setting: str
+    x: float
+    strength: float
+    found: float
+    error: float
+
+
+@cache
+def study() -> Study:
+    """The measurements."""
+    text = resources.files("rag_audit.report.page").joinpath("study.json").read_bytes()
+    return Study.parse(parse_json(text, source="study.json"), field="study.json")
+
+
+def settings_of(mechanism: str) -> list[Setting]:
+    """The measured settings of a mechanism."""
+    return [s for s in study().settings if s.mechanism == mechanism]
+
+
+def strength(setting: Setting) -> float:
+    """What orders the settings of a mechanism."""
+    return float(setting.sigma_over_delta or setting.keep or 0)
+
+
+def points(report: Report, protection: Protection, collection: CollectionFacts) -> list[Point]:
+    """A collection's measurements of a mechanism, each with the epsilon that its setting has in a window with this
+    window's coalition, queries and delta. Those without any are left out.
+    """
+    made = []
+    for setting in settings_of(protection.mechanism):
+        share, error = map(float, setting.found[collection.name])
+        x = _x(report, setting, collection)
+        if math.isfinite(x):
+            name = f"σ/Δ {setting.sigma_over_delta}" if setting.sigma_over_delta else f"{setting.keep} kept"
+            made.append(Point(name, x, strength(setting), share / 100, error / 100))
+    return sorted(made, key=lambda p: p.x)
+
+
+def _x(report: Report, setting: Setting, collection: CollectionFacts) -> float:
+    f = report.figures
+    try:
+        if setting.mechanism == "noise":
+            mechanism = accounting.Mechanism(tuple(setting.gains), setting.lattice)
+            return accounting.eps_at(mechanism, f.k_max * f.n, f.delta)
+        assert setting.keep is not None
+        if setting.mechanism == "listing":
+            chance = coin_of(f"{study().listed_by_chance / collection.positions:.9f}", "chance")
+            return Listing(coin_of(setting.keep, "keep"), chance).epsilon(f.k_max)
+    except RagAuditError:  # of parameters that the accountant refuses, which a check has said
+        return math.inf
+    return float(setting.keep)
+
+
+def between(protection: Protection) -> tuple[Setting | None, Setting | None]:
+    """The measured settings on either side of the policy's, the weaker one first; None where there is none."""
+    own = protection.first.sigma_over_delta if protection.mechanism == "noise" else protection.first.keep
+    measured = sorted(settings_of(protection.mechanism), key=strength)
+    if own is None:
+        return None, None
+    below = [s for s in measured if strength(s) <= float(own) * 1.005]
+    above = [s for s in measured if strength(s) >= float(own) * 0.995]
+    return (below[-1] if below else None), (above[0] if above else None)
+
+
+def differences(report: Report, protection: Protection) -> list[tuple[str, str, str]]:
+    """Where this window is unlike the measured ones: what, there, here."""
+    measured, t = study(), protection.first
+    sizes = [c.positions for c in measured.collections]
+    window = measured.score_window
+    embedder = report.window.embedder.partition(",")[0]  # which its manifest's digest follows
+    rows = [
+        ("embedder", measured.embedder, embedder, measured.embedder == embedder),
+        ("passages in one answer", f"{measured.top_k}", f"{t.longest}", measured.top_k == t.longest),
+        ("positions", f"{min(sizes):,} to {max(sizes):,}", f"{t.capacity:,}", min(sizes) <= t.capacity <= max(sizes)),
+    ]  # fmt: skip
+    if t.mechanism != "listing":
+        rows.append(("scores", f"{window[0]:,} to {window[1]:,}", f"{t.score_lo:,} to {t.score_hi:,}",
+                     window == [t.score_lo, t.score_hi]))  # fmt: skip
+    return [(what, there, here) for what, there, here, same in rows if not same]

@@ -1,0 +1,179 @@
+"""The requirements of trust.toml beside what a window has, and how near each comes to its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+from rag_audit.models.trust import Require
+from rag_audit.report.claims import REQUIREMENTS, Passed
+from rag_audit.report.model import Requirement
+from rag_audit.verify.case import Check, Status
+from rag_audit.verify.parts import StatusName, TenantReport, Vouching
+from rag_audit.verify.words import listed
+
+Kind = Literal["at-most", "at-least", "level"]
+
+WORDS: Mapping[str, tuple[Kind, str]] = {
+    "mechanisms": ("level", "what may protect a tenant's documents"),
+    "max_epsilon": ("at-most", "epsilon for k_max accounts"),
+    "max_odds_unlisted": (
+        "at-most",
+        "the factor by which the absence of a document becomes more likely",
+    ),
+    "max_delta": ("at-most", "the delta at which epsilon is stated"),
+    "min_k_max": ("at-least", "accounts that may collude under the bound"),
+    "max_theta": ("at-most", "the similarity from which two accounts' queries count as one coalition's"),
+    "min_tau": ("at-least", "the span within which queries are compared"),
+    "max_K_share": ("at-most", "the share of a tenant's positions in one answer"),
+    "max_score_hi": ("at-most", "the upper end of the score window"),
+    "min_score_width": ("at-least", "the width of the score window"),
+    "min_keep": ("at-least", "the share of positions that a sample keeps"),
+    "max_abandoned": ("at-most", "windows that were abandoned since the last complete one"),
+    "max_empty": ("at-most", "windows that ended without a query since the last complete one"),
+    "min_receipts": ("at-least", "receipts from accounts that trust.toml names"),
+    "a1": ("level", "that a query's vector comes from its text"),
+    "d1": ("level", "that a document's vector comes from its text"),
+    "coalition": ("level", "whether the coalition estimate is proved"),
+    "challenge": ("level", "whose draw of records was answered"),
+    "setup": ("level", "how the keys of Groth16 proofs came about"),
+    "quorum": ("at-least", "witnesses that cosigned the opening, and the end"),
+}
+"""Each requirement in words, in the order of a report."""
+CHECKS = {"min_receipts": "receipt.independent", "quorum": "opening.quorum"}
+"""The checks of requirements that are not named `trust.<name>`."""
+
+
+def requirements_of(
+    require: Require,
+    checks: Mapping[str, Check],
+    vouching: Vouching,
+    passed: Passed,
+    tenants: list[TenantReport],
+    eps: str | None,
+    *,
+    established: bool,
+) -> list[Requirement]:
+    """The requirements that a window was held against.
+
+    A requirement counts as met only if every check passed that its finding rests on (`claims.REQUIREMENTS`).
+
+    :param checks: the checks by id
+    :param eps: epsilon of the whole window
+    :param established: whether the window's figures are established; where they are not, no requirement counts as met
+    """
+    found = []
+    for name, (kind, words) in WORDS.items():
+        check = checks.get(CHECKS.get(name, f"trust.{name}"))
+        if name == "quorum":
+            found.append(_quorum(checks, vouching, words, passed))
+        elif check is not None:
+            limit = _limit(require, name, check)
+            found.append(
+                Requirement(
+                    name=name,
+                    check=check.id,
+                    words=words,
+                    kind=kind,
+                    limit=limit,
+                    found=check.found,
+                    outcome=_outcome(check.status, name, passed),
+                    scope=_scope(name, check.found, tenants, eps),
+                    used=_used(kind, limit, check.found),
+                )
+            )
+    if established:
+        return found
+    unproven: StatusName = Status.UNPROVEN.value
+    return [r.model_copy(update={"outcome": unproven}) if r.outcome == "pass" else r for r in found]
+
+
+def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
+    """The outcome of a requirement: met only on findings that are established."""
+    held = name not in REQUIREMENTS or passed.holds(REQUIREMENTS[name])
+    return Status.UNPROVEN.value if status is Status.PASS and not held else status.value
+
+
+def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) -> str | None:
+    """The tenants that a limit was held against, where it is not every tenant's (docs/protocol.md, "Checks")."""
+    if name == "max_epsilon" and found != eps:
+        inside = [t.tenant for t in tenants if t.mechanism in ("noise", "listing")]
+        reason = "no epsilon bounds what answers of"
+    elif name == "max_odds_unlisted":
+        inside = [t.tenant for t in tenants if t.mechanism == "sampling"]
+        return _odds_scope(inside, [t for t in tenants if t.tenant not in inside])
+    else:
+        return None
+    outside = [t.tenant for t in tenants if t.tenant not in inside]
+    if not outside or not inside:
+        return None
+    rest = f"{reason} {_some(outside)}" + (" show" if name == "max_epsilon" else "")
+    return f"{_some(inside)} alone; {rest}"
+
+
+def _odds_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
+    """The tenants without noise, and what the others have instead of the limit."""
+    if not inside or not outside:
+        return None
+    rest = [
+        f"{t.tenant}, which has {t.mechanism}"
+        + ("" if t.odds_unlisted is None else f" and a factor of {t.odds_unlisted}")
+        for t in outside
+    ]
+    return f"{_some(inside)} alone; the limit is not applied to {_some(rest)}"
+
+
+def _some(names: list[str]) -> str:
+    more = [f"{len(names) - 4:,} more"] if len(names) > 4 else []
+    return listed([*names[:4], *more])
+
+
+def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str, passed: Passed) -> Requirement:
+    """The quorum of both ends, as the worse of them has it."""
+    signed = min(sum(w.opening for w in vouching.witnesses), sum(w.end for w in vouching.witnesses))
+    parts = [checks[name] for name in ("opening.quorum", "ledger.quorum") if name in checks]
+    worse = next((c for c in parts if c.status.value != "pass"), parts[0] if parts else None)
+    limit = str(vouching.quorum)
+    return Requirement(
+        name="quorum",
+        check="opening.quorum" if worse is None else worse.id,
+        words=words,
+        kind="at-least",
+        limit=limit,
+        found=str(signed),
+        # Without a signature of the provider's there is nothing that witnesses could have cosigned.
+        outcome="fail" if len(parts) < 2 or worse is None else _outcome(worse.status, "quorum", passed),
+        scope=None,
+        used=_used("at-least", limit, str(signed)),
+    )
+
+
+def _limit(require: Require, name: str, check: Check) -> str | None:
+    if name == "setup":
+        return "made by one party is allowed" if require.allow_unsafe_setup else "a ceremony, or none needed"
+    value = getattr(require, name)
+    if isinstance(value, list):
+        return ", ".join(value)
+    if name == "min_tau" and value == 0:
+        return "the whole window"
+    return None if value is None else str(value)
+
+
+def _used(kind: Kind, limit: str | None, found: str) -> str | None:
+    """The share of a limit that is used, where both are numbers and the limit is not 0."""
+    try:
+        most, value = Decimal(limit or "-"), Decimal(found)
+    except InvalidOperation:
+        return None
+    least = value if kind == "at-least" else most
+    if kind == "level" or least == 0 or not most.is_finite():
+        return None
+    share = most / value if kind == "at-least" else value / most
+    return "inf" if not share.is_finite() else f"{share:.4g}".lower()
+
+
+def nearest(requirements: list[Requirement]) -> list[Requirement]:
+    """The requirements that have a number, the one closest to its limit first."""
+    ranked = [r for r in requirements if r.used is not None]
+    return sorted(ranked, key=lambda r: -Decimal(r.used or "0"))

@@ -1,0 +1,240 @@
+"""A window's Groth16 proofs as files for snarkjs: proof, public inputs, key, and the commands to run.
+
+The public inputs are rebuilt from the published entries, as `verify` rebuilds them. snarkjs cannot tell whether a key
+is the right one, nor anything else about a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_audit._internal.canonical import Json, digest_hex, jcs
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import SchemaError, StoreError
+from rag_audit.estimate import coalition_statement
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.constants import KEPT, STATEMENTS, Constants
+from rag_audit.models.manifest import check_manifest
+from rag_audit.models.policy import Policy
+from rag_audit.models.publics import KeptCommitment, TenantPublic, kept_public, record_public, tenant_public
+from rag_audit.models.records import BeaconEntry, Enrolment, KeptEntry, QueryRecord, TenantEntry, parse_entry
+from rag_audit.models.statements import PublicValues
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import groth16
+from rag_audit.proofs.backends.groth16 import snarkjs
+from rag_audit.proofs.backends.groth16.coalition import certificate_statement
+from rag_audit.proofs.backends.groth16.many import record_digest
+from rag_audit.proofs.backends.groth16.shared import many_statement
+from rag_audit.proofs.coalition import coalition_system
+from rag_audit.proofs.interface import proof_system
+from rag_audit.relation.field import from_hex
+
+SNARKJS = "snarkjs@0.7.6"
+"""The release of snarkjs in the commands, which is the one that circuits/package-lock.json pins."""
+_SCRIPT = """\
+#!/bin/sh
+# Checks each proof of this folder with snarkjs. The keys are the window's own: index.json has the digest of each in the
+# form that trust.toml pins, and the public inputs were rebuilt from the window's entries by `rag-audit export`.
+# Another snarkjs: SNARKJS="node .../snarkjs/build/cli.cjs" sh verify.sh
+set -e
+cd "$(dirname "$0")"
+"""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """One Groth16 proof in snarkjs's formats.
+
+    :param records: `seq` of the records that the proof is about
+    :param names: names of the public inputs, in the order of the circuit's `main`
+    """
+
+    folder: str
+    statement: str
+    records: list[int]
+    circuit: str
+    names: list[str]
+    files: dict[str, str]
+
+
+def write_snarkjs(file: WindowFile, directory: Path) -> list[Exported]:
+    """Write every Groth16 proof of a window for snarkjs: key, public inputs, proof, and `verify.sh` with the commands.
+
+    :returns: the proofs that were written, which are none of scan tenants
+    :raises SchemaError: the window has no Groth16 proof, a part is not well-formed, or a key is missing
+    :raises StoreError: a file cannot be written
+    """
+    proofs = list(_groth16_proofs(file))
+    if not proofs:
+        raise SchemaError("the window has no Groth16 proof", field="proofs",
+                          hint="snarkjs does not verify proofs of scan tenants")  # fmt: skip
+    keys = {made.circuit: made.files["key"] for made in proofs}
+    index: dict[str, Json] = {
+        "window": digest_hex(file.entries[0]),
+        "keys": {circuit: digest_hex(file.verification_keys[circuit]) for circuit in sorted(keys)},
+        "proofs": [
+            {
+                "folder": p.folder,
+                "statement": p.statement,
+                "records": [*p.records],
+                "circuit": p.circuit,
+                "inputs": [*p.names],
+            }
+            for p in proofs
+        ],
+    }  # fmt: skip
+    commands = [
+        f"$S groth16 verify keys/{p.circuit}.json {p.folder}/public.json {p.folder}/proof.json"
+        for p in proofs
+    ]
+    for circuit, text in keys.items():
+        _write(directory / "keys" / f"{circuit}.json", text)
+    for made in proofs:
+        for name in ("public", "proof"):
+            _write(directory / made.folder / f"{name}.json", made.files[name])
+    _write(directory / "index.json", jcs(index).decode() + "\n")
+    script = f'{_SCRIPT}S="${{SNARKJS:-npx --yes {SNARKJS}}}"\n' + "".join(f"{line}\n" for line in commands)
+    _write(directory / "verify.sh", script)
+    return proofs
+
+
+def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
+    closed = ClosedWindow.of(file, field="entries")
+    entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
+    queries = [e for e in entries if isinstance(e, QueryRecord)]
+    enrolled = {e.account: e.seq for e in entries if isinstance(e, Enrolment)}
+    beacons = {e.entry: bytes.fromhex(e.value) for e in entries if isinstance(e, BeaconEntry)}
+    policy = Policy.parse(file.policy, field="policy")
+    kept = {e.tenant: e for e in entries if isinstance(e, KeptEntry)}
+    slots = {(q.account, q.i): q for q in queries}
+    for number, value in enumerate(file.tenants):
+        tenant = TenantEntry.parse(value, field=f"tenants[{number}]")
+        part = policy.tenant(tenant.tenant)
+        if part is None or "snarkjs" not in proof_system(part.system).ENGINES:
+            continue
+        sample = kept.get(tenant.tenant)
+        public = tenant_public(
+            tenant, policy=policy, manifest=check_manifest(file.embedder), opening_digest=closed.digest,
+            kept=None if sample is None else KeptCommitment(sample.commitment),
+        )  # fmt: skip
+        if sample is not None:
+            yield from _sample(file, closed, policy, public, sample, beacons.get(0, b""))
+        facts = {
+            q.seq: record_public(
+                q,
+                public,
+                opening=closed.opening,
+                beacon=beacons.get(enrolled.get(q.account, 0), b""),
+                before=slots.get((q.account, q.i - 1)),
+            )
+            for q in queries
+            if q.tenant == tenant.tenant
+        }
+        for name in (n for n in STATEMENTS if n in part.circuits):
+            stated = {seq: groth16.SYSTEM.statement(name, fact) for seq, fact in facts.items()}
+            yield from _statements(file, public.constants, name, stated)
+    yield from _certificate(file, closed, policy, queries)
+
+
+def _sample(
+    file: WindowFile,
+    closed: ClosedWindow,
+    policy: Policy,
+    tenant: TenantPublic,
+    entry: KeptEntry,
+    beacon: bytes,
+) -> Iterator[Exported]:
+    """The proof of a sampled tenant's kept positions."""
+    value, field = _proof(file, entry.seq, KEPT), f"proofs.{entry.seq}.{KEPT}"
+    if value is None:
+        return
+    circuit = groth16.SYSTEM.circuits(tenant.constants)[KEPT]
+    public = kept_public(tenant, policy, opening=closed.opening, beacon=beacon)
+    values = public.statement(from_hex(entry.commitment, field=f"entries[{entry.seq}].commitment"))
+    proof = groth16.parse_proof(value, circuit, field=field)
+    yield _exported(file, f"{KEPT}-{entry.tenant}", KEPT, [entry.seq], circuit, values, proof)
+
+
+def _statements(
+    file: WindowFile, constants: Constants, name: str, stated: dict[int, PublicValues]
+) -> Iterator[Exported]:
+    """The proofs of one statement about one tenant's records, by `seq`; a proof for several records is given once."""
+    circuit = groth16.SYSTEM.circuits(constants)[name]
+    whose = {record_digest(s): (seq, s) for seq, s in stated.items()} if name == "retrieve" else {}
+    written: set[str] = set()
+    for seq, values in stated.items():
+        value, field = _proof(file, seq, name), f"proofs.{seq}.{name}"
+        if value is None or (digest := digest_hex(value)) in written:
+            continue
+        written.add(digest)
+        places = groth16.SYSTEM.places(name, value)
+        if places == 1:
+            proof = groth16.parse_proof(value, circuit, field=field)
+            yield _exported(file, f"record-{seq}-{name}", name, [seq], circuit, values, proof)
+            continue
+        shared = groth16.many_instance(constants, places).digest()
+        many = groth16.parse_many_proof(value, shared, field=field)
+        if unknown := next((d.hex() for d in many.records if d not in whose), None):
+            raise SchemaError(
+                "the proof is also for a record that the ledger does not have", field=field, found=unknown
+            )
+        own = [whose[d] for d in many.records]
+        together = many_statement([statement for _, statement in own], places)
+        records = sorted({number for number, _ in own})
+        yield _exported(file, f"records-{seq}-{name}", name, records, shared, together, many.proof)
+
+
+def _certificate(
+    file: WindowFile, closed: ClosedWindow, policy: Policy, queries: list[QueryRecord]
+) -> Iterator[Exported]:
+    wanted, declared = policy.estimator.certificate, closed.closing.coalition
+    if file.certificate is None or wanted is None or declared is None:
+        return
+    if "snarkjs" not in coalition_system(wanted.system).ENGINES:
+        return
+    size = closed.head.size - 1
+    tree = HashTree(leaf_hash(jcs(value)) for value in file.entries)
+    statement = coalition_statement(
+        queries,
+        declared,
+        opening_digest=closed.digest,
+        head=Checkpoint(closed.opening.log, size, tree.root(size)),
+        dimension=check_manifest(file.embedder)["schema"]["dimension"],
+        capacity=wanted.records,
+    )
+    circuit, values = certificate_statement(statement)
+    proof = groth16.parse_proof(file.certificate, circuit, field="certificate")
+    yield _exported(file, "coalition", "coalition", [q.seq for q in queries], circuit, values, proof)
+
+
+def _exported(
+    file: WindowFile,
+    folder: str,
+    statement: str,
+    records: list[int],
+    circuit: str,
+    values: PublicValues,
+    proof: bytes,
+) -> Exported:
+    if circuit not in file.verification_keys:
+        raise SchemaError("the window has no verification key", field=f"verification_keys.{circuit[:16]}")
+    key = groth16.parse_key(file.verification_keys[circuit], field=f"verification_keys.{circuit[:16]}")
+    names, inputs = groth16.public_inputs(values)
+    return Exported(folder, statement, records, circuit, names, snarkjs.files(key.snarkjs, proof, inputs))
+
+
+def _proof(file: WindowFile, seq: int, name: str) -> Json:
+    made = file.proofs.get(str(seq))
+    return made.get(name) if isinstance(made, dict) else None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise StoreError("cannot be made", field=str(path.parent), found=exc.strerror or str(exc)) from exc
+    replace_file(path, text.encode())

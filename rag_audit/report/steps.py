@@ -1,0 +1,116 @@
+"""What a reader of a report does next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_audit.report.cause import Cause, cause_of
+from rag_audit.report.model import CheckLine
+from rag_audit.verify.checks.trust import ABSENT
+from rag_audit.verify.parts import Level, OutcomeName
+from rag_audit.verify.words import listed
+
+
+def next_steps_of(
+    checks: Sequence[CheckLine],
+    outcome: OutcomeName,
+    deciding: list[str],
+    weaker: list[str],
+    protection: Level,
+) -> list[str]:
+    """The next steps, the most urgent one first.
+
+    :param checks: every check
+    :param deciding: the checks whose outcome is the verdict's
+    :param weaker: ids of weaknesses
+    :param protection: how strong the protection of the window is
+    """
+    keep = "keep window.json, its siblings, trust.toml and the receipts with this report: with them anyone repeats it"
+    cause = cause_of(checks)
+    if outcome == "FAIL" and cause is Cause.PIN:
+        return [
+            "rely on no figure of this window",
+            "compare the pins of trust.toml with the values that their source publishes, by another way than the window"
+            " file, and correct trust.toml if a pin is wrong",
+            f"read what the check means: rag-audit explain {deciding[0]}",
+            "if the pins are right, ask the provider why the window used another value",
+            keep,
+        ]
+    if outcome == "FAIL" and cause is Cause.FILE:
+        return [
+            "rely on no figure of this window",
+            "fetch window.json and the files beside it again from the provider's public folder, and verify again",
+            f"read what the check means: rag-audit explain {deciding[0]}",
+            "if the published file fails too, ask the provider for an answer in writing, and show the file to the"
+            " witnesses and to other verifiers",
+            keep,
+        ]
+    if outcome == "FAIL":
+        return [
+            "rely on no figure of this window",
+            f"read what the check means: rag-audit explain {deciding[0]}",
+            keep,
+            "ask the provider for an answer in writing, and show what you have to the witnesses and to other verifiers",
+        ]
+    if outcome == "UNDECIDED" and all(check.startswith("receipt.") for check in deciding):
+        return [
+            "rely on no figure of this window yet",
+            f"read what is missing: rag-audit explain {deciding[0]}",
+            "ask the account that handed in the receipt to export the receipt again, or leave that receipt out, and"
+            " verify again",
+        ]
+    if outcome == "UNDECIDED":
+        return [
+            "rely on no figure of this window yet",
+            f"read what is missing: rag-audit explain {deciding[0]}",
+            "fetch the files again from the provider's public folder, and verify again",
+            "compare releases: a newer window may need a newer rag-audit",
+        ]
+    if outcome == "UNPROVEN":
+        return [
+            "rely on no figure of this window yet: what it rests on was not shown to you",
+            *(f"read what {check} leaves open: rag-audit explain {check}" for check in deciding[:3]),
+            *_remedies(checks, deciding),
+        ]
+    absent = [c.base.partition(".")[2] for c in checks if c.decides and c.expected == ABSENT]
+    if outcome == "UNMET" and len(absent) == len(deciding):
+        return [
+            f"set {listed(absent)} in trust.toml, and verify again",
+            *(f"read what {check} asks for: rag-audit explain {check}" for check in deciding[:3]),
+        ]
+    if outcome == "UNMET":
+        return [
+            "decide whether the window is enough for you: it is sound, and less than trust.toml asks for",
+            *(f"read what {check} asks for: rag-audit explain {check}" for check in deciding[:3]),
+            "ask the provider for a next window that meets it, or lower the requirement in trust.toml, and say so",
+        ]
+    steps = [keep, "verify the next window with --previous, so that no window can be dropped in between"]
+    if "setup" in weaker:
+        steps.append("ask the provider for keys by several parties, or for scan proofs")
+    if "sampled" in weaker:
+        steps.append("ask for every record's proof where a share of false ones matters to you")
+    if protection == "none":
+        steps.append("do not read this as privacy: ask for a mechanism where the documents need one")
+    return steps
+
+
+def _remedies(checks: Sequence[CheckLine], deciding: Sequence[str]) -> list[str]:
+    """What establishes the checks that left a window open."""
+    if "trust.records" in deciding:
+        return [
+            "ask the provider whether anybody asked a question in this window: a window without an answer has nothing"
+            " to prove, and no file is missing"
+        ]
+    if "proof.challenge" in deciding and any(
+        c.found.endswith(" absent") for c in checks if c.base == "proof.challenge"
+    ):
+        return ['set beta and eta in trust.toml, or mode = "full", and verify again']
+    if "trust.setup" in deciding:
+        return [
+            "ask the provider for keys that several parties made, or for scan proofs; --allow-unsafe-setup accepts keys"
+            " of one party, and the verdict names it"
+        ]
+    return [
+        "compare trust.toml with the keys that the window used",
+        "ask the provider for what is missing, and verify again",
+    ]

@@ -1,0 +1,107 @@
+"""How strong the protection of a window is: one function, from which every format of a report takes its words.
+
+The tiers of epsilon are those that Ponomareva et al. (2023, "How to DP-fy ML", section 5.2) propose: strong up to 1,
+moderate up to 10, weak above. A window is as strong as the weakest of its tenants.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rag_audit.verify.parts import Level, OutcomeName, Protection, Standing, TenantReport
+from rag_audit.verify.words import listed
+
+ORDER: tuple[Level, ...] = ("none", "weak", "moderate", "strong")
+"""Every level of an established window, the weakest first."""
+_SHOWN = 4
+
+
+def tier(eps: float) -> Level:
+    """The level of an epsilon; an epsilon that is infinite, or no number, protects nothing."""
+    if eps <= 1:
+        return "strong"
+    if eps <= 10:
+        return "moderate"
+    return "weak" if eps < float("inf") else "none"
+
+
+def protection_of(
+    outcome: OutcomeName,
+    standing: Standing,
+    eps: str | None,
+    tenants: list[TenantReport],
+    *,
+    drawn: int | None,
+    records: int,
+    beta: str | None,
+) -> Protection:
+    """The strength of a window's protection, with its reasons.
+
+    :param outcome: the first word of the verdict line
+    :param eps: epsilon of the window over all outcomes and tenants; None where no check could compute it
+    :param drawn: of sampled mode, how many records had to be proved; None in full mode
+    :param records: answers of the window
+    :param beta: of sampled mode, the share of answers that may be false
+    """
+    if standing == "not-established":
+        return Protection(
+            level="not-established",
+            reasons=["what a privacy figure rests on is not established"],
+            warning=None,
+        )
+    found: dict[tuple[Level, str], list[str]] = {}
+    reasons: list[tuple[Level, str]]
+    for tenant in tenants:
+        found.setdefault(_of_tenant(tenant), []).append(tenant.tenant)
+    reasons = [(level, f"{_names(names)}: {reason}") for (level, reason), names in found.items()]
+    if eps is None:
+        reasons.append(("none", "no epsilon was computed"))
+    if standing == "if-conforming" and (drawn is None or drawn < records):
+        share = "a share of them" if beta is None else f"a share {beta} of them"
+        reasons.append(("weak", f"not every answer was proved: up to {share} may have no protection"))
+    level: Level = min((level for level, _ in reasons), key=ORDER.index, default="none")
+    deciding = [reason for own, reason in reasons if own == level] or ["the window has no tenant"]
+    weak = outcome.startswith("PASS") and level in ("none", "weak")
+    return Protection(level=level, reasons=deciding, warning=_warning(deciding) if weak else None)
+
+
+def protection_words(protection: Protection) -> str:
+    """The protection of a window in one sentence, with the warning where there is one."""
+    if protection.warning is not None:
+        return f"Protection: {protection.level}. {protection.warning}"
+    more = len(protection.reasons) - _SHOWN
+    rest = f"; and {more:,} more reasons" if more > 0 else ""
+    level = protection.level.replace("-", " ")
+    return f"Protection: {level} ({'; '.join(protection.reasons[:_SHOWN])}{rest})."
+
+
+def _of_tenant(tenant: TenantReport) -> tuple[Level, str]:
+    """The level of one tenant's protection, and why."""
+    if tenant.mechanism == "none":
+        return "none", "nothing protects the documents, and the window shows that answers are correct"
+    if tenant.eps is None:
+        return "none", "no epsilon was computed"
+    level = tier(float(tenant.eps))
+    if level != "none":
+        where = {"strong": "at most 1", "moderate": "above 1 and at most 10", "weak": "above 10"}[level]
+        return level, f"epsilon {tenant.eps} is {where}"
+    odds = tenant.odds_unlisted
+    if tenant.mechanism == "sampling" and odds is not None and math.isfinite(float(odds)):
+        return "weak", (
+            "no epsilon bounds what answers show; for accounts that never received a document its absence becomes more"
+            f" likely by a factor of at most {odds}"
+        )
+    return "none", "no epsilon bounds what answers show"
+
+
+def _names(tenants: list[str]) -> str:
+    more = [f"{len(tenants) - _SHOWN:,} more"] if len(tenants) > _SHOWN else []
+    return listed([*tenants[:_SHOWN], *more])
+
+
+def _warning(reasons: list[str]) -> str:
+    more = f"; and {len(reasons) - _SHOWN:,} more reasons" if len(reasons) > _SHOWN else ""
+    return (
+        "A pass says that the provider kept to its policy and the policy to the reader's limits. It does not say that"
+        f" this protects much ({'; '.join(reasons[:_SHOWN])}{more})."
+    )

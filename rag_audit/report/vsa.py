@@ -1,0 +1,135 @@
+"""The in-toto face: a verification summary (https://slsa.dev/verification_summary/v1), signed where a key is given.
+
+The statement says what was verified (window.json and its siblings, by digest), under which policy (trust.toml), by
+what and when, and whether it passed. It claims no SLSA level: `verifiedLevels` has the strength of the protection under
+a name of our own, so that a policy engine does not take PASSED for protection. What a window's verdict is about stands
+in another field of our own, whose name is a URN as in-toto asks of extensions. Anything but exit code 0 is FAILED,
+since the format knows no third word; our field has the outcome.
+
+With a key the statement is the payload of a DSSE envelope, under an Ed25519 signature over DSSE's pre-authentication
+encoding.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote
+
+from rag_audit._internal.canonical import Json
+from rag_audit.log.keys import SigningKey
+from rag_audit.report.model import Report, ShortReport
+from rag_audit.report.sarif import utc
+
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://slsa.dev/verification_summary/v1"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+EXTENSION = "urn:rag-audit:verification:1"
+VERIFIER = "urn:rag-audit:verifier"
+LEVELS = {
+    "not-established": "RAG_AUDIT_PROTECTION_UNKNOWN",
+    "none": "RAG_AUDIT_PROTECTION_NONE",
+    "weak": "RAG_AUDIT_PROTECTION_WEAK",
+    "moderate": "RAG_AUDIT_PROTECTION_MODERATE",
+    "strong": "RAG_AUDIT_PROTECTION_STRONG",
+}
+"""The level of a summary by the strength of the protection. The format leaves names to each verifier that do not begin
+with SLSA_, and has the word FAILED for what did not pass. UNKNOWN is for a pass whose whole report could not be
+made."""
+
+
+def render(report: Report | ShortReport, key: SigningKey | None = None) -> str:
+    """The statement, or the envelope that holds it where there is a key."""
+    made = statement(report)
+    if key is None:
+        return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+    payload = json.dumps(made, separators=(",", ":"), ensure_ascii=False).encode()
+    envelope = {
+        "payloadType": PAYLOAD_TYPE,
+        "payload": base64.b64encode(payload).decode(),
+        "signatures": [
+            {
+                "keyid": f"{key.name}+{key.verifier.key_id.hex()}",
+                "sig": base64.b64encode(key.sign(encoded(PAYLOAD_TYPE, payload))).decode(),
+            }
+        ],
+    }
+    return json.dumps(envelope, indent=1) + "\n"
+
+
+def encoded(payload_type: str, payload: bytes) -> bytes:
+    """DSSE's pre-authentication encoding, the bytes that are signed."""
+    name = payload_type.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(name), name, len(payload), payload)
+
+
+def statement(report: Report | ShortReport) -> Json:
+    """The in-toto statement as a JSON value."""
+    inputs = report.filing.inputs
+    # A statement needs a subject with a digest; the opening's is the window's name in every signature. A run that could
+    # not read its window has none: such a statement matches no subject, so no policy can take it for a pass.
+    opening = None if report.window is None else report.window.opening
+    subject: list[Json] = [
+        {"name": f.name, "digest": {"sha256": f.sha256}}
+        for f in inputs
+        if f.role in ("window", "sibling") and f.sha256 is not None
+    ] or ([] if opening is None else [{"name": "opening", "digest": {"sha256": opening}}])
+    trust = next((f for f in inputs if f.role == "trust"), None)
+    policy: dict[str, Json] = {"uri": "trust.toml" if trust is None else quote(trust.name)}
+    if trust is not None and trust.sha256 is not None:
+        policy["digest"] = {"sha256": trust.sha256}
+    attestations: list[Json] = [
+        {"uri": quote(f.name), "digest": {"sha256": f.sha256}}
+        for f in inputs
+        if f.role in ("previous", "challenge") and f.sha256 is not None
+    ]
+    if report.filing.receipts.sha256 is not None:
+        attestations.append({"uri": "receipts", "digest": {"sha256": report.filing.receipts.sha256}})
+    return {
+        "_type": STATEMENT,
+        "subject": subject,
+        "predicateType": PREDICATE,
+        "predicate": {
+            "verifier": {"id": VERIFIER, "version": {"rag-audit": report.filing.version}},
+            "timeVerified": utc(report.filing.verified_at),
+            "resourceUri": f"urn:rag-audit:window:{opening or 'unknown'}",
+            "policy": policy,
+            "inputAttestations": attestations,
+            "verificationResult": "PASSED" if report.exit_code == 0 else "FAILED",
+            "verifiedLevels": [LEVELS[report.protection.level] if report.exit_code == 0 else "FAILED"],
+            EXTENSION: _extension(report),
+        },
+    }
+
+
+def _extension(report: Report | ShortReport) -> Json:
+    value: dict[str, Json] = {
+        "origin": None,
+        "window": None,
+        "outcome": report.outcome,
+        "exitCode": report.exit_code,
+        "verdict": report.line,
+        "decidedBy": [*report.decided_by],
+        "figures": None,
+        "protection": report.protection.dump(),
+        "claims": [],
+        "counts": None,
+        "requirements": [],
+        "allowed": [],
+        "weaker": [],
+        "doesNotProve": [*report.does_not_prove],
+    }
+    if isinstance(report, ShortReport):
+        return {**value, "malformed": None if report.malformed is None else report.malformed.dump()}
+    stands = report.figures.standing != "not-established"
+    return {
+        **value,
+        "origin": report.window.origin,
+        "window": report.window.window,
+        "figures": report.figures.dump() if stands else None,
+        "claims": [c.dump() for c in report.claims],
+        "counts": report.counts.dump(),
+        "requirements": [{"name": r.name, "limit": r.limit, "found": r.found} for r in report.requirements],
+        "allowed": [*report.figures.allowed],
+        "weaker": [w.words for w in report.weaker],
+    }

@@ -1,0 +1,116 @@
+"""What of a window is weaker than it could be, and what its mechanisms cost their readers."""
+
+from __future__ import annotations
+
+from rag_audit.report.model import Figures, Measured, Retrieval, Weakness
+from rag_audit.verify.parts import Counts, TenantReport, Vouching
+from rag_audit.verify.words import counted, listed
+
+
+def weaknesses_of(
+    figures: Figures,
+    tenants: list[TenantReport],
+    vouching: Vouching,
+    counts: Counts,
+    previous: tuple[bool, int],
+) -> list[Weakness]:
+    """Each weakness in words, with what would be better.
+
+    :param previous: whether the opening names a window before it, and how many were handed in
+    """
+    found: list[Weakness] = []
+
+    def weak(name: str, words: str, better: str) -> None:
+        found.append(Weakness.parse({"id": name, "words": words, "better": better}, field="weaker"))
+
+    none = [t.tenant for t in tenants if t.mechanism == "none"]
+    if none:
+        weak("mechanism", f"nothing protects the documents of {listed(none)}: their answers are exact",
+             "noise, sampling or listing")  # fmt: skip
+    if figures.setup == "unsafe":
+        weak("setup", "keys of proofs were made by one party, who could forge proofs with what it threw away",
+             "keys by several parties (docs/setup.md), or scan proofs, which need none")  # fmt: skip
+    elif figures.setup == "ceremony":
+        weak(
+            "setup", "proofs rest on one honest contributor to their keys", "scan proofs, which need no keys"
+        )
+    if figures.a1 != "proved":
+        weak("a1", f"that query vectors come from their texts is {figures.a1}: epsilon is conditional on vectors that"
+             " do not depend on the index", "an embedder whose proofs cover it (A1 proved)")  # fmt: skip
+    if figures.d1 != "proved":
+        weak("d1", f"that committed vectors come from the documents' texts is {figures.d1}",
+             "no release proves it yet")  # fmt: skip
+    if figures.mode == "sampled":
+        missed = "no draw that counts says which records had to be proved"
+        if figures.sampled is not None and figures.beta is not None and figures.eta is not None:
+            drawn = f"{figures.sampled:,} of {counted(counts.records, 'record')} had to be proved"
+            missed = (
+                f"{drawn}: up to a share of {figures.beta} may be false, and the draw misses that with probability"
+                f" {figures.eta}"
+            )
+        weak("sampled", missed, 'mode = "full" in trust.toml')
+    if figures.challenge == "published":
+        weak("challenge", "the draw is one that the provider published, who may have chosen among several",
+             "a draw of the verifier's own (rag-audit challenge, verify --challenge)")  # fmt: skip
+    if figures.coalition != "checked":
+        weak("coalition", "how many accounts repeat a question almost word for word is the provider's word or not said",
+             "a coalition proof (policy new --certificate)")  # fmt: skip
+    if 2 * vouching.quorum <= len(vouching.witnesses):
+        weak("quorum", "half of the witnesses or fewer suffice: two ledgers could each have a quorum",
+             "a quorum of more than half")  # fmt: skip
+    missing = counts.records - counts.receipts_independent
+    if missing > 0:
+        weak("receipts", f"{missing:,} of {counted(counts.records, 'record')} without a receipt of an account that"
+             " trust.toml names", "receipts of more independent accounts")  # fmt: skip
+    named, given = previous
+    if named and not given:
+        weak("chain", "the windows before this one were not handed in: their count rests on the witnesses",
+             "verify --previous with the windows before")  # fmt: skip
+    return found
+
+
+def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:
+    """What each tenant's mechanism costs its readers."""
+    return [Retrieval(tenant=t.tenant, words=_cost(t), measured=_measured(t)) for t in tenants]
+
+
+def _measured(tenant: TenantReport) -> list[Measured]:
+    """What questions found on public collections under the measured settings on either side of the tenant's."""
+    from rag_audit.report.page.study import settings_of, strength, study
+
+    own = tenant.sigma_over_delta if tenant.mechanism == "noise" else tenant.keep
+    if own is None:
+        return []
+    settings = sorted(settings_of(tenant.mechanism), key=strength)
+    weaker = [s for s in settings if strength(s) <= float(own)]
+    stronger = [s for s in settings if strength(s) >= float(own)]
+    found = []
+    near = [*weaker[-1:], *(s for s in stronger[:1] if s not in weaker[-1:])]
+    for s in near:
+        at = f"sigma/Delta {s.sigma_over_delta}" if s.sigma_over_delta else f"{s.keep} of the positions kept"
+        named = f"{s.mechanism} at {at}"
+        found += [
+            Measured(collection=c.name, setting=named, exact=c.exact, found=s.found[c.name][0])
+            for c in study().collections
+        ]
+    return found
+
+
+def _cost(tenant: TenantReport) -> str:
+    if tenant.mechanism == "none":
+        return "nothing: answers are the exact top K"
+    missed = (
+        ""
+        if tenant.keep is None
+        else f"{100 * (1 - float(tenant.keep)):.3g} % of its passages cannot be found"
+    )
+    if tenant.mechanism == "sampling":
+        return f"{missed} in this window; the others are ranked exactly"
+    if tenant.mechanism == "listing":
+        by_chance = tenant.capacity * float(tenant.chance or 0)
+        return (
+            f"{missed} in this window, each account is handed a passage once, and about {by_chance:.2g} of each"
+            " list are there by chance"
+        )
+    noise = f"every score carries noise of {tenant.sigma_over_delta} times what one document can move it"
+    return noise if not missed else f"{noise}, and {missed} in this window"

@@ -1,0 +1,159 @@
+"""Embedders from text to int4 vectors. `get_embedder` imports a kind's libraries only when it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+
+from rag_audit._internal.canonical import Json, digest_hex
+from rag_audit._internal.errors import SetupError
+from rag_audit.models.manifest import EmbedderManifest
+from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
+
+__all__ = [
+    "DEFAULT_EMBEDDER",
+    "Embedder",
+    "NothingToEmbed",
+    "PromptTemplate",
+    "PublishedConstants",
+    "TokenLimits",
+    "Vectors",
+    "get_embedder",
+    "manifest_digest",
+    "public_artefacts",
+    "public_manifest",
+    "published_constants",
+    "re_executable",
+]
+
+DEFAULT_EMBEDDER = "wordllama-256"
+DECLARED = ("sentence-transformers", "openai")
+"""Embedders whose vectors nobody can compute again to the last bit: A1 is declared of them, and never more."""
+OF_A_PLACE = ("onnx", *DECLARED)
+"""Embedders that are whatever lies in a folder, or answers at an address."""
+EMBEDDERS = (DEFAULT_EMBEDDER, "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
+
+
+@dataclass(frozen=True)
+class PublishedConstants:
+    """What a policy takes from an embedder, which no file of it is needed for.
+
+    :param dimension: components of its vectors
+    :param scale: of its quantiser, from which the default score window follows
+    :param norm_factor: factor of the integer normalisation; None where it has none, and A1 cannot be proved
+    """
+
+    dimension: int
+    scale: Fraction
+    norm_factor: int | None
+
+
+def re_executable(name: str) -> bool:
+    """Whether others who have the embedder's files get its vectors too, to the last bit."""
+    return name not in DECLARED
+
+
+def published_constants(name: str, model: Path | None = None) -> PublishedConstants:
+    """The constants of one of `EMBEDDERS`.
+
+    :param model: of an embedder that is what lies in a place, that place
+    :raises SetupError: the embedder is unknown, or its place is missing
+    """
+    if name in OF_A_PLACE:
+        found = get_embedder(name, folder=model)
+        return PublishedConstants(found.dimension, found.scale, None)
+    from rag_audit.retrieval.embedders.onnx import MODELS
+    from rag_audit.retrieval.embedders.quantise import published_scale
+    from rag_audit.retrieval.embedders.wordllama import DIMENSION, NAME, NORM_FACTOR, SCALE
+
+    if name == NAME:
+        return PublishedConstants(DIMENSION, SCALE, NORM_FACTOR)
+    if name not in MODELS:
+        raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), found=name)
+    known = MODELS[name]
+    return PublishedConstants(
+        known.dimension, Fraction(known.scale or published_scale(known.dimension)), None
+    )
+
+
+def public_artefacts(name: str) -> dict[str, str]:
+    """SHA-256 of an embedder's public artefacts, for a verifier to pin; no extra needs to be installed.
+
+    :raises SetupError: the embedder is unknown here; for an ONNX model its publisher has to give the digests
+    """
+    from rag_audit.retrieval.embedders.wordllama import ARTEFACTS, NAME
+
+    if name != NAME:
+        raise SetupError(
+            "no artefacts of this embedder are known", field="embedder", expected=NAME, found=name
+        )
+    return dict(ARTEFACTS)
+
+
+def public_manifest(name: str) -> dict[str, Json]:
+    """An embedder's manifest without its token limits, which the policy sets; no extra needs to be installed.
+
+    :raises SetupError: as `public_artefacts`
+    """
+    from rag_audit.retrieval.embedders.wordllama import NAME, manifest
+
+    if name != NAME:
+        raise SetupError("no manifest of this embedder is known", field="embedder", expected=NAME, found=name)
+    return _without_limits(manifest(1, 1))
+
+
+def manifest_digest(manifest: EmbedderManifest | dict[str, Json]) -> str:
+    """The digest by which a verifier pins an embedder: SHA-256 of its manifest without the token limits, 64 hex digits.
+
+    :param manifest: the manifest, with or without the token limits
+    """
+    return digest_hex(_without_limits(manifest))
+
+
+def _without_limits(manifest: EmbedderManifest | dict[str, Json]) -> dict[str, Json]:
+    return {key: value for key, value in cast("dict[str, Json]", manifest).items() if key != "tokens"}
+
+
+def get_embedder(
+    name: str = DEFAULT_EMBEDDER,
+    *,
+    folder: Path | str | None = None,
+    query_tokens: int | None = None,
+    document_tokens: int | None = None,
+) -> Embedder:
+    """The embedder of that name.
+
+    :param folder: the local folder of a model (of ONNX: `tokenizer.json`, `model.onnx`), or an `embedder.toml`
+    :param query_tokens: the limit of tokens of a query, if not the embedder's default
+    :param document_tokens: the limit of tokens of a document, if not the embedder's default
+    :raises SetupError: the name is unknown, an extra is not installed, or a file is missing or altered
+    """
+    from rag_audit.retrieval.embedders.onnx import GENERAL, MODELS, OnnxEmbedder, model_of
+    from rag_audit.retrieval.embedders.wordllama import NAME, WordLlama
+
+    limits: dict[str, Any] = {
+        key: value
+        for key, value in (("query_tokens", query_tokens), ("document_tokens", document_tokens))
+        if value is not None
+    }
+    if name == NAME:
+        return WordLlama(**limits)
+    place = None if folder is None else Path(folder)
+    if name == GENERAL:
+        model, files = model_of(place)
+        return OnnxEmbedder(model, files, **limits)
+    if name == "sentence-transformers":
+        from rag_audit.retrieval.embedders.sentences import SentenceEmbedder
+
+        return SentenceEmbedder(place, **limits)
+    if name == "openai":
+        from rag_audit.retrieval.embedders.endpoint import EndpointEmbedder
+
+        return EndpointEmbedder(place, **limits)
+    if name not in MODELS:
+        raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), found=name)
+    if place is None:
+        raise SetupError(f"the {name} embedder needs its files", field="--model", expected="a local folder")
+    return OnnxEmbedder(MODELS[name], place, **limits)

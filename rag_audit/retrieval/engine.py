@@ -1,0 +1,288 @@
+"""The reference engine: a tenant's int4 index, exact scores, a slot's noise on all of them, then top K.
+
+It needs no circuits. `select` and `reference_select` are the same function: the first runs in the native core,
+the second is written with `rag_audit.relation` and is the one that the circuits prove. A slot's noise depends
+on the slot and not on the query, so `noise_pool` draws it before the query arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from random import Random, SystemRandom
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit import _native
+from rag_audit._internal.errors import EncodingError, PolicyError, RagAuditError
+from rag_audit.relation.coins import check_coin
+from rag_audit.relation.field import to_bytes
+from rag_audit.relation.noise import check_gains
+from rag_audit.relation.scores import ScoreWindow, dot
+from rag_audit.relation.selection import top_k
+from rag_audit.relation.vectors import MAX_COMPONENT
+from rag_audit.retrieval.passes import SharedPasses
+
+Int8Array = npt.NDArray[np.int8]
+Int32Array = npt.NDArray[np.int32]
+
+Passes: TypeAlias = SharedPasses[tuple[bytes, bytes | None], list[int]]
+"""Selections by query and noise, each to its positions."""
+
+_RUN = 1 << 16
+
+
+class CapacityError(RagAuditError):
+    """A tenant has more documents than its committed capacity."""
+
+
+@dataclass(frozen=True, eq=False)
+class TenantIndex:
+    """A tenant's vectors at all positions of its capacity, fixed for a window.
+
+    :param rows: shape (capacity, d), int8 in -7..7; empty positions are zero. The array may map a file into memory
+    :param positions: the position of each document, in the documents' order
+    """
+
+    rows: Int8Array
+    positions: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_vectors(self.rows, dimensions=2, field="index rows")
+        if len(set(self.positions)) != len(self.positions) or any(
+            not 0 <= p < len(self.rows) for p in self.positions
+        ):
+            raise EncodingError(
+                "document positions are not an injection into the capacity", field="positions"
+            )
+        self.rows.flags.writeable = False
+
+    @property
+    def capacity(self) -> int:
+        """The number of committed positions, empty ones included."""
+        return len(self.rows)
+
+    @property
+    def dimension(self) -> int:
+        """Components of a vector."""
+        return int(self.rows.shape[1])
+
+    @cached_property
+    def packed(self) -> list[_native.PackedIndex]:
+        """The native core's layout of the rows, half their size, made once in runs of rows, which need not all be in
+        memory.
+        """
+        runs = (self.rows[first : first + _RUN] for first in range(0, self.capacity, _RUN))
+        return [_native.PackedIndex(run.tobytes(), self.dimension) for run in runs]
+
+    @cached_property
+    def _passes(self) -> dict[tuple[ScoreWindow, int], tuple[Int8Array | None, Passes]]:
+        return {}
+
+    def passes(self, window: ScoreWindow, k: int, kept: Int8Array | None) -> Passes:
+        """Selections in common passes over the rows: reading them takes longer than scoring them for one query.
+
+        Queries share a pass if window, k and kept positions are the same, as those of one tenant's window are.
+        """
+        key = (window, k)
+        known = self._passes.get(key)
+        if known is None or known[0] is not kept or (kept is not None and kept.flags.writeable):
+            bits = None if kept is None else kept.tobytes()
+
+            def work(asked: Sequence[tuple[bytes, bytes | None]]) -> list[list[int]]:
+                return _native.top_k(self.packed, list(asked), window.lo, window.hi, window.lattice, k, bits)
+
+            known = self._passes[key] = (kept, SharedPasses(work))
+        return known[1]
+
+    def scores(self, query: Int8Array) -> Int32Array:
+        """The raw scores of every position, shape (capacity,).
+
+        :raises EncodingError: the query has another dimension, type or range
+        """
+        _check_query(self, query)
+        scores = b"".join(run.scores(query.tobytes()) for run in self.packed)
+        return np.frombuffer(scores, np.dtype("<i4"))
+
+
+def _check_query(index: TenantIndex, query: Int8Array) -> None:
+    check_vectors(query, dimensions=1, field="query vector")
+    if len(query) != index.dimension:
+        raise EncodingError(
+            "the query vector has another dimension",
+            field="query vector",
+            expected=index.dimension,
+            found=len(query),
+        )
+
+
+def check_vectors(array: Int8Array, *, dimensions: int, field: str) -> None:
+    """Refuse an array that does not hold int4 components as int8.
+
+    :raises EncodingError: the type or the number of axes is another, or a component is outside -7..7
+    """
+    if array.dtype != np.int8 or array.ndim != dimensions:
+        raise EncodingError(
+            "the array does not hold int4 components",
+            field=field,
+            expected=f"int8 with {dimensions} axes",
+            found=f"{array.dtype} with {array.ndim}",
+        )
+    if array.size and max(int(array.max()), -int(array.min())) > MAX_COMPONENT:
+        raise EncodingError("a vector component is out of range", field=field, expected="-7..7")
+
+
+def build_index(vectors: Int8Array, capacity: int, rng: Random | None = None) -> TenantIndex:
+    """Build an index with the documents at random positions (`draw_positions`).
+
+    :param vectors: shape (n, d), int8 in -7..7
+    :raises CapacityError: there are more documents than positions
+    """
+    check_vectors(vectors, dimensions=2, field="document vectors")
+    positions = draw_positions(len(vectors), capacity, rng)
+    rows = np.zeros((capacity, vectors.shape[1]), np.int8)
+    rows[positions] = vectors
+    return TenantIndex(rows, tuple(positions))
+
+
+def draw_positions(documents: int, capacity: int, rng: Random | None = None) -> list[int]:
+    """Draw a uniformly random injection of documents into the capacity.
+
+    Positions are published when they are selected, so they must reveal nothing about the order of the
+    documents; `rng` is the operating system's except in tests.
+
+    :raises CapacityError: there are more documents than positions
+    """
+    check_capacity(documents, capacity)
+    return (rng or SystemRandom()).sample(range(capacity), documents)
+
+
+def check_capacity(documents: int, capacity: int, *, field: str = "documents") -> None:
+    """Refuse more documents than positions.
+
+    :param field: whose documents they are, for errors
+    :raises CapacityError: there are more; both numbers are named
+    """
+    if capacity < 1:
+        raise PolicyError(
+            "the capacity is out of range", field="capacity", expected="at least 1", found=capacity
+        )
+    if documents > capacity:
+        raise CapacityError(
+            "there are more documents than the tenant's capacity",
+            field=field,
+            expected=f"at most {capacity}",
+            found=documents,
+            hint="the capacity is fixed for a window: open the next one with a larger contract constant",
+        )
+
+
+def draw_noise(kappa: int, positions: int, gains: Sequence[int]) -> Int32Array:
+    """The DGS-1 noise of one slot, shape (positions,): `relation.noise.draw` by the native core.
+
+    :raises PolicyError: the gains are not well-formed
+    """
+    check_gains(gains)
+    return np.frombuffer(_native.draw_noise(to_bytes(kappa), positions, list(gains)), np.dtype("<i4"))
+
+
+@cache
+def no_noise(positions: int) -> Int32Array:
+    """The noise of a tenant without noise: a zero for each position, in the memory of one, which nobody can write."""
+    return np.broadcast_to(np.zeros(1, np.int32), positions)
+
+
+def draw_coins(kappa: int, positions: int, bound: int) -> Int8Array:
+    """The coins of a slot, shape (positions,), 0 or 1: `relation.coins.coins` by the native core.
+
+    :param kappa: the key of the slot
+    :param bound: the probability of 1, over 2^40
+    :raises PolicyError: the bound is not in 1..2^40 - 1
+    """
+    bits = _native.draw_coins(to_bytes(kappa), positions, check_coin(bound, "coin"))
+    return np.frombuffer(bits, np.int8)
+
+
+def select(
+    index: TenantIndex,
+    query: Int8Array,
+    noise: Int32Array,
+    window: ScoreWindow,
+    k: int,
+    kept: Int8Array | None = None,
+) -> list[int]:
+    """The first k positions of kept u + z, ordered by larger value, then by smaller position.
+
+    :param query: shape (d,), int8 in -7..7
+    :param noise: the slot's noise, shape (capacity,), int32
+    :param kept: 1 for each position that is kept, else 0, shape (capacity,); None keeps all
+    :raises EncodingError: query, noise or kept has another shape or type
+    :raises PolicyError: k is not in 1..capacity
+    """
+    (found,) = select_all(index, [(query, noise)], window, k, kept)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def select_all(
+    index: TenantIndex,
+    asked: Sequence[tuple[Int8Array, Int32Array]],
+    window: ScoreWindow,
+    k: int,
+    kept: Int8Array | None = None,
+) -> list[list[int] | Exception]:
+    """`select` for several queries with their noise, which share passes over the index.
+
+    :returns: each one's positions, or what `select` raises for it
+    :raises EncodingError: query, noise or kept has another shape or type
+    :raises PolicyError: k is not in 1..capacity
+    """
+    items: list[tuple[bytes, bytes | None]] = []
+    for query, noise in asked:
+        _check_selection(index, noise, k, kept)
+        _check_query(index, query)
+        silent = noise.strides == (0,) and not noise[0]  # as `no_noise` makes it
+        items.append((query.tobytes(), None if silent else noise.tobytes()))
+    return index.passes(window, k, kept).do_all(items)
+
+
+def reference_select(
+    index: TenantIndex,
+    query: Int8Array,
+    noise: Int32Array,
+    window: ScoreWindow,
+    k: int,
+    kept: Int8Array | None = None,
+) -> list[int]:
+    """The same selection as `select`, in exact Python integers."""
+    _check_selection(index, noise, k, kept)
+    q = query.tolist()
+    lattice = [window.quantise(dot(q, row)) for row in index.rows.tolist()]
+    if kept is not None:
+        lattice = [u * bit for u, bit in zip(lattice, kept.tolist(), strict=True)]
+    return top_k([u + z for u, z in zip(lattice, noise.tolist(), strict=True)], k)
+
+
+def _check_selection(index: TenantIndex, noise: Int32Array, k: int, kept: Int8Array | None) -> None:
+    if kept is not None and (
+        kept.shape != (index.capacity,) or kept.dtype != np.int8 or int(kept.view(np.uint8).max()) > 1
+    ):
+        raise EncodingError(
+            "the kept positions are not a bit for each position",
+            field="kept",
+            expected=f"int8 ({index.capacity},), 0 or 1",
+            found=f"{kept.dtype} {kept.shape}",
+        )
+    if noise.dtype != np.int32 or noise.shape != (index.capacity,):
+        raise EncodingError(
+            "the noise has another shape than the index",
+            field="noise",
+            expected=f"int32 ({index.capacity},)",
+            found=f"{noise.dtype} {noise.shape}",
+        )
+    if not 1 <= k <= index.capacity:
+        raise PolicyError("K out of range", field="K", expected=f"1..{index.capacity}", found=k)

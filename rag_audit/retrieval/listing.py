@@ -1,0 +1,116 @@
+"""Lists of a listing tenant: randomised response over positions (docs/relation.md, "Coins"; docs/accounting.md)."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit._internal.errors import EncodingError, PolicyError
+from rag_audit.models.tenants import ListingRules
+from rag_audit.relation.coins import first_winners, winners
+from rag_audit.relation.scores import dot
+from rag_audit.retrieval.engine import Int8Array, TenantIndex
+
+CACHED_BYTES = 1 << 27
+"""The bytes of packed bits that are kept, of all accounts together."""
+
+
+class HeldBits:
+    """What accounts hold before their records, as it follows from the lists of the records before. Safe to use from
+    several threads.
+
+    For each account the bits before its latest record asked for are kept, packed, so that records in their order cost a
+    list each.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest: OrderedDict[str, tuple[int, npt.NDArray[np.uint8]]] = OrderedDict()
+
+    def before(
+        self, account: str, i: int, capacity: int, listed: Callable[[int], Iterable[int]]
+    ) -> Int8Array:
+        """What an account holds before its record i, shape (capacity,), 0 or 1.
+
+        :param listed: the positions of the account's record of a number below i; an error that it raises goes through
+        """
+        with self._lock:
+            at, packed = self._latest.get(account, (1, np.zeros(0, np.uint8)))
+        bits = np.zeros(capacity, np.int8)
+        if at > i:
+            at = 1
+        elif packed.size:
+            bits = np.unpackbits(packed, count=capacity).view(np.int8)
+        for number in range(at, i):
+            bits[list(listed(number))] = 1
+        packed = np.packbits(bits.view(np.uint8))
+        with self._lock:
+            self._latest.pop(account, None)
+            self._latest[account] = (i, packed)
+            while len(self._latest) > max(1, CACHED_BYTES // max(1, packed.nbytes)):
+                self._latest.popitem(last=False)  # what was not asked for longest is made again when it is
+        return bits
+
+
+def select_listed(
+    index: TenantIndex,
+    query: Int8Array,
+    rules: ListingRules,
+    *,
+    kept: Int8Array,
+    held: Int8Array,
+    chance: Int8Array,
+) -> list[int]:
+    """The positions that an answer lists, ascending: the first M that chance lists, or that are relevant, kept and not
+    held by the account yet.
+
+    :param query: shape (d,), int8 in -7..7
+    :param kept: 1 for each position that the window keeps, shape (capacity,); `held` and `chance` likewise
+    :raises EncodingError: an array has another shape or type
+    :raises PolicyError: M is not in 1..capacity
+    """
+    _check(index, rules, kept, held, chance)
+    relevant = index.scores(query) >= rules.threshold
+    # Every comparison is made for every position, so that the time does not depend on which win.
+    winning = chance.view(np.bool_) | (relevant & kept.view(np.bool_) & ~held.view(np.bool_))
+    return [int(p) for p in np.flatnonzero(winning)[: rules.most]]
+
+
+def reference_listed(
+    index: TenantIndex,
+    query: Int8Array,
+    rules: ListingRules,
+    *,
+    kept: Int8Array,
+    held: Int8Array,
+    chance: Int8Array,
+) -> list[int]:
+    """The same as `select_listed`, by the relation's own functions in exact Python integers."""
+    _check(index, rules, kept, held, chance)
+    q = query.tolist()
+    relevant = [dot(q, row) >= rules.threshold for row in index.rows.tolist()]
+    bits = [[bool(bit) for bit in column.tolist()] for column in (kept, held, chance)]
+    listed = first_winners(winners(relevant, *bits), rules.most)
+    return [p for p, bit in enumerate(listed) if bit]
+
+
+def _check(index: TenantIndex, rules: ListingRules, *columns: Int8Array) -> None:
+    for name, column in zip(("kept", "held", "chance"), columns, strict=True):
+        if (
+            column.dtype != np.int8
+            or column.shape != (index.capacity,)
+            or int(column.view(np.uint8).max()) > 1
+        ):
+            raise EncodingError(
+                "the column is not a bit for each position",
+                field=name,
+                expected=f"int8 ({index.capacity},), 0 or 1",
+                found=f"{column.dtype} {column.shape}",
+            )
+    if not 1 <= rules.most <= index.capacity:
+        raise PolicyError("the length of lists is out of range", field="listed_max",
+                          expected=f"1..{index.capacity}", found=rules.most)  # fmt: skip

@@ -1,0 +1,382 @@
+"""A provider's own texts, read from a folder that has a folder of text files or a JSON Lines file for each tenant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.characters import refuse_nul
+from rag_audit._internal.errors import RagAuditError, SchemaError, SetupError
+from rag_audit._internal.jsonlines import parse_row, text_lines
+from rag_audit.models.models import Identifier
+from rag_audit.models.passage import Passage
+from rag_audit.retrieval.chunks import Cutting, chunks
+from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
+from rag_audit.retrieval.metadata import plain
+from rag_audit.retrieval.readers import (
+    MAX_NAME,
+    SUFFIXES,
+    UNSUPPORTED,
+    DocumentsError,
+    FileReader,
+    NoTextError,
+    Omission,
+)
+
+DEFAULT_CUTTING = Cutting()
+DEFAULT_TENANT = "default"
+LINES = ".jsonl"
+_PARTS = ("page", "slide", "sheet")
+"""What a reader calls a section of a file, for errors."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text that can be retrieved.
+
+    :param id: unique in its collection
+    :param group: the tenant it belongs to
+    :param title: its name for people; for a docstring that of the object, `str.rsplit`
+    :param metadata: what goes into an answer beside the text, as `Passage` has it
+    :param place: where it was read, for errors: the file with the line, the page or the chunk
+    """
+
+    id: str
+    group: str
+    title: str
+    text: str
+    metadata: bytes | None = None
+    place: str | None = None
+
+    @property
+    def passage(self) -> Passage:
+        """The document as it is committed to."""
+        return Passage(self.text, self.metadata, self.place or self.title)
+
+
+def load_directory(
+    path: Path,
+    *,
+    text_alone: bool = True,
+    cutting: Cutting = DEFAULT_CUTTING,
+    skip_unreadable: bool = False,
+    inventory: Inventory | None = None,
+) -> dict[str, list[Document]]:
+    """Read the documents of each tenant: ``<tenant>.jsonl`` files at the top of `path` with one ``{"text": ..}`` a
+    line, which are not cut, and whose other fields (and those of `metadata`, an object) are the metadata; or, if there
+    are none, the files below it whose names end in one of `SUFFIXES`, which are cut into chunks of whole paragraphs. A
+    chunk is a part of its file's text, line for line; its metadata are an `id`, the file as `source`, and what the file
+    tells: a page, a title, the headings above it.
+
+    Each folder at the top is a tenant; files at the top belong to the tenant `default`. The inventory names everything
+    else in the folder: hidden files and folders, links to folders, files of other kinds, and files beside
+    ``<tenant>.jsonl`` files.
+
+    :param text_alone: whether documents go without metadata
+    :param skip_unreadable: whether a file, folder or line that cannot be read, or that holds no text, is omitted;
+        without it the error is raised
+    :param inventory: notes what was read and what was omitted
+    :raises DocumentsError: the folder is missing or unreadable, or a folder's name is not a tenant's id
+    :raises NoDocumentsError: the folder holds no text; the error names what was omitted
+    :raises NoTextError: a file or a line holds no text
+    :raises EncodingError: a file is not UTF-8, or a line is not JSON
+    :raises SchemaError: a line has no text, or a field both beside `metadata` and inside it
+    :raises SizeError: a document's metadata is larger than `MAX_METADATA_BYTES`
+    """
+    return _Loading(path, text_alone, cutting, skip_unreadable, inventory or Inventory()).load()
+
+
+@dataclass
+class _Loading:
+    """One call of `load_directory`, with its parameters."""
+
+    path: Path
+    text_alone: bool
+    cutting: Cutting
+    skip_unreadable: bool
+    inventory: Inventory
+
+    def load(self) -> dict[str, list[Document]]:
+        files = list(self._files())
+        lists = [file for file in files if file.suffix.lower() == LINES and file.parent == self.path]
+        tenants: dict[str, list[Document]] = {}
+        if lists:
+            read = set(lists)
+            self._note_beside(file for file in files if file not in read)
+            self._read_lists(lists, tenants)
+        else:
+            self._read_files(files, tenants)
+            tenants = {tenant: documents for tenant, documents in tenants.items() if documents}
+        if not tenants:
+            raise NoDocumentsError(
+                "the folder holds no text",
+                field=str(self.path),
+                expected=f"<tenant>{LINES}, or files ending in {', '.join(sorted(SUFFIXES))}",
+                found=_not_read(len(self.inventory.omitted)),
+                inventory=self.inventory,
+            )
+        for tenant, documents in tenants.items():
+            self._note_read(tenant, documents)
+        return tenants
+
+    # -- one JSON Lines file for each tenant --------------------------------------------------------------------
+
+    def _read_lists(self, lists: Iterable[Path], tenants: dict[str, list[Document]]) -> None:
+        for file in lists:
+            tenant = tenant_id(file.stem, file)
+            if tenant in tenants:
+                raise DocumentsError(
+                    "two files are of one tenant", field=str(file), expected="one file a tenant"
+                )
+            try:
+                found = list(self._lines(file))
+                if not found:
+                    self._refuse(NoTextError("the file holds no documents", field=file.name,
+                                             expected='a line {"text": ".."}',
+                                             hint="remove the file, or leave it out: --skip-unreadable"))  # fmt: skip
+            except RagAuditError as exc:
+                self._refuse(exc)
+                continue
+            tenants[tenant] = found
+            self.inventory.sources[tenant] += 1
+
+    def _lines(self, file: Path) -> Iterator[Document]:
+        for place, number, line in text_lines(file):
+            try:
+                document = _line(file.stem, f"{file.name}#{number}", place, line, self.text_alone)
+            except RagAuditError as exc:
+                self._refuse(exc)
+                continue
+            yield document
+
+    def _note_beside(self, others: Iterable[Path]) -> None:
+        for file in others:
+            if _is_document(file):
+                self.inventory.omit(
+                    self._inside(file), f"the folder has <tenant>{LINES} files, which alone are read"
+                )
+            else:
+                self._omit_kind(file)
+
+    # -- a folder of files for each tenant ----------------------------------------------------------------------
+
+    def _read_files(self, files: Iterable[Path], tenants: dict[str, list[Document]]) -> None:
+        before = None
+        with FileReader() as reader:
+            for file in files:
+                inside = file.relative_to(self.path)
+                if not _is_document(file):
+                    self._omit_kind(file)
+                    continue
+                tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
+                tenant_id(tenant, self.path / tenant)
+                if tenant != before:
+                    reader.close()  # a file that takes over the reader's process changes no other tenant's texts
+                    before = tenant
+                try:
+                    documents = list(self._file(reader, file, tenant))
+                except SetupError:
+                    raise  # a package is missing, which has nothing to do with this file
+                except RagAuditError as exc:
+                    self._refuse(exc, self._inside(file))
+                    continue
+                tenants.setdefault(tenant, []).extend(documents)
+                self.inventory.sources[tenant] += 1
+
+    def _file(self, reader: FileReader, file: Path, tenant: str) -> Iterator[Document]:
+        """The documents of a file."""
+        source = file.relative_to(self.path).as_posix()
+        if not _is_unicode(source):
+            raise DocumentsError("the file's name is not UTF-8", field=str(file), expected="a name in UTF-8",
+                                 hint="rename the file, or leave it out: --skip-unreadable")  # fmt: skip
+        if _is_list(file):
+            raise DocumentsError("a JSON Lines file is read at the top of the folder only", field=str(file),
+                                 expected=f"<tenant>{LINES} at the top of the folder",
+                                 hint="move or unpack the file, or leave it out: --skip-unreadable")  # fmt: skip
+        read = reader.read(file)
+        found = (
+            (section, chunk) for section in read.sections for chunk in chunks(section.text, self.cutting)
+        )
+        for number, (section, chunk) in enumerate(found, 1):
+            title = f"{source}#{number}"
+            parts = [f"{name} {section.fields[name]}" for name in _PARTS if name in section.fields]
+            place = ", ".join([source, *parts, f"chunk {number}"])
+            fields: dict[str, Json] = {**section.fields, "id": title, "source": source}
+            if chunk.headings:
+                fields["headings"] = [heading[:MAX_NAME] for heading in chunk.headings]
+            metadata = None
+            if not self.text_alone:
+                metadata = Passage.of(chunk.text, fields, field=place).metadata
+                if any(len(heading) > MAX_NAME for heading in chunk.headings):
+                    self.inventory.shorten(
+                        place, f"a heading has more than {MAX_NAME} characters; metadata keep those"
+                    )
+            yield Document(title, tenant, title, chunk.text, metadata, place)
+        self._note_parts(source, read.omitted)
+
+    def _note_parts(self, source: str, omitted: Iterable[Omission]) -> None:
+        """Note the parts of a file that hold no text, with neighbouring pages in one entry."""
+        for reason, parts in groupby(omitted, key=lambda part: part.reason):
+            pages: list[int] = []
+            for part in parts:
+                if part.page is None:
+                    self.inventory.omit(f"{source}, {part.place}", reason)
+                else:
+                    pages.append(part.page)
+            if pages:
+                word = "page" if len(pages) == 1 else "pages"
+                self.inventory.omit(f"{source}, {word} {_ranges(pages)}", reason)
+
+    # -- what is not read ---------------------------------------------------------------------------------------
+
+    def _refuse(self, exc: RagAuditError, name: str | None = None) -> None:
+        """Raise an error, or note what it is about as omitted."""
+        if not self.skip_unreadable:
+            raise exc
+        self.inventory.omit(name or exc.field or str(self.path), exc.message, exc.found)
+
+    def _omit_kind(self, file: Path) -> None:
+        kind = f"files ending in {file.suffix.lower()}" if file.suffix else "files without an ending"
+        self.inventory.omit(self._inside(file), f"{kind} are not read")
+
+    def _inside(self, path: Path) -> str:
+        return path.relative_to(self.path).as_posix()
+
+    def _note_read(self, tenant: str, documents: Iterable[Document]) -> None:
+        for document in documents:
+            self.inventory.count(tenant, document.place or document.title, document.text)
+        self.inventory.documents.setdefault(tenant, 0)
+
+    def _files(self) -> Iterator[Path]:
+        """All files below the folder, those of a folder before those of the folders in it, in the order of their names.
+
+        Folders are kept on a list rather than on the stack, so that their depth has no limit but the system's.
+        """
+        if not self.path.is_dir():
+            raise DocumentsError("there is no such folder", field=str(self.path))
+        left = [self.path]
+        while left:
+            folder = left.pop()
+            below = []
+            for entry in self._entries(folder):
+                path = folder / entry.name
+                if entry.name.startswith("."):
+                    self.inventory.omit(self._inside(path), "the name begins with a dot, which hides it")
+                elif not _is_folder(entry):
+                    yield path
+                elif not entry.is_symlink():
+                    below.append(path)
+                else:
+                    self.inventory.omit(self._inside(path), "links to folders are not followed")
+            left += reversed(below)
+
+    def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(entries, key=lambda entry: entry.name)
+        except OSError as exc:
+            error = DocumentsError("the folder cannot be read", field=str(folder), found=exc.strerror)
+            if folder == self.path:
+                raise error from exc
+            self._refuse(error, self._inside(folder))
+            return []
+
+
+def _not_read(count: int) -> str:
+    """The number of files and folders that yield no document, in words."""
+    if not count:
+        return "an empty folder"
+    return (
+        "1 file or folder that is not read" if count == 1 else f"{count} files and folders that are not read"
+    )
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself; reading it as a file names it
+        return False
+
+
+def _is_document(file: Path) -> bool:
+    """Whether a file looks like a document, by the ending of its name."""
+    return file.suffix.lower() in SUFFIXES or file.suffix.lower() in UNSUPPORTED or _is_list(file)
+
+
+def _is_list(file: Path) -> bool:
+    return file.name.lower().endswith((LINES, f"{LINES}.gz"))
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers with neighbours joined: "2-4, 7"."""
+    parts: list[str] = []
+    first = last = numbers[0]
+    for number in [*numbers[1:], None]:
+        if number == last + 1:
+            last = number
+            continue
+        parts.append(str(first) if first == last else f"{first}-{last}")
+        if number is not None:
+            first = last = number
+    return ", ".join(parts)
+
+
+def has_text(text: str) -> bool:
+    """Whether a text has a visible character, without which there is nothing to embed."""
+    return any(character.isprintable() and not character.isspace() for character in text)
+
+
+def tenant_id(name: str, place: Path | str) -> str:
+    """A name as a tenant's id.
+
+    :raises DocumentsError: it cannot be one
+    """
+    try:
+        TypeAdapter(Identifier).validate_python(name)
+    except ValidationError:
+        raise DocumentsError(
+            "the name cannot be a tenant's id",
+            field=str(place),
+            expected="letters, digits and . _ @ : - only, a letter or digit first",
+            found=name,
+        ) from None
+    return name
+
+
+def _line(tenant: str, name: str, place: str, line: bytes, text_alone: bool) -> Document:
+    value = parse_row(line, source=place)
+    text = value.pop("text", None)
+    if not isinstance(text, str):
+        raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}',
+                          found=f"fields {', '.join(value)}" if value else None)  # fmt: skip
+    if not has_text(text):
+        raise NoTextError("the line holds no text", field=place, expected="text with a visible character",
+                          hint="remove the line, or leave it out: --skip-unreadable")  # fmt: skip
+    refuse_nul(text, source=place)
+    fields = {} if text_alone else _metadata(value, place)
+    return Document(name, tenant, name, text, Passage.of(text, fields, field=place).metadata, place)
+
+
+def _metadata(others: dict[str, object], place: str) -> dict[str, Json]:
+    """The metadata of a line: the fields of its object `metadata`, and the line's own."""
+    inner = others.pop("metadata", None) or {}
+    if not isinstance(inner, dict):
+        raise SchemaError("a document's metadata is not an object", field=f"{place}.metadata")
+    if twice := sorted(inner.keys() & others.keys()):
+        raise SchemaError("a document has a field twice", field=place,
+                          expected="each beside `metadata` or inside it", found=", ".join(twice))  # fmt: skip
+    return {name: plain(value, f"{place}.{name}") for name, value in {**others, **inner}.items()}

@@ -1,0 +1,26 @@
+"""What of a question lies beyond the policy's limit of tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rag_audit.models.manifest import check_manifest
+from rag_audit.models.publication import Publication
+from rag_audit.retrieval.embedders import Embedder, get_embedder, re_executable
+from rag_audit.retrieval.embedders.declared import ManifestEmbedder
+
+MAX_TOKENS = 1 << 20
+"""A limit of tokens that no question within the limit of a request reaches."""
+
+
+def tokens_beyond(window: Publication, text: str, embedder: Embedder, model: Path | None = None) -> int:
+    """The number of a question's tokens beyond the policy's limit, at which every question is cut.
+
+    Only the account is told. A public mark would reveal something about a question that the ledger keeps secret.
+    """
+    part = check_manifest(window.embedder)["embedder"]
+    if not re_executable(part["kind"]):
+        part = part | {"tokens": part["tokens"] | {"query": MAX_TOKENS}}
+        return len(ManifestEmbedder(part).tokenize(text)) - len(embedder.tokenize(text))
+    whole = get_embedder(part["kind"], folder=model, query_tokens=MAX_TOKENS)
+    return len(whole.tokenize(text)) - len(embedder.tokenize(text))

@@ -1,0 +1,92 @@
+"""`POST /v1/enrolments`: accounts ask for their line on a roster; `GET` says for which windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from rag_audit._internal.canonical import parse_json
+from rag_audit._internal.errors import RagAuditError, SignatureError, StoreError, WindowStateError
+from rag_audit.attest.enrolments import Intake, TooMany
+from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer
+from rag_audit.service.bodies import Bodies, Left, Unreadable
+from rag_audit.service.desk import Desk
+from rag_audit.service.logs import OUTCOMES
+from rag_audit.service.statuses import RETRY_S
+
+PLACES, THREADS = 128, 2
+FULL_RETRY_S = 600
+"""After so long an account asks again whose provider has not decided about the others."""
+MEDIA_TYPE = "application/json"
+PENDING = 202
+
+
+class Enrolments:
+    """The endpoint. Its refusals have the form of all other addresses: nothing that is lost depends on who says them.
+
+    :param intake: what answers, or None where the provider takes no requests here
+    :param on_fault: called with an exception that is no named error, after which the service continues
+    """
+
+    def __init__(
+        self, intake: Intake | None, bodies: Bodies, on_fault: Callable[[BaseException], None]
+    ) -> None:
+        self.desk = Desk("enrolments", threads=THREADS, places=PLACES)
+        self._intake, self._bodies, self._on_fault = intake, bodies, on_fault
+
+    async def endpoint(self, request: Request) -> Response:
+        """Answer one request."""
+        if self._intake is None:
+            return _error(404, "NotFound", "this service takes no enrolment requests")
+        if request.method != "POST":
+            return JSONResponse(self._intake.offer().dump(), headers={"Cache-Control": "no-store"})
+        try:
+            async with self._bodies.taken(request, MAX_REQUEST_BYTES) as body:
+                if not self.desk.free():
+                    return _error(429, "Busy", "too many requests wait for an answer", RETRY_S)
+                found = await self.desk.do(1, self._answer, self._intake, body)
+        except Unreadable as exc:
+            response = _error(
+                exc.status, "Unreadable", exc.detail, RETRY_S if exc.status in (408, 429) else None
+            )
+            response.headers["Connection"] = "close"  # what is left of the body is not read
+            return response
+        except Left:
+            return Response(status_code=400)
+        if isinstance(found, EnrolmentAnswer):
+            request.scope[OUTCOMES] = [f"enrolment-{found.status}"]
+            status = PENDING if found.status == "pending" else 200
+            return Response(found.canonical(), status, {"Cache-Control": "no-store"}, MEDIA_TYPE)
+        return found
+
+    def _answer(self, intake: Intake, body: bytes) -> EnrolmentAnswer | Response:
+        try:
+            return intake.answer(parse_json(body, source="request", max_bytes=MAX_REQUEST_BYTES))
+        except TooMany as exc:
+            return _named(429, exc, FULL_RETRY_S)
+        except WindowStateError as exc:
+            return _named(409, exc)
+        except SignatureError as exc:
+            return _named(403, exc)
+        except StoreError as exc:
+            self._on_fault(exc)
+            return _named(503, StoreError("the request cannot be kept at the moment"), RETRY_S)
+        except RagAuditError as exc:
+            return _named(400, exc)
+        except Exception as exc:
+            self._on_fault(exc)
+            return _error(500, "InternalError", "a fault of the service")
+
+
+def _named(status: int, exc: RagAuditError, after: int | None = None) -> Response:
+    return JSONResponse(exc.as_json(), status, _retry(after))
+
+
+def _error(status: int, name: str, message: str, after: int | None = None) -> Response:
+    return JSONResponse({"error": name, "message": message}, status, _retry(after))
+
+
+def _retry(after: int | None) -> dict[str, str]:
+    return {} if after is None else {"Retry-After": str(after)}

@@ -1,0 +1,200 @@
+"""`/public/..` and `/windows/<id>/..`: what a window publishes, kept by caches for as long as it stays true.
+
+Names are matched against those that a public folder has, and each part of a path is opened by itself without following
+links: witnesses leave notes there, and a link among them may lead anywhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from email.utils import formatdate
+from io import FileIO
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from rag_audit._internal.errors import StoreError
+from rag_audit.attest.window import Window
+from rag_audit.service.desk import Desk, Windows
+from rag_audit.service.limits import Limits
+from rag_audit.service.logs import log
+from rag_audit.service.queries import no_window
+from rag_audit.service.statuses import RETRY_S
+from rag_audit.service.tiles import LiveLog
+
+FOREVER = "public, max-age=31536000, immutable"
+SHORT = "public, max-age=60"
+ALWAYS = "no-cache"
+"""Kept, and asked for each time whether it is still the same."""
+_JSON, _TEXT, _BYTES = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
+_NUMBER = r"(?:x\d{3}/){0,6}\d{3}"
+FILES: tuple[tuple[str, str, str], ...] = (
+    (r"opening\.json", _JSON, ALWAYS),
+    (r"window\.json", _JSON, ALWAYS),
+    (r"[0-9a-f]{64}\.json", _JSON, FOREVER),
+    (r"tiles/[0-9a-f]{64}\.json", _JSON, FOREVER),
+    (r"checkpoint-[1-9][0-9]{0,15}\.txt", _TEXT, ALWAYS),
+    (r"notes/[A-Za-z0-9][A-Za-z0-9._@:+-]{0,200}\.txt", _TEXT, ALWAYS),
+    (r"challenges/[0-9a-f]{64}\.txt", _TEXT, FOREVER),
+    (r"checkpoint", _TEXT, ALWAYS),
+    (rf"tile/(?:[0-9]{{1,2}}|entries)/{_NUMBER}", _BYTES, FOREVER),
+    (rf"tile/(?:[0-9]{{1,2}}|entries)/{_NUMBER}\.p/[0-9]{{1,3}}", _BYTES, SHORT),
+)
+"""The names that a public folder has, their media types, and how long a window's own address keeps them."""
+_FILES = tuple((re.compile(pattern + r"\Z"), kind, kept) for pattern, kind, kept in FILES)
+_CHUNK = 1 << 18
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENXIO, errno.ENAMETOOLONG)
+"""The errors of a name that a public folder does not have, or that is no file which others may read."""
+
+
+class Public:
+    """The endpoints that publish."""
+
+    def __init__(self, windows: Windows, limits: Limits) -> None:
+        self.desk = Desk("public", threads=2, places=limits.reads)
+        self._windows = windows
+        self._logs: dict[str, LiveLog] = {}
+
+    async def current(self, request: Request) -> Response:
+        """A file of the window that is served. The next one has the same address, so a cache asks each time."""
+        window = self._windows.current()
+        if window is None:
+            return no_window()
+        return await self._published(request, window, lasting=False)
+
+    async def named(self, request: Request) -> Response:
+        """A file at a window's own address, which no other window ever has."""
+        window = self._windows.current()
+        if window is None:
+            return no_window()  # it may be this one, which is opened again once its database answers
+        if window.opening.window != request.path_params["window"]:
+            return _missing()
+        return await self._published(request, window, lasting=True)
+
+    async def _published(self, request: Request, window: Window, *, lasting: bool) -> Response:
+        name = request.path_params["name"]
+        found = next(((kind, kept) for pattern, kind, kept in _FILES if pattern.match(name)), None)
+        if found is None:
+            return _missing()
+        if not self.desk.free():
+            return JSONResponse({"error": "Busy", "message": "too many files are being read"}, 429,
+                                {"Retry-After": str(RETRY_S)})  # fmt: skip
+        kind, kept = found
+        headers = {
+            "Content-Type": kind,
+            "Cache-Control": kept if lasting else ALWAYS,
+            "X-Content-Type-Options": "nosniff",
+            "Access-Control-Allow-Origin": "*",
+        }
+        try:
+            if name == "checkpoint" or name.startswith("tile/"):
+                data = await self.desk.do(1, self._log(window).file, name)
+                return _missing() if data is None else _bytes(request, data, headers)
+            opened = await self.desk.do(1, open_public, window.context.layout.public.folder, name)
+        except (StoreError, OSError) as exc:
+            return _unreadable(exc)
+        return _missing() if opened is None else self._whole(request, *opened, headers)
+
+    def _log(self, window: Window) -> LiveLog:
+        log = self._logs.get(window.opening_digest)
+        if log is None or log.window is not window:
+            self._logs = {window.opening_digest: (log := LiveLog(window))}  # the tiles of one window are kept
+        return log
+
+    def _whole(
+        self, request: Request, file: FileIO, found: os.stat_result, headers: dict[str, str]
+    ) -> Response:
+        # Files are replaced and never written to, so inode, time and size tell two contents apart.
+        headers["ETag"] = f'"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"'
+        headers["Last-Modified"] = formatdate(found.st_mtime, usegmt=True)
+        if _same(request, headers["ETag"]) or request.method == "HEAD":
+            file.close()
+            if request.method == "HEAD" and not _same(request, headers["ETag"]):
+                return Response(headers={**headers, "Content-Length": str(found.st_size)})
+            return Response(status_code=304, headers=headers)
+        headers["Content-Length"] = str(found.st_size)
+        return _Streamed(file, self._parts(file), headers)
+
+    async def _parts(self, file: FileIO) -> AsyncIterator[bytes]:
+        while part := await self.desk.do(0, file.read, _CHUNK):
+            yield part
+
+
+class _Streamed(StreamingResponse):
+    """A file's content. The file is closed with the response, also if its client left before the first part."""
+
+    def __init__(self, file: FileIO, parts: AsyncIterator[bytes], headers: dict[str, str]) -> None:
+        super().__init__(parts, headers=headers)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._file:
+            await super().__call__(scope, receive, send)
+
+
+def open_public(folder: Path, name: str) -> tuple[FileIO, os.stat_result] | None:
+    """Open a file of a public folder, or None if there is none that others may read.
+
+    :raises OSError: the folder cannot be opened, or a disk, a limit or the system keeps the file from being opened
+    :returns: the open file, and what it is. An object and no number: a thread that still reads a file whose client left
+        must find it closed, and not another file that has its number by then
+    """
+    place = -1
+    try:
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        *folders, last = name.split("/")
+        for part in folders:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+            os.close(place)
+            place = below
+        handle = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
+    except OSError as exc:
+        if exc.errno in _ABSENT and place >= 0:
+            return None
+        raise
+    finally:
+        if place >= 0:
+            with suppress(OSError):
+                os.close(place)
+    found = os.fstat(handle)
+    # Another name of a secret file is no link that could be told apart, but only its owner can read what it names.
+    if stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IROTH:
+        return FileIO(handle), found
+    os.close(handle)
+    return None
+
+
+def _bytes(request: Request, data: bytes, headers: dict[str, str]) -> Response:
+    headers["ETag"] = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    if _same(request, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(data, headers=headers)
+
+
+def _same(request: Request, tag: str) -> bool:
+    """Whether a cache has the content already (RFC 9110, 13.1.2)."""
+    given = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
+    return tag in given or given == ["*"]
+
+
+def _missing() -> Response:
+    return JSONResponse({"error": "NotFound", "message": "there is no such file"}, 404)
+
+
+def _unreadable(exc: Exception) -> Response:
+    """The response where a file may well be there: the ledger's database or a disk does not answer. What the error says
+    of the provider's database or folders is not for its accounts."""
+    log.warning("a published file cannot be read", extra={"fields": {"error": str(exc)}})
+    value = {
+        "error": "StoreError",
+        "message": "the provider cannot read its ledger or its files at the moment",
+    }
+    return JSONResponse(value, 503, {"Retry-After": str(RETRY_S), "Cache-Control": "no-store"})

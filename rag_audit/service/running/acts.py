@@ -1,0 +1,199 @@
+"""What a run does with its windows. Each act can be repeated: after a crash the next look at the folder finds it not
+done, or done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+
+from rag_audit._internal.canonical import Json, digest_hex, jcs, read_text
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import PolicyError, SetupError
+from rag_audit.attest.preparing import open_prepared, prepare
+from rag_audit.attest.service import Say
+from rag_audit.attest.window import Window
+from rag_audit.commit.stored import forget
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.note import MAX_NOTE_BYTES
+from rag_audit.log.place import choose
+from rag_audit.models.chain import ClosedWindow, Unanswered, outcome_of, reference
+from rag_audit.models.drand import QUICKNET
+from rag_audit.models.layout import Layout
+from rag_audit.models.passage import Passage
+from rag_audit.models.records import BeaconSource, Closing, DrandBeacon, Opening, PreviousWindow
+from rag_audit.models.roster import load_roster
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.executors import open_executor
+from rag_audit.retrieval.cuts import describe_repeated_ids, note_cuts, with_embeddable
+from rag_audit.retrieval.inventory import Inventory, grouped
+from rag_audit.retrieval.texts import load_directory
+from rag_audit.retrieval.vectors import CachedEmbedder
+from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.nonces import drop_used, find_beacon
+from rag_audit.service.running.shelf import Place, Shelf
+
+DRAND_LEAD_S = 61
+"""A round has to be due a minute after the quorum, which is there before the window opens."""
+Check = Callable[..., None]
+"""Called with a job's progress; it raises when the job should end."""
+
+
+class Acts:
+    """A provider's acts under one configuration.
+
+    :param key: the provider's key
+    """
+
+    def __init__(
+        self, config: RunConfig, shelf: Shelf, key: SigningKey, clock: Callable[[], int], say: Say
+    ) -> None:
+        self.config, self.shelf, self.key, self._clock, self._say = config, shelf, key, clock, say
+        self._noted: set[str] = set()
+
+    @property
+    def origin(self) -> str:
+        """The ledger's name."""
+        return self.config.told.origin or self.key.name
+
+    # -- the beginning of a window ---------------------------------------------------------------------------
+
+    def prepare(self, place: Place, check: Check) -> None:
+        """Read the documents and commit to them (`preparing.prepare`)."""
+        told, policy = self.config.told, self.config.policy(place.window, self._clock())
+        given, embedder = told.documents, self.config.embedder(policy)
+        inventory = Inventory()
+
+        def tell(line: str) -> None:
+            self._say(f"{place.window}: {line}")
+
+        def commit(documents: Mapping[str, Sequence[Passage]]) -> None:
+            prepare(place.folder, policy=policy, roster=load_roster(self.config.path(told.roster)), documents=documents,
+                    embedder=embedder, origin=self.origin, witnesses=self.config.witnesses, progress=check)  # fmt: skip
+
+        documents = self._documents(inventory)
+        for line in inventory.lines():
+            tell(line)
+        self._settings(place)
+        with ExitStack() as stack:
+            new: Mapping[str, Sequence[Passage]] = documents
+            if given.vectors is not None:
+                path = self.config.path(given.vectors)
+                embedder = cached = stack.enter_context(CachedEmbedder(embedder, path, say=self._say))
+                new = cached.unknown_of(documents)
+            for line in (
+                *describe_repeated_ids(documents),
+                *grouped("cut", note_cuts(embedder, new, inventory)),
+            ):
+                tell(line)
+            with_embeddable(commit, documents, embedder, inventory, skip=given.skip_unreadable, say=tell)
+            if given.vectors is not None:
+                tell(f"{cached.reused} vectors reused, {cached.embedded} texts embedded")
+
+    def _documents(self, inventory: Inventory) -> dict[str, list[Passage]]:
+        given = self.config.told.documents
+        read = load_directory(self.config.path(given.folder), text_alone=given.text_alone, cutting=given.cutting,
+                              skip_unreadable=given.skip_unreadable, inventory=inventory)  # fmt: skip
+        return {tenant: [d.passage for d in own] for tenant, own in read.items()}
+
+    def _settings(self, place: Place) -> None:
+        """Let the commands of one window, such as `estimate`, work on this one too."""
+        settings: dict[str, Json] = {"key": str(self.config.path(self.config.told.key))}
+        if (model := self.config.model) is not None:
+            settings["model"] = str(model)
+        place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(place.layout.settings, jcs(settings))
+
+    def open(self, place: Place, previous: PreviousWindow | None) -> Opening | list[str]:
+        """Date, chain and publish a prepared window.
+
+        :returns: the opening, or the witnesses of whom no fresh nonce line is there
+        """
+        told = self.config.told
+        opens_at = self._clock() + told.schedule.lead_ms
+        nonces, used = self.config.path(told.nonces), self.shelf.used_nonces()
+        beacon: BeaconSource | None
+        if told.beacon == "drand":
+            round_ = -(-(opens_at // 1000 + DRAND_LEAD_S - QUICKNET.genesis) // QUICKNET.period) + 1
+            beacon = DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=round_)
+        else:
+            beacon, missing = find_beacon(nonces, self.config.beacon_witnesses, used, self.once)
+            if beacon is None:
+                return missing
+        try:
+            choose(place.layout.ledger_place, told.store)
+            opening = open_prepared(
+                place.folder,
+                key=self.key,
+                origin=self.origin,
+                policy=self.config.policy(place.window, opens_at),
+                roster=load_roster(self.config.path(told.roster)),
+                beacon=beacon,
+                witnesses=self.config.witnesses,
+                previous=previous,
+                clock=self._clock,
+            )
+        except PolicyError:  # policy or roster changed since: the index is kept where it still fits
+            place.layout.prepared.unlink(missing_ok=True)
+            raise
+        drop_used(nonces, self.shelf.used_nonces())
+        return opening
+
+    def once(self, line: str) -> None:
+        """Say what is looked at again and again for the first time only."""
+        if line not in self._noted:
+            self._noted.add(line)
+            self._say(line)
+
+    def resume(self, place: Place) -> Window:
+        """Read a window back."""
+        window = Window.resume(place.folder, key=self.key, model=self.config.model, clock=self._clock)
+        serve = self.config.told.serve
+        window.low_memory, window.noise_pool.max_bytes = serve.low_memory, serve.noise_mib << 20
+        return window
+
+    # -- its end ---------------------------------------------------------------------------------------------
+
+    def close(self, window: Window, check: Check) -> None:
+        """Close a window at its date."""
+        with self._executor() as executor:
+            window.close(certify=self.config.told.proving.certify, executor=executor, progress=check)
+
+    def prove(self, window: Window, check: Check) -> int:
+        """Prove every record that is not proved, and publish the proofs."""
+        with self._executor() as executor:
+            return window.prove(executor=executor, progress=check)
+
+    def answer(self, place: Place, note: Path, check: Check) -> int:
+        """Prove the records that a verifier's challenge draws."""
+        text = read_text(note, max_bytes=MAX_NOTE_BYTES)
+        with self.resume(place) as window, self._executor() as executor:
+            made = window.answer_challenge(text, executor=executor, progress=check)
+        self.shelf.answered(digest_hex(text))
+        return made
+
+    def _executor(self) -> AbstractContextManager[Executor | None]:
+        proving = self.config.told.proving
+        if proving.executor is None and proving.workers == 0:
+            return nullcontext()
+        return open_executor(proving.executor, workers=proving.workers)
+
+    def forget(self, place: Place) -> None:
+        """Delete a window's secrets, as its policy says for this date."""
+        forget(place.folder)
+
+
+def previous_of(window: Window) -> PreviousWindow:
+    """The reference to a window that has ended, as its successor's opening carries it."""
+    state, opening = window.state, window.opening
+    if not isinstance(state.entries[-1], Closing):
+        raise SetupError("the window has not ended", field=opening.window)
+    counts = Unanswered.before(opening).after(outcome_of(state.entries))
+    return reference(window.opening_digest, state.tree.root(), counts)
+
+
+def previous_on_disk(layout: Layout) -> PreviousWindow:
+    """`previous_of` for a window that is not open, from its window file."""
+    return ClosedWindow.of(WindowFile.load(layout.public.folder), field=layout.folder.name).as_previous()

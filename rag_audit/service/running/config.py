@@ -1,0 +1,356 @@
+"""provider.toml: what `rag-audit run` is told, in one file whose relative paths are relative to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from rag_audit._internal.canonical import parse_toml, read_bytes, read_json
+from rag_audit._internal.errors import PolicyError, SchemaError, SetupError
+from rag_audit.attest.submitting import Remote
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.place import SQLITE
+from rag_audit.models.models import Count, Line, Model
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import MAX_PUBLICATION_BYTES
+from rag_audit.models.roster import load_roster
+from rag_audit.proofs.policy import check_policy
+from rag_audit.retrieval.chunks import MAX_CHUNK, Cutting
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder
+from rag_audit.retrieval.noise_pool import READY_BYTES
+
+MAX_CONFIG_BYTES = 1 << 20
+_UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def _milliseconds(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
+    if match is None or int(match[1]) == 0:
+        raise ValueError("a duration such as 30s, 15m, 12h or 7d")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+class Documents(Model):
+    """[documents]: where each window's documents come from.
+
+    :param chunk: the most characters of a chunk, and `overlap` and `headings` how files are cut (`Cutting`)
+    :param vectors: the cache of document vectors
+    :param skip_unreadable: leave out a document that cannot be read, which otherwise keeps the window from being made
+    """
+
+    folder: str
+    text_alone: bool = False
+    skip_unreadable: bool = False
+    chunk: int = MAX_CHUNK
+    overlap: int = 0
+    headings: bool = False
+    vectors: str | None = None
+    embedder: str = DEFAULT_EMBEDDER
+    model: str | None = None
+
+    @property
+    def cutting(self) -> Cutting:
+        """How files are cut."""
+        return Cutting(self.chunk, self.overlap, self.headings)
+
+    @model_validator(mode="after")
+    def _cut(self) -> Documents:
+        try:
+            _ = self.cutting
+        except SetupError as exc:
+            raise ValueError(f"{exc.field}: {exc.expected}") from exc
+        return self
+
+
+class Schedule(Model):
+    """[schedule]: when windows open and close.
+
+    :param lasts: from opening to closing; the policy's own interval if it is not given
+    :param lead: from the publication of an opening until the window opens, in which the witnesses have to cosign
+    :param prepare: how long before a window closes the next one is prepared
+    :param windows: end after so many windows; 0 goes on
+    :param prefix: what a window's id is made of, before its number
+    """
+
+    lasts: str | None = None
+    lead: str = "5m"
+    prepare: str = "1h"
+    windows: Count = 0
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")] = "w-"
+
+    @field_validator("lasts", "lead", "prepare")
+    @classmethod
+    def _duration(cls, value: str | None) -> str | None:
+        if value is not None:
+            _milliseconds(value)
+        return value
+
+    @property
+    def lasts_ms(self) -> int | None:
+        """`lasts` in milliseconds."""
+        return None if self.lasts is None else _milliseconds(self.lasts)
+
+    @property
+    def lead_ms(self) -> int:
+        """`lead` in milliseconds."""
+        return _milliseconds(self.lead)
+
+    @property
+    def prepare_ms(self) -> int:
+        """`prepare` in milliseconds."""
+        return _milliseconds(self.prepare)
+
+
+class Serve(Model):
+    """[serve]: who may ask where.
+
+    :param socket: a Unix socket, as `serve --socket`
+    :param http: host and port, as `serve --http`
+    :param ahead: noise certificates made ahead for each account, as `serve --ahead`
+    :param low_memory: as `serve --low-memory`
+    :param noise_mib: MiB of noise drawn ahead in each window, as `serve --noise-memory`
+    """
+
+    socket: Annotated[str, Field(min_length=1)] | None = None
+    http: Annotated[str, Field(min_length=1)] | None = None
+    ahead: Count = 0
+    low_memory: bool = False
+    noise_mib: Annotated[int, Field(ge=1, le=1 << 20)] = READY_BYTES >> 20
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Serve:
+        if self.socket is None and self.http is None:
+            raise ValueError("socket or http, or both")
+        return self
+
+
+class Proving(Model):
+    """[proving]: what is proved once a window is closed, and where.
+
+    :param records: every record (`all`), or those that verifiers' challenges draw (`challenged`)
+    :param certify: whether a coalition proof is made if the policy asks for one
+    :param executor: a cluster, as `prove --executor`; this machine if it is not given
+    :param workers: processes on this machine; 0 proves in the service's own
+    """
+
+    records: Literal["all", "challenged"] = "challenged"
+    certify: bool = True
+    executor: str | None = None
+    workers: Count = 1
+
+
+class Enrolling(Model):
+    """[enrolment]: whether accounts may ask over HTTP for a line on the roster.
+
+    :param requests: the book of their requests, which `rag-audit enrolments` shows and decides
+    :param into_open: write approved accounts to the log of the open window too, if that is the one they asked for
+    """
+
+    requests: Annotated[str, Field(min_length=1)]
+    into_open: bool = True
+
+
+class WitnessKey(Model):
+    """[[witness]]: a witness whose cosignatures every window waits for.
+
+    :param url: where it is asked over HTTP; without it, it looks at the public folder by itself
+    :param plain: it knows C2SP's tlog-witness alone, and gives no nonce
+    """
+
+    name: str
+    vkey: str
+    url: str | None = None
+    plain: bool = False
+
+    @model_validator(mode="after")
+    def _named(self) -> WitnessKey:
+        try:
+            key = VerifierKey.parse(self.vkey, field="vkey")
+        except Exception as exc:
+            raise ValueError("vkey is the key that `witness init` printed") from exc
+        if key.name != self.name:
+            raise ValueError(f"name is the name in vkey, {key.name}")
+        try:
+            if self.url is not None:
+                Remote(key, self.url)
+        except SetupError as exc:
+            raise ValueError(f"url is {exc.expected}") from exc
+        return self
+
+
+class Config(Model):
+    """The content of provider.toml.
+
+    :param folder: where the windows are kept
+    :param policy: a policy as `policy new` writes it; id and dates are each window's own
+    :param nonces: the folder in which witnesses leave the lines of `witness nonce`, one in each file
+    :param store: where the windows' ledgers are, as `open --store`
+    :param beacon: the witnesses' nonces, or drand's quicknet, whose signatures somebody puts into public/notes
+    """
+
+    folder: str
+    key: str
+    origin: Line | None = None
+    policy: str
+    roster: str
+    nonces: str = "nonces"
+    store: str = SQLITE
+    beacon: Literal["witnesses", "drand"] = "witnesses"
+    documents: Documents
+    schedule: Schedule = Schedule()
+    serve: Serve
+    proving: Proving = Proving()
+    enrolment: Enrolling | None = None
+    witness: Annotated[list[WitnessKey], Field(min_length=1)]
+
+    @field_validator("witness")
+    @classmethod
+    def _different(cls, value: list[WitnessKey]) -> list[WitnessKey]:
+        if len({w.name for w in value}) != len(value):
+            raise ValueError("every witness once")
+        return value
+
+    @model_validator(mode="after")
+    def _asked_over_http(self) -> Config:
+        if self.enrolment is not None and self.serve.http is None:
+            raise ValueError("enrolment requests come over HTTP: serve.http")
+        return self
+
+    @model_validator(mode="after")
+    def _beacon_of_somebody(self) -> Config:
+        if self.beacon == "witnesses" and all(w.plain for w in self.witness):
+            raise ValueError(
+                'plain witnesses give no nonces: beacon = "drand", or a witness that is not plain'
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A configuration with the place of its file.
+
+    :param base: the folder that relative paths are relative to
+    """
+
+    base: Path
+    told: Config
+
+    @classmethod
+    def load(cls, path: Path) -> RunConfig:
+        """Read a configuration.
+
+        :raises EncodingError: the file cannot be read, or is not TOML
+        :raises SchemaError: a field is wrong, unknown or missing; it is named with its line
+        """
+        data = read_bytes(path, max_bytes=MAX_CONFIG_BYTES)
+        value = parse_toml(data, source=str(path), max_bytes=MAX_CONFIG_BYTES)
+        try:
+            return cls(path.absolute().parent, Config.parse(value, field=path.name))
+        except SchemaError as exc:
+            cause = exc.__cause__
+            if isinstance(cause, ValidationError):
+                line = line_of(data.decode(), cause.errors(include_url=False)[0]["loc"])
+                exc.field = f"{path}, line {line}: {str(exc.field).removeprefix(path.name).lstrip('.')}"
+                if cause.errors(include_url=False)[0]["type"] == "extra_forbidden":
+                    exc.expected = "a field that docs/deploy/README.md names"
+            raise
+
+    def path(self, value: str) -> Path:
+        """A path of the configuration, absolute."""
+        return self.base / value
+
+    @property
+    def folder(self) -> Path:
+        """Where the windows are kept."""
+        return self.path(self.told.folder)
+
+    @property
+    def witnesses(self) -> list[VerifierKey]:
+        """The witnesses' keys."""
+        return [VerifierKey.parse(w.vkey, field="witness.vkey") for w in self.told.witness]
+
+    @property
+    def model(self) -> Path | None:
+        """The folder of the embedder's files, if it has any."""
+        return None if self.told.documents.model is None else self.path(self.told.documents.model)
+
+    def embedder(self, policy: Policy) -> Embedder:
+        """The embedder, with the policy's limits.
+
+        :raises SetupError: it is unknown, or a package or a file of it is missing
+        """
+        tokens = policy.tokens
+        return get_embedder(
+            self.told.documents.embedder,
+            folder=self.model,
+            query_tokens=tokens.query,
+            document_tokens=tokens.document,
+        )
+
+    def check(self, now: int) -> None:
+        """Read what every window needs, so that what is wrong with it is said before anything starts.
+
+        :raises RagAuditError: a file cannot be read, or the policy is none for this embedder
+        """
+        policy = self.policy(f"{self.told.schedule.prefix}1", now)
+        check_policy(policy, self.embedder(policy).dimension)
+        load_roster(self.path(self.told.roster))
+
+    @property
+    def beacon_witnesses(self) -> list[VerifierKey]:
+        """The keys of the witnesses that give nonces."""
+        return [VerifierKey.parse(w.vkey, field="witness.vkey") for w in self.told.witness if not w.plain]
+
+    @property
+    def remotes(self) -> list[Remote]:
+        """The witnesses that are asked over HTTP."""
+        return [Remote(VerifierKey.parse(w.vkey, field="witness.vkey"), w.url, w.plain)
+                for w in self.told.witness if w.url is not None]  # fmt: skip
+
+    def policy(self, window: str, opens_at: int) -> Policy:
+        """The policy of one window, read anew, dated and named.
+
+        :raises PolicyError: it is not well-formed
+        """
+        path = self.path(self.told.policy)
+        read = Policy.parse(read_json(path, max_bytes=MAX_PUBLICATION_BYTES), field=path.name)
+        lasts = self.told.schedule.lasts_ms or read.closes_at - read.opens_at
+        kept = read.delete_after - read.closes_at
+        made = read.model_copy(update={"window": window, "opens_at": opens_at, "closes_at": opens_at + lasts,
+                                       "delete_after": opens_at + lasts + kept})  # fmt: skip
+        check_policy(made, None)
+        if lasts <= 0:
+            raise PolicyError("the policy's window has no length", field=str(path))
+        return made
+
+
+def line_of(text: str, place: Sequence[str | int]) -> int:
+    """The line of a TOML text in which a field stands, or the header of its table if it is missing there.
+
+    :param place: keys, and the numbers of tables in a list
+    """
+    tables: dict[str, int] = {}
+    found, depth, where = 1, 0, ()
+    wanted = tuple(place)
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip()
+        if match := re.match(r"\[\[\s*([\w.-]+)\s*\]\]", line):
+            count = tables[match[1]] = tables.get(match[1], -1) + 1
+            where = (*match[1].split("."), count)
+        elif match := re.match(r"\[\s*([\w.-]+)\s*\]", line):
+            where = tuple(match[1].split("."))
+        elif match := re.match(r"[\"']?([\w.-]+)[\"']?\s*=", line):
+            here = (*where, *match[1].split("."))
+            if here == wanted[: len(here)] and len(here) > depth:
+                found, depth = number, len(here)
+            continue
+        else:
+            continue
+        if where == wanted[: len(where)] and len(where) > depth:
+            found, depth = number, len(where)
+    return found

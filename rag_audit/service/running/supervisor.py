@@ -1,0 +1,405 @@
+"""What a run does next, decided from its windows' folders: one act a step, so that it can end between any two of them.
+
+Everything that has happened is in the folders. Memory holds windows that are open, jobs under way, and what was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from rag_audit._internal.canonical import digest_hex, read_text
+from rag_audit._internal.durable import replace_file
+from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError
+from rag_audit.attest.service import Say, certifying
+from rag_audit.attest.waiting import local_time, missing_cosignatures, waited_for
+from rag_audit.attest.window import Window, now_ms
+from rag_audit.log.keys import SigningKey
+from rag_audit.log.note import MAX_NOTE_BYTES
+from rag_audit.models.chain import Unanswered
+from rag_audit.models.records import Closing, DrandBeacon, Opening, PreviousWindow
+from rag_audit.service.running.acts import Acts, previous_of, previous_on_disk
+from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.jobs import Jobs, Stopped
+from rag_audit.service.running.joining import Joining
+from rag_audit.service.running.notes import Notes
+from rag_audit.service.running.reception import Reception
+from rag_audit.service.running.shelf import Place, Shelf
+from rag_audit.service.running.standing import without_commands
+from rag_audit.service.running.submissions import Submissions
+
+RETRY_MS = 30_000
+"""After a failed act the same is tried again so much later."""
+SEEN_MS = 60_000
+"""How often the time is written down, and by how much a clock may go back without a word."""
+REMIND_MS = 600_000
+"""How often it is said again what is waited for."""
+ROOM_BYTES = 1 << 20
+"""What has to fit on the disk before a window that could not be written is opened again."""
+
+
+class Supervisor:
+    """All windows of one configuration, in one process.
+
+    :param shelf: the run's folder, which the supervisor closes
+    :param jobs: where long work runs
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        shelf: Shelf,
+        key: SigningKey,
+        *,
+        say: Say,
+        clock: Callable[[], int] = now_ms,
+        jobs: Jobs | None = None,
+    ) -> None:
+        self.reception = Reception()
+        self.shelf = shelf
+        self.windows: dict[str, Window] = {}
+        self._told = config.told
+        self._acts = Acts(config, shelf, key, clock, say)
+        self._clock, self._say = clock, say
+        self._jobs = jobs or Jobs()
+        self._notes = Notes(say)
+        self._asking = Submissions(config, self._acts.origin, key, self._jobs, clock, say)
+        self._joining = Joining(config, shelf, self.reception, self._asking, say, self._acts.once)
+        self.intake = self._joining.intake(key, self._acts.origin, clock)
+        self._beside: dict[str, ExitStack] = {}
+        self._later: dict[str, int] = {}
+        self._waits: dict[str, tuple[str, int]] = {}
+        self._proved: set[str] = set()
+        self._tried: set[Path] = set()
+        self._last = shelf.state.seen
+
+    @property
+    def finished(self) -> bool:
+        """Whether all windows that the schedule asks for are done."""
+        return self._over() and not self._unfinished()
+
+    def step(self) -> str | None:
+        """Do the next act that is due.
+
+        :returns: what was done or begun, or None if there is nothing to do for now
+        """
+        now = self._look_at_the_clock()
+        if (done := self._ended_jobs(now)) is not None:
+            return done
+        for place in self._unfinished():
+            if (done := self._guarded(place.window, now, lambda p=place: self._tend(p, now))) is not None:  # type: ignore[misc]
+                return done
+        return (
+            self._guarded("the next window", now, lambda: self._next(now))
+            or self._guarded("deletion", now, lambda: self._forget(now))
+            or self._guarded("challenges", now, self._challenge)
+        )
+
+    def stop(self, seconds: float) -> bool:
+        """Let jobs end and close all windows; False if a job is still under way, and the process had better end."""
+        ended = self._jobs.stop(seconds)
+        if ended:
+            for name in list(self.windows):
+                self._shut(name)
+            self._joining.close()
+            self.shelf.close()
+        return ended
+
+    # -- one window ------------------------------------------------------------------------------------------
+
+    def _unfinished(self) -> list[Place]:
+        """The opened windows of which something is still to be done, in order."""
+        published = set(self.shelf.state.published)
+        return [p for p in self.shelf.places() if p.window not in published and p.opened]
+
+    def _tend(self, place: Place, now: int) -> str | None:
+        """The next act for an opened window."""
+        name = place.window
+        if self._jobs.busy(f"close {name}") or self._jobs.busy(f"prove {name}"):
+            return None
+        if now >= self.shelf.facts(place).delete_after:
+            self._say(f"{name} is not done by its policy's date of deletion: nothing more is done with it")
+            if name in self.windows:
+                self._shut(name)
+            self.shelf.published(place)
+            return f"done {name}"
+        window = self.windows.get(name)
+        if window is not None and (failure := window.state.store.failure) is not None:
+            self._wait(name, f"room on the disk: {failure}. Requests are refused, and none is lost", now)
+            try_room(place.folder)
+            self._shut(name)
+            window = None
+        if window is None:
+            window = self.windows[name] = self._acts.resume(place)
+            self.reception.put(window)
+            return f"resume {name}"
+        if taken := self._notes.admit(window):
+            return f"notes {name}: {', '.join(taken)}"
+        if (asked := self._asking.look(window)) is not None:
+            return asked
+        status, opening = window.status, window.opening
+        if status == "committed":
+            return self._not_yet_active(window, now)
+        if status == "active":
+            if (joined := self._joining.look(window, now)) is not None:
+                return joined
+            if now > opening.closes_at:
+                self._quiet(name)
+                self._jobs.start(f"close {name}", lambda: self._acts.close(window, self._jobs.check))
+                return f"close {name}"
+            self._wait(
+                name, f"queries from {local_time(opening.opens_at)} to {local_time(opening.closes_at)}", now
+            )
+            if name not in self._beside and self._told.serve.ahead:
+                self._beside[name] = ExitStack()
+                self._beside[name].enter_context(certifying(window, self._told.serve.ahead, self._say))
+            if self.reception.newest is window:
+                self.shelf.point(place)
+            return None
+        return self._ended(place, window, status, now)
+
+    def _not_yet_active(self, window: Window, now: int) -> str | None:
+        name, opening = window.opening.window, window.opening
+        cosigned = window.publisher.fully_cosigned(1)
+        if now > opening.closes_at or (now >= opening.opens_at and not cosigned):
+            missing = missing_cosignatures(window.context.layout.public, 1, window.witnesses)
+            reason = f"cosignatures of {', '.join(missing)}" if missing else "its beacon"
+            self._say(f"{name} lacks {reason} at {local_time(opening.opens_at)}, when it should open: it is abandoned,"
+                      " and another one is opened. Verifiers count it")  # fmt: skip
+            window.close(abandoned=True)
+            return f"abandon {name}"
+        if cosigned and isinstance(opening.beacon, DrandBeacon):
+            path = window.context.layout.public.notes / f"drand-{opening.beacon.round}.txt"
+            if path.exists():
+                window.admit_drand(read_text(path, max_bytes=MAX_NOTE_BYTES).split())
+                return f"beacon {name}"
+        late = (
+            ""
+            if now < opening.opens_at
+            else f"; it was to open at {local_time(opening.opens_at)}, and opens late"
+        )
+        self._wait(
+            name,
+            without_commands(waited_for(opening, window.context.layout.public, window.witnesses)) + late,
+            now,
+        )
+        return None
+
+    def _ended(self, place: Place, window: Window, status: str, now: int) -> str | None:
+        name = place.window
+        if not self._settled(window):
+            missing = missing_cosignatures(place.layout.public, len(window.state.entries), window.witnesses)
+            self._wait(
+                name,
+                f"cosignatures of {', '.join(missing)} on its end: the next window opens after them",
+                now,
+            )
+            return None
+        if self._told.proving.records == "all" and status == "final" and name not in self._proved:
+            self._jobs.start(f"prove {name}", lambda: self._prove(window))
+            return f"prove {name}"
+        if self._followed(place):
+            window.export()
+            self.shelf.published(place, abandoned=_abandoned(window))
+            self._shut(name)
+            return f"done {name}"
+        return None
+
+    def _prove(self, window: Window) -> None:
+        name = window.opening.window
+        made = self._acts.prove(window, self._jobs.check)
+        self._proved.add(name)
+        self._say(f"{name}: {made} proofs made, {window.context.layout.public.window} is complete")
+
+    def _shut(self, name: str) -> None:
+        window = self.windows.pop(name)
+        self._quiet(name)
+        if not self.reception.take(window):
+            self._say(f"an answer of {name} was cut off: its account repeats the request")
+        window.shut()
+
+    def _quiet(self, name: str) -> None:
+        """End what runs beside a window."""
+        if (stack := self._beside.pop(name, None)) is not None:
+            stack.close()
+
+    # -- the next window -------------------------------------------------------------------------------------
+
+    def _next(self, now: int) -> str | None:
+        schedule, latest = self._told.schedule, self.shelf.latest()
+        if self._over():
+            return None
+        place = self.shelf.place(1 if latest is None else latest.number + 1)
+        job = f"prepare {place.window}"
+        if self._jobs.busy(job):
+            return None
+        before = None if latest is None else self.windows.get(latest.window)
+        if latest is not None and before is None and latest.window not in self.shelf.state.published:
+            return None  # it is read back first
+        if not place.prepared:
+            if (
+                before is not None
+                and not before.state.ended
+                and now < before.opening.closes_at - schedule.prepare_ms
+            ):
+                return None
+            self._jobs.start(job, lambda: self._acts.prepare(place, self._jobs.check))
+            return job
+        if before is not None and not (before.state.ended and self._settled(before)):
+            return None
+        opened = self._acts.open(place, self._previous())
+        if not isinstance(opened, Opening):
+            if (asked := self._asking.nonces(opened, place.window)) is not None:
+                return asked
+            self._wait(place.window, f"nonce lines of {', '.join(opened)} in {self._told.nonces}:"
+                       " `rag-audit witness nonce` prints one", now)  # fmt: skip
+            return None
+        self._say(f"{place.window} is published in {place.layout.public.folder}, and opens at "
+                  f"{local_time(opened.opens_at)} if its witnesses cosign it before")  # fmt: skip
+        counts = Unanswered.before(opened)
+        if counts != Unanswered():
+            self._say(f"{place.window} counts {counts.abandoned} abandoned windows and {counts.empty} without a query"
+                      " since the last complete one: verifiers limit both")  # fmt: skip
+        return f"open {place.window}"
+
+    def _previous(self) -> PreviousWindow | None:
+        """The last window that a witness knows. One that no witness cosigned is in nobody's chain."""
+        for place in reversed([p for p in self.shelf.places() if p.opened]):
+            keys = self.shelf.facts(place).witnesses
+            if len(missing_cosignatures(place.layout.public, 1, keys)) < len(keys):
+                window = self.windows.get(place.window)
+                return previous_on_disk(place.layout) if window is None else previous_of(window)
+        return None
+
+    def _settled(self, window: Window) -> bool:
+        """Whether all witnesses that cosigned a window's opening cosigned its end."""
+        public, size = window.context.layout.public, len(window.state.entries)
+        return set(missing_cosignatures(public, size, window.witnesses)) <= set(
+            missing_cosignatures(public, 1, window.witnesses)
+        )
+
+    def _followed(self, place: Place) -> bool:
+        """Whether a later window has its beacon, or none is to come, so that nobody asks anything of this one."""
+        later = [p for p in self.shelf.places() if p.number > place.number and p.opened]
+        open_ = [self.windows[p.window] for p in later if p.window in self.windows]
+        if any(not _abandoned(w) and w.status != "committed" for w in open_):
+            return True
+        return any(p.window in self.shelf.state.published for p in later) or (not later and self._over())
+
+    def _over(self) -> bool:
+        """Whether the schedule asks for no further window."""
+        return 0 < self._told.schedule.windows <= sum(self._counts(p) for p in self.shelf.places())
+
+    def _counts(self, place: Place) -> bool:
+        """Whether a window counts for the schedule: it is opened and not abandoned."""
+        window = self.windows.get(place.window)
+        if window is not None:
+            return not _abandoned(window)
+        return place.opened and place.window not in self.shelf.state.abandoned
+
+    # -- afterwards ------------------------------------------------------------------------------------------
+
+    def _forget(self, now: int) -> str | None:
+        for name in self.shelf.state.published:
+            place = Place(0, self.shelf.windows / name)
+            if place.layout.secrets.exists() and now >= self.shelf.facts(place).delete_after:
+                self._acts.forget(place)
+                self._say(f"{name}: seed and retained queries are deleted, as its policy says")
+                return f"forget {name}"
+        return None
+
+    def _challenge(self) -> str | None:
+        for name in self.shelf.state.published:
+            place = Place(0, self.shelf.windows / name)
+            if not place.layout.secrets.exists():
+                continue
+            for path in sorted(place.layout.public.notes.glob("challenge-*.txt")):
+                job = f"challenge {name}/{path.name}"
+                if path in self._tried or self._jobs.busy(job):
+                    continue
+                try:
+                    digest = digest_hex(read_text(path, max_bytes=MAX_NOTE_BYTES))
+                except RagAuditError as exc:  # whoever leaves it must not keep the others from their answers
+                    self._tried.add(path)
+                    self._say(f"{name}: {path.name} is not answered: {exc}")
+                    continue
+                if digest in self.shelf.state.answered:
+                    continue
+                self._tried.add(path)
+                self._jobs.start(job, lambda p=place, n=path: self._answer(p, n))  # type: ignore[misc]
+                return job
+        return None
+
+    def _answer(self, place: Place, note: Path) -> None:
+        try:
+            made = self._acts.answer(place, note, self._jobs.check)
+        except (SchemaError, EncodingError) as exc:
+            self._say(f"{place.window}: {note.name} is not answered: {exc}")
+            return
+        except BaseException:
+            self._tried.discard(note)
+            raise
+        self._say(f"{place.window}: {made} proofs made for {note.name}")
+
+    # -- clock, failures, what is said -----------------------------------------------------------------------
+
+    def _look_at_the_clock(self) -> int:
+        now = self._clock()
+        if now < self._last - SEEN_MS:
+            self._say(f"the clock went back by {(self._last - now) // 1000} s: entries keep their order, and what is"
+                      " due by date waits")  # fmt: skip
+            self._later.clear()
+        self._last = now
+        self.shelf.saw(now, every=SEEN_MS)
+        return now
+
+    def _ended_jobs(self, now: int) -> str | None:
+        for name, failure in self._jobs.ended():
+            if failure is None:
+                return f"ended {name}"
+            if isinstance(failure, Stopped):
+                continue
+            if not isinstance(failure, RagAuditError | OSError):
+                raise failure
+            self._failed(name, failure, now)
+        return None
+
+    def _guarded(self, what: str, now: int, act: Callable[[], str | None]) -> str | None:
+        if now < self._later.get(what, now):
+            return None
+        try:
+            return act()
+        except (RagAuditError, OSError) as exc:
+            self._failed(what, exc, now)
+            return None
+
+    def _failed(self, what: str, exc: RagAuditError | OSError, now: int) -> None:
+        """Put off what failed: an act by its owner, a job by whoever starts it again."""
+        kind, _, name = what.partition(" ")
+        owners = {"prepare": "the next window", "challenge": "challenges", "close": name, "prove": name}
+        self._later[owners.get(kind, what)] = now + RETRY_MS
+        hint = f" ({exc.hint})" if isinstance(exc, RagAuditError) and exc.hint is not None else ""
+        self._say(f"{what}: {exc}{hint}; it is tried again in {RETRY_MS // 1000} s")
+
+    def _wait(self, name: str, what: str, now: int) -> None:
+        """Say what a window waits for, once, and again from time to time."""
+        said, at = self._waits.get(name, ("", 0))
+        if said != what or not 0 <= now - at < REMIND_MS:
+            self._waits[name] = (what, now)
+            self._say(f"{name} waits for {what}")
+
+
+def try_room(folder: Path) -> None:
+    """Write a little into a window's folder, and remove it.
+
+    :raises StoreError: there is still no room
+    """
+    probe = folder / ".room"
+    replace_file(probe, bytes(ROOM_BYTES))
+    probe.unlink(missing_ok=True)
+
+
+def _abandoned(window: Window) -> bool:
+    last = window.state.entries[-1]
+    return isinstance(last, Closing) and last.abandoned

@@ -1,0 +1,181 @@
+"""The HTTP server: its socket, its start and its end, also inside another program's process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Protocol, Self
+
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from rag_audit._internal.errors import SetupError
+from rag_audit.attest.enrolments import Intake
+from rag_audit.attest.window import Window
+from rag_audit.service.app import Application
+from rag_audit.service.connections import protocol
+from rag_audit.service.desk import Windows
+from rag_audit.service.limits import Limits
+
+BACKLOG = 1024
+
+
+class Served(Protocol):
+    """An ASGI application that ends its own threads."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Server:
+    """An application on a socket that listens, which is released when the server is shut.
+
+    `run` answers until it is interrupted, in a program's main thread; `start` and `stop` do the same beside other work.
+    `url` is where the service is.
+
+    :param listening: a socket that listens (`listen`)
+    """
+
+    def __init__(self, app: Served, listening: socket.socket, limits: Limits) -> None:
+        self._socket, self._served = listening, app
+        host, port = listening.getsockname()[:2]
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app, http=protocol(limits), ws="none", lifespan="off", loop="asyncio", log_config=None,
+                access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
+                timeout_keep_alive=limits.idle_s, timeout_graceful_shutdown=limits.drain_s,
+                h11_max_incomplete_event_size=limits.header_bytes,
+            )
+        )  # fmt: skip
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Answer until SIGTERM or Ctrl-C, which takes effect on the caller once the answers under way have left."""
+        self._server.run(sockets=[self._socket])
+
+    def start(self) -> None:
+        """Answer in a thread until `stop`."""
+        self._thread = threading.Thread(target=self.run, name="rag-audit-http", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take no more connections, let the answers under way leave, and end."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def shut(self) -> None:
+        """Stop, and release socket and threads. Shutting twice does nothing."""
+        self.stop()
+        self._served.close()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shut()
+
+
+class HttpService(Server):
+    """A window over HTTP; `windows` says which one answers.
+
+    :param windows: the windows that answer
+    :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
+    :raises SetupError: the address is taken, or is not this machine's
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        address: tuple[str, int] | socket.socket,
+        *,
+        limits: Limits,
+        eager: Iterator[int],
+        on_fault: Callable[[BaseException], None],
+        intake: Intake | None = None,
+    ) -> None:
+        self.windows = windows
+        listening = listen(*address) if isinstance(address, tuple) else address
+        self.app = Application(windows, limits, eager, on_fault, lambda: self._server.should_exit,
+                               intake)  # fmt: skip
+        super().__init__(self.app, listening, limits)
+
+
+def http_service(
+    current: Window | Callable[[], Window | None],
+    address: tuple[str, int] | socket.socket,
+    *,
+    named: Callable[[str], Window | None] = lambda _: None,
+    limits: Limits | None = None,
+    eager: Iterator[int] | None = None,
+    on_fault: Callable[[BaseException], None] = lambda _: None,
+    intake: Intake | None = None,
+) -> HttpService:
+    """A service for a window, or for whichever window a function gives.
+
+    The function is asked for each request, so that a window may be exchanged for the next while the service runs.
+    Before the old one is shut, `service.windows.unused(old, seconds)` waits for the requests that still use it.
+
+    :param current: the window, or a function that gives it, or None while there is none. It must not wait
+    :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
+    :param named: gives another open window by its opening's digest, for requests that are repeated after an exchange
+    :param intake: takes enrolment requests at `/v1/enrolments`; without it there are none
+    :raises SetupError: the address is taken, or is not this machine's
+    """
+    given = current if callable(current) else lambda: current
+    return HttpService(
+        Windows(given, named), address, limits=limits or Limits(), eager=eager or iter(()), on_fault=on_fault,
+        intake=intake,
+    )  # fmt: skip
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket.
+
+    :raises SetupError: the address is taken, or is not this machine's
+    """
+    field = f"{host}:{port}"
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as exc:
+        raise SetupError("the host is not known", field=field, found=str(exc)) from exc
+    family, kind, protocol_number, _, address = found[0]
+    made = socket.socket(family, kind, protocol_number)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            with suppress(OSError):
+                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(address)
+        made.listen(BACKLOG)
+    except OSError as exc:
+        made.close()
+        raise SetupError(
+            "the address cannot be listened on", field=field, found=exc.strerror or os.strerror(exc.errno or 0),
+            hint="another service has the port, or the address is not this machine's: choose another",
+        ) from exc  # fmt: skip
+    return made
+
+
+def parse_address(text: str, *, field: str) -> tuple[str, int]:
+    """Host and port of ``HOST:PORT`` or ``[IPV6]:PORT``.
+
+    :raises SetupError: the text has another form
+    """
+    host, _, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if bracketed else host
+    wrong = not host or (":" in host) != bracketed or not (port.isascii() and port.isdigit())
+    if wrong or len(port) > 5 or int(port) > 65_535:
+        raise SetupError("not an address", field=field, expected="HOST:PORT, or [IPV6]:PORT", found=text)
+    return host, int(port)

@@ -1,0 +1,194 @@
+"""The bound for several windows over one index together, for `rag-audit cumulative`.
+
+Each window has its own bound, and a coalition that asks in all of them learns from all of them. The windows' losses
+add, so their distributions are convolved; the sum of the epsilons would be far too large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TypedDict
+
+from rag_audit._internal.canonical import Json, digest_hex, read_json
+from rag_audit._internal.errors import PolicyError, SchemaError
+from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.bounds import BoundJson
+from rag_audit.mechanisms.accounting.coins import Listing, odds_over_windows
+from rag_audit.mechanisms.accounting.values import Real, text
+from rag_audit.models.models import repeated
+from rag_audit.models.policy import Policy
+from rag_audit.models.windowfile import MAX_WINDOW_BYTES, WindowFile
+from rag_audit.proofs.policy import check_policy
+
+
+@dataclass(frozen=True)
+class WindowPart:
+    """A window to compose, and the file that it was read from."""
+
+    source: str
+    policy: Policy
+
+    @property
+    def compositions(self) -> int:
+        """The most queries that a coalition makes in the window."""
+        return self.policy.k_max * self.policy.n
+
+
+class CumulativeJson(TypedDict):
+    """`Cumulative` as JSON, reals as decimal strings."""
+
+    eps: str
+    delta: str
+    bound: BoundJson
+    tenants: list[str]
+    odds_unlisted: str | None
+    odds_unlisted_all_accounts: str | None
+    windows: list[dict[str, Json]]
+
+
+@dataclass(frozen=True)
+class Cumulative:
+    """The bound for all windows together.
+
+    :param alone: each window's exact eps at the same delta
+    :param tenants: the tenants that every window serves, to which the bound applies
+    :param odds_unlisted: the most by which the absence of a document of one position becomes more likely for k_max
+        accounts that received it in none of the windows; None without samples
+    :param odds_unlisted_all_accounts: the same for all accounts that the tenant may have in each window
+    """
+
+    windows: Sequence[WindowPart]
+    bound: accounting.Bound
+    alone: Sequence[float]
+    tenants: Sequence[str]
+    odds_unlisted: float | None = None
+    odds_unlisted_all_accounts: float | None = None
+
+    def as_json(self) -> CumulativeJson:
+        """JSON form, reals as decimal strings."""
+        return {
+            "eps": text(self.bound.eps),
+            "delta": text(self.bound.delta),
+            "bound": self.bound.as_json(),
+            "tenants": list(self.tenants),
+            "odds_unlisted": text(self.odds_unlisted),
+            "odds_unlisted_all_accounts": text(self.odds_unlisted_all_accounts),
+            "windows": [
+                {
+                    "window": part.policy.window,
+                    "file": part.source,
+                    "n": part.policy.n,
+                    "k_max": part.policy.k_max,
+                    "compositions": part.compositions,
+                    "eps_alone": text(eps),
+                }
+                for part, eps in zip(self.windows, self.alone, strict=True)
+            ],
+        }
+
+
+def load_window(path: Path) -> WindowPart:
+    """Read a window's policy from window.json, from the window's folder, or from a policy file.
+
+    The window is not verified here, but its policy must be well-formed and the committed one.
+
+    :raises RagAuditError: the file is unreadable or malformed, or the policy is not the one that the opening commits to
+    """
+    dimension: object = None
+    value = None if path.is_dir() else read_json(path, max_bytes=MAX_WINDOW_BYTES)
+    if path.is_dir() or (isinstance(value, dict) and "mediaType" in value):
+        file = WindowFile.load(path)
+        policy = Policy.parse(file.policy, field=f"{path.name}.policy")
+        schema = file.embedder.get("schema")
+        dimension = schema.get("dimension") if isinstance(schema, dict) else None
+        opening = file.entries[0] if file.entries else None
+        committed = opening.get("c_policy") if isinstance(opening, dict) else None
+        if digest_hex(file.policy) != committed:
+            raise SchemaError(
+                "the policy is not the one that the window committed to",
+                field=f"{path.name}.policy",
+                expected=committed,
+                found=digest_hex(file.policy),
+            )
+    else:
+        policy = Policy.parse(value, field=path.name)
+    check_policy(policy, dimension if type(dimension) is int else None)
+    return WindowPart(str(path), policy)
+
+
+def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulative:
+    """The exact bound for a coalition of at most k_max accounts in each of the windows.
+
+    :param delta: delta for all windows together; the largest delta_policy by default
+    :raises PolicyError: there is no window, a window is given twice, the windows have no tenant in common, or delta is
+        bad
+    """
+    names = [part.policy.window for part in windows]
+    if twice := repeated(names):
+        raise PolicyError(
+            "a window is given twice", field="windows", expected="each window once", found=twice[0]
+        )
+    shared = [{t.tenant for t in part.policy.tenants} for part in windows]
+    tenants = sorted(set.intersection(*shared)) if shared else []
+    if shared and not tenants:
+        raise PolicyError(
+            "windows without a tenant in common are not over one index",
+            field="windows",
+            expected="a tenant that all of them serve",
+            found="; ".join(", ".join(sorted(names)) for names in shared),
+        )
+    total = delta or str(max((Decimal(part.policy.delta_policy) for part in windows), default=Decimal(0)))
+    bounds = [_of_tenant(windows, tenant, total) for tenant in tenants]
+    # Without windows there are no tenants, and the accountant says so.
+    bound = max(bounds, key=lambda b: b.eps) if bounds else accounting.cumulative([], total)
+    alone = [
+        max((_of_tenant([part], tenant, total).eps for tenant in tenants), default=0.0) for part in windows
+    ]
+    odds, everyone = (_odds(windows, tenants, all_accounts=every) for every in (False, True))
+    return Cumulative(windows, bound, alone, tenants, odds, everyone)
+
+
+def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accounting.Bound:
+    """The bound for one tenant: noise composes exactly, the closed forms of listing add to it."""
+    parts: list[tuple[accounting.Mechanism, int]] = []
+    listed = Decimal(0)
+    for part in windows:
+        policy, rules = part.policy, part.policy.rules_by_name(tenant)
+        if rules.listing is not None and rules.keep is not None:
+            listed += Decimal(repr(Listing(rules.keep, rules.listing.chance).epsilon(policy.k_max)))
+        elif rules.gains and policy.noise is not None:
+            parts.append((policy.noise.mechanism(), part.compositions))
+        else:
+            why = (
+                f"tenant {tenant} of window {policy.window} has no noise, so no epsilon bounds every outcome"
+            )
+            return accounting.Bound(accounting.NO_BOUND, math.inf, 0.0, False, why, (why,))
+    if not parts:
+        why = "each window's closed form for randomised response, which add up"
+        return accounting.Bound(accounting.LISTING, float(listed), 0.0, True, None, (why,))
+    composed = accounting.cumulative(parts, delta)
+    return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
+
+
+def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts: bool) -> float | None:
+    """The factor for documents that were received in none of the windows, each of which draws its positions anew; None
+    where a tenant keeps every position in one of them.
+
+    :param all_accounts: count the queries of all accounts that the tenant may have, instead of those of k_max
+    """
+    factors = []
+    for tenant in tenants:
+        parts = []
+        for window in windows:
+            policy, part = window.policy, window.policy.tenant(tenant)
+            assert part is not None  # every window serves the tenant
+            sampling = policy.protected(part).sampling
+            if sampling is None:
+                return None
+            parts.append((sampling, policy.n * (part.accounts_max if all_accounts else policy.k_max)))
+        factors.append(odds_over_windows(parts))
+    return max(factors, default=None)

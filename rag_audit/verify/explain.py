@@ -1,0 +1,463 @@
+"""A policy explained in words, for the person who publishes or reads it: the meaning and origin of each number."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.figures import PolicyFigures, TenantFigures
+from rag_audit.models.policy import Policy
+from rag_audit.models.tenants import NoisePolicy, TenantPolicy, TenantPolicyV2
+from rag_audit.relation.coins import COIN_RANGE
+
+_WIDTH = 110
+_COLUMN = 18
+_WITH_EPSILON = frozenset({"noise", "listing"})
+
+COVERS = (
+    "These figures cover the list of selected positions and nothing else. Whatever eps is, a passage that is handed"
+    " out is seen by whoever gets it."
+)
+"""Text that is printed before every eps or AUC bound (docs/accounting.md, "What the figures cover")."""
+
+
+def covers(policies: Sequence[Policy]) -> str:
+    """`COVERS`, and with noise or listing how likely one account is handed a given document whatever it asks.
+
+    :param policies: the policies of one window, or of several windows over one index, whose common tenants count
+    :returns: the text; empty if every tenant has mechanism none, whose answers no figure bounds
+    """
+    shared = set.intersection(*({t.tenant for t in policy.tenants} for policy in policies))
+    mechanisms = {name: {p.rules_by_name(name).mechanism for p in policies} for name in sorted(shared)}
+    if all(kinds == {"none"} for kinds in mechanisms.values()):
+        return ""
+    found = [COVERS]
+    noised = [name for name, kinds in mechanisms.items() if kinds == {"noise"}]
+    listing = [name for name, kinds in mechanisms.items() if kinds == {"listing"}]
+    queries = sum(p.n for p in policies)
+    if noised:
+        name = max(noised, key=lambda name: _handed_out(policies, name))
+        first = policies[0]
+        tenant, often = first.tenant(name), _handed_out(policies, name)
+        assert tenant is not None  # every policy has the tenant
+        where = f"Even with unlimited noise a given document among {tenant.capacity:,} positions of {name}"
+        if len(policies) == 1:
+            once = _kept(first, name) * min(1.0, first.top_k / tenant.capacity)
+            found.append(
+                f"{where} is handed out with probability {percent(once)} a query (K = {first.top_k}),"
+                f" {percent(often)} over {queries:,} queries."
+            )
+        else:
+            found.append(
+                f"{where} is handed out to one account with probability {percent(often)} over the {queries:,} queries"
+                f" of {len(policies)} windows."
+            )
+    if listing:
+        name = max(listing, key=lambda name: _listed_by_chance(policies, name))
+        found.append(
+            f"Chance alone lists a given position of {name} to one account with probability"
+            f" {percent(_listed_by_chance(policies, name))} over {queries:,} queries, or less where lists are full."
+        )
+    return " ".join(found)
+
+
+def covers_noise(queries: int) -> str:
+    """`covers` for noise on an index of any size.
+
+    :param queries: the queries of one account
+    """
+    return (
+        f"{COVERS} Even with unlimited noise a given document among N positions is handed out with probability K/N a"
+        f" query, where K is the length of a list, and with probability 1 - (1 - K/N)^{queries} over {queries:,}"
+        " queries."
+    )
+
+
+def percent(share: float) -> str:
+    """A probability in percent with two digits; one that only rounds to 100 % is not called certain.
+
+    :param share: in 0..1
+    """
+    if 0.995 <= share < 1:
+        return "nearly 100 %"
+    return "100 %" if share >= 1 else f"{100 * share:.2g} %"
+
+
+def _kept(policy: Policy, name: str) -> float:
+    """The probability with which a window keeps a position of the tenant; texts of other positions are not returned."""
+    keep = policy.rules_by_name(name).keep
+    return 1.0 if keep is None else keep / COIN_RANGE
+
+
+def _handed_out(policies: Sequence[Policy], name: str) -> float:
+    """How likely all queries of one account hand a given document of a tenant out under unlimited noise, which lists
+    any K of the N positions alike."""
+    missed = 1.0
+    for policy in policies:
+        tenant = policy.tenant(name)
+        assert tenant is not None  # as in `covers`
+        unlisted_chance = (1 - min(1.0, policy.top_k / tenant.capacity)) ** policy.n
+        missed *= 1 - _kept(policy, name) * (1 - unlisted_chance)
+    return 1 - missed
+
+
+def _listed_by_chance(policies: Sequence[Policy], name: str) -> float:
+    """How likely chance lists a given position of a tenant at one of the queries of one account, at most."""
+    missed = 1.0
+    for policy in policies:
+        listing = policy.rules_by_name(name).listing
+        assert listing is not None  # as in `covers`
+        missed *= (1 - listing.chance / COIN_RANGE) ** policy.n
+    return 1 - missed
+
+
+def figures_text(figures: PolicyFigures, covered: str) -> str:
+    """The text for people of every bound, with its validity and whether it counts as eps_audit.
+
+    :param figures: the result of `accounting.policy_figures`
+    :param covered: what the figures cover (`covers`)
+    """
+    lines = [*textwrap.wrap(covered, _WIDTH), ""] if covered else []
+    if "tenants" in figures:
+        lines += [*mechanism_lines(figures["tenants"]), ""]
+    if "bounds" in figures:
+        lines += _noise_lines(figures)
+    return "\n".join(lines)
+
+
+def unlisted(odds: str, all_accounts: str, tenants: Sequence[str]) -> str:
+    """What `odds_unlisted` says of some tenants, in words.
+
+    :param odds: the factor for k_max accounts
+    :param all_accounts: the factor for all accounts that a tenant may have
+    """
+    return (
+        f"Accounts of {', '.join(tenants)} that never received a given document may conclude its absence: the absence"
+        f" becomes more likely by a factor of at most {odds} for k_max accounts (odds_unlisted), and of at most"
+        f" {all_accounts} for all accounts. Both figures assume {accounting.POSITIONS_PER_DOCUMENT} position for each"
+        " document; a document of s positions has at least the s-th power of them. The presence of a document that an"
+        " account asks for has no protection: the document is returned if it ranks high enough and its coin permits."
+        " Both figures bound the probability of one event and are not differential privacy; windows multiply them."
+    )
+
+
+def by_odds(tenants: Iterable[tuple[str, str | None, str | None]]) -> list[str]:
+    """`unlisted` once for all tenants with the same figures.
+
+    :param tenants: name, factor for k_max accounts and factor for all accounts; None without a sample
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, odds, all_accounts in tenants:
+        if odds is not None and all_accounts is not None:
+            groups.setdefault((odds, all_accounts), []).append(name)
+    return [unlisted(*figures, names) for figures, names in groups.items()]
+
+
+def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
+    """What protects each tenant, in words."""
+    lines = []
+    for name, tenant in tenants.items():
+        kind = MECHANISM_WORDS[tenant["mechanism"]]
+        eps, odds, every = tenant["eps"], tenant["odds_unlisted"], tenant["odds_unlisted_all_accounts"]
+        factors = "" if odds is None else f"; odds_unlisted {odds}, for all accounts {every}"
+        lines.append(f"{name}: {kind}; eps {eps}{factors}")
+    for words in by_odds(
+        (n, t["odds_unlisted"], t["odds_unlisted_all_accounts"]) for n, t in tenants.items()
+    ):
+        lines += textwrap.wrap(words, _WIDTH)
+    beyond = [name for name, t in tenants.items() if _exceeds(t["odds_unlisted"], t["eps"])]
+    if beyond:
+        lines += textwrap.wrap(
+            f"odds_unlisted of {', '.join(beyond)} exceeds exp(eps), because eps does not bound it: eps is about the"
+            " lists of selected positions, and odds_unlisted also counts the texts at these positions, which eps leaves"
+            " out. Lists contain positions that match no question. Accounts that have received the texts of nearly all"
+            " positions, and not the document, can conclude that the document is absent.",
+            _WIDTH,
+        )
+    return lines
+
+
+def _exceeds(odds: str | None, eps: str) -> bool:
+    """Whether a factor is larger than exp(eps)."""
+    return odds is not None and math.log(float(odds)) > float(eps)
+
+
+MECHANISM_WORDS = {
+    "noise": "noise on every score",
+    "sampling": "exact answers from a sample of the index",
+    "listing": "randomised response",
+    "none": "exact answers, nothing hides what is in the index",
+}
+"""What each mechanism does, for a line of text."""
+
+
+def _noise_lines(figures: PolicyFigures) -> list[str]:
+    b = figures["bounds"]
+    mechanism = b["mechanism"]
+    lines = [
+        f"unit       {b['unit']}",
+        f"adjacency  {b['adjacency']}",
+        f"noise      dgs-1, gains {','.join(map(str, mechanism['gains']))}, R {mechanism['lattice']}:"
+        f" sigma {mechanism['sigma']} steps, sigma/Delta {mechanism['sigma_over_delta']}",
+        f"queries    {b['k']} accounts x {b['n']} queries = {b['compositions']:,}, at delta {b['delta']};"
+        f" infinite losses take {mechanism['infinite_loss_mass']} of it",
+        "",
+    ]
+    for bound in b["bounds"]:
+        mark = "  <- eps_audit" if bound["name"] == figures["eps_audit_by"] else ""
+        why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
+        lines.append(f"{bound['name'].replace('_', ' '):14} eps {bound['eps']}{mark}{why}")
+    lines.append(f"{'one account':14} eps {figures['eps_one_account']}")
+    if "eps_all_accounts" in figures:
+        lines.append(
+            f"{'all accounts':14} eps {figures['eps_all_accounts']}  (accounts_max"
+            f" {figures['accounts_max']}, no assumption on coalitions)"
+        )
+    if (membership := figures.get("membership")) is not None:
+        lines.append(
+            f"membership inference by {b['k']} accounts: AUC at most {membership['auc_bound']}, true positives at 1 %"
+            f" false positives at most {100 * float(membership['tpr_at_fpr_1pct']):.3g} %"
+        )
+    lines += [
+        "",
+        "for comparison, never counting:",
+        *(f"  {name.replace('_', ' '):30} {value}" for name, value in b["not_bounds"].items()),
+    ]
+    return lines
+
+
+def explain(policy: Policy, figures: PolicyFigures, target: str) -> str:
+    """The explanation of a policy, number by number.
+
+    :param figures: the result of `accounting.policy_figures` for this policy
+    :param target: the target for which the noise was chosen, one line
+    """
+    lines = [f"Policy of window {policy.window}, explained. C_policy {policy.digest()}", ""]
+    for name, value, meaning in _entries(policy, target):
+        lines += textwrap.wrap(f"{name:{_COLUMN}} = {value}", _WIDTH, subsequent_indent=" " * (_COLUMN + 3))
+        lines += textwrap.wrap(meaning, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join([*lines, "", "What it promises", "", figures_text(figures, covers([policy])), ""])
+
+
+def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
+    mechanisms = {p.rules(t).mechanism for t in p.tenants}
+    yield "v", str(p.v), "Version of this format."
+    yield "window", p.window, "Its id: unique, since the ledger's chain and every receipt name it."
+    yield (
+        "opens_at",
+        _date(p.opens_at),
+        "Answers start here; witnesses must have cosigned the opening before.",
+    )
+    yield "closes_at", _date(p.closes_at), "Nothing is answered after it."
+    yield (
+        "delete_after",
+        _date(p.delete_after),
+        "When the provider deletes the seed and the records' private inputs; until then a verifier may challenge.",
+    )
+    yield (
+        "n",
+        f"{p.n:,}",
+        "Queries that one account may make in the window. Figures that grow with queries count all of them, asked or"
+        " not.",
+    )
+    yield (
+        "k_max",
+        f"{p.k_max:,}",
+        _coalition(p, mechanisms),
+    )
+    if p.noise is None:
+        yield (
+            "delta_policy",
+            p.delta_policy,
+            "No figure of this policy depends on it: delta belongs to noise, and no tenant has noise. A verifier's"
+            " max_delta limits it all the same.",
+        )
+    else:
+        yield from _noise_entries(p, p.noise, target)
+    yield (
+        "top_k",
+        str(p.top_k),
+        _length(p),
+    )
+    yield "unit, adjacency", f"{p.unit}, {p.adjacency}", _unit(p, mechanisms)
+    for tenant in p.tenants:
+        words = "Circuits" if tenant.system == "groth16" else "Protocols"
+        yield (
+            f"tenants.{tenant.tenant}",
+            f"capacity {tenant.capacity:,}, accounts_max {tenant.accounts_max}, {tenant.system}",
+            "Positions, empty ones included: a contract constant that says nothing about the documents. accounts_max"
+            f" caps this tenant's accounts{_no_assumption(p, tenant)}."
+            f" {words} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
+        )
+        if isinstance(tenant, TenantPolicyV2):
+            yield f"tenants.{tenant.tenant}.mechanism", *_mechanism(p, tenant)
+    yield (
+        "proving",
+        p.proving,
+        "Each record is proved when it is answered."
+        if p.proving == "eager"
+        else "Records are proved when a verifier has challenged them.",
+    )
+    p_theta, q_theta = p.estimator.theta
+    span = "the whole window" if p.estimator.tau == 0 else f"{p.estimator.tau} {p.estimator.tau_unit}"
+    yield (
+        "estimator",
+        f"theta {p_theta}/{q_theta}, tau {p.estimator.tau}",
+        f"Queries of different accounts with cosine at or above theta within {span} count as one coalition's: at a"
+        " theta near 1, those are accounts that repeat a question almost word for word.",
+    )
+    wanted = p.estimator.certificate
+    yield (
+        "estimator.certificate",
+        "none" if wanted is None else f"{wanted.system}, up to {wanted.records} records",
+        "The estimate is only declared: verdicts say coalition=not-checked."
+        if wanted is None
+        else "The closing record's estimate is proved; a window with more records cannot be.",
+    )
+    yield (
+        "tokens",
+        f"query {p.tokens.query}, document {p.tokens.document}",
+        "Where the tokeniser cuts; the rest of a longer text is not seen, and no proof speaks of it.",
+    )
+
+
+def _coalition(p: Policy, mechanisms: Collection[str]) -> str:
+    """What k_max limits under these mechanisms."""
+    queries = f"{p.k_max * p.n:,} queries"
+    words = f"The largest coalition covered: {p.k_max:,} accounts that pool their answers make {queries}."
+    if _WITH_EPSILON.intersection(mechanisms):
+        return f"{words} More accounts than this are outside eps_audit."
+    if "sampling" in mechanisms:
+        return f"{words} odds_unlisted of mechanism sampling is the same for every number of accounts."
+    return f"{words} No figure of this policy depends on it, since no tenant has a mechanism that hides documents."
+
+
+def _length(p: Policy) -> str:
+    """What the lists of the tenants have to do with top_k, which listing does not read."""
+    lengths = [
+        f"{tenant.tenant} {p.longest(tenant)}" for tenant in p.tenants if p.rules(tenant).listing is not None
+    ]
+    own = f"With listing a list has at most listed_max positions instead: {', '.join(lengths)}."
+    if len(lengths) == len(p.tenants):
+        return f"Positions that `account search` shows of what an account holds. {own}"
+    words = "Positions in an answer. Epsilon does not depend on it, but what is handed out does."
+    return f"{words} {own}" if lengths else words
+
+
+def _unit(p: Policy, mechanisms: Collection[str]) -> str:
+    """What the figures of one position are for a document of several."""
+    several = []
+    if _WITH_EPSILON.intersection(mechanisms):
+        several.append("loses up to s times epsilon")
+    if any(p.rules(tenant).sampled for tenant in p.tenants):
+        several.append("has at least the s-th power of odds_unlisted")
+    if not several:
+        return "The unit of the format: one committed position. No tenant of this policy has a figure for it."
+    return (
+        "Privacy is for one committed position: a document of one position added, removed or replaced. A document of s"
+        f" positions {', and '.join(several)}."
+    )
+
+
+def _no_assumption(p: Policy, tenant: TenantPolicy) -> str:
+    """What accounts_max makes possible, where the tenant's mechanism promises anything."""
+    if p.rules(tenant).mechanism == "none":
+        return ""
+    return ", so a bound with no assumption on coalitions exists"
+
+
+def _mechanism(p: Policy, tenant: TenantPolicyV2) -> tuple[str, str]:
+    """A tenant's mechanism, and what it promises and costs."""
+    rules = p.rules(tenant)
+    words = [MECHANISM_WORDS[rules.mechanism]]
+    if rules.keep is not None:
+        words.append(
+            f"each position is kept for the whole window with probability {rules.keep / COIN_RANGE:.4g} and scores 0"
+            f" otherwise, so an answer misses about {percent(1 - rules.keep / COIN_RANGE)} of what it would find"
+        )
+    if rules.listing is not None:
+        chance = rules.listing.chance / COIN_RANGE
+        words.append(
+            f"positions that score at least {rules.listing.threshold} and that the account does not hold yet are"
+            f" candidates, and every other position is one with probability {chance:.4g}; a list holds the first"
+            f" {rules.listing.most} candidates at most, whatever top_k is; each account keeps what it is handed, and"
+            " ranks it by itself (`account search`)"
+        )
+    elif not rules.gains:
+        words.append(
+            f"scores are cut to {rules.scores.lo}..{rules.scores.hi} in {rules.scores.lattice} steps and ranked exactly"
+        )
+    sentence = "; ".join(words)
+    return rules.mechanism, f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _noise_entries(p: Policy, noise: NoisePolicy, target: str) -> Iterator[tuple[str, str, str]]:
+    assert p.delta_acc is not None  # as with noise always
+    m = noise.mechanism()
+    yield (
+        "eps_acc, delta_acc",
+        f"{p.eps_acc}, {p.delta_acc}",
+        "What is promised for one account alone, and what the calibration below is checked against.",
+    )
+    yield (
+        "delta_policy",
+        p.delta_policy,
+        f"The delta of eps_audit. It must exceed k_max delta_acc = {p.k_max * float(p.delta_acc):.3g}, which the"
+        " closed form spends; the other bounds spend all of delta_policy themselves. Keep it well below one over"
+        " the number of documents.",
+    )
+    yield (
+        "calibration",
+        str(p.calibration),
+        f"{target} For one account this method asks sigma/Delta of at least {_asked(p)}; it is"
+        f" {m.sigma_over_delta:.5g}. By method: {_by_method(p)}.",
+    )
+    yield (
+        "noise.gains",
+        ",".join(map(str, noise.gains)),
+        f"Each position's score gets the sum of {len(noise.gains)} draws of {noise.version} (sigma 16,"
+        " -127..127) times these. Each gain costs a draw a position in the circuit.",
+    )
+    yield (
+        "noise.lattice",
+        str(noise.lattice),
+        "R: scores are integers 0..R, and one document moves one score by at most R, the sensitivity. A finer"
+        " lattice needs more noise steps for the same privacy.",
+    )
+    yield (
+        "noise.lo, noise.hi",
+        f"{noise.lo}, {noise.hi}",
+        "Raw scores are cut to this range before they go to the lattice. Constants of the embedder, never fitted"
+        " to documents.",
+    )
+    yield (
+        "noise.table",
+        noise.table,
+        "SHA-256 of the published sampling table; the bounds use its exact masses.",
+    )
+    yield "sigma", str(p.sigma), "Derived: 16 times the root of the sum of squared gains, in lattice steps."
+
+
+def _asked(policy: Policy) -> str:
+    return f"{_required(policy, str(policy.calibration)):.5g}"
+
+
+def _required(policy: Policy, method: str) -> float:
+    assert policy.eps_acc is not None and policy.delta_acc is not None  # as with noise always
+    return accounting.required_sigma_over_delta(
+        method, n=policy.n, eps_acc=float(policy.eps_acc), delta_acc=float(policy.delta_acc)
+    )
+
+
+def _by_method(policy: Policy) -> str:
+    methods = [name for name in accounting.METHODS if name != "exact"]  # whose formula is the analytic one
+    return ", ".join(f"{name} {_required(policy, name):.5g}" for name in methods)
+
+
+def _date(milliseconds: int) -> str:
+    """An instant as a date for people, with its milliseconds as in the file."""
+    seconds = math.floor(milliseconds / 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC ({milliseconds})"

@@ -1,0 +1,327 @@
+"""A witness over HTTP: C2SP's `add-checkpoint`, and the extension that its other rules need (docs/witnesses.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from rag_audit._internal.canonical import jcs, parse_json
+from rag_audit._internal.errors import RagAuditError, SignatureError, SizeError, StoreError
+from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.note import Note, parse_note, verify_note
+from rag_audit.log.submission import (
+    ADD_CHECKPOINT,
+    MAX_SUBMISSION_BYTES,
+    SIZE_TYPE,
+    Submission,
+    cosignature_lines,
+)
+from rag_audit.models.records import parse_entry
+from rag_audit.models.witnessing import (
+    CLOSING,
+    MAX_REQUEST_BYTES,
+    NONCE,
+    OPENING,
+    REVEAL,
+    ClosingRequest,
+    NonceRequest,
+    OpeningRequest,
+    RevealRequest,
+)
+from rag_audit.service.bodies import Bodies, Left, Unreadable
+from rag_audit.service.limits import Limits
+from rag_audit.service.logs import log, request_id
+from rag_audit.service.statuses import RETRY_S
+from rag_audit.witness.health import HEALTH, WitnessMetrics, unready
+from rag_audit.witness.offers import Offers
+from rag_audit.witness.rules import WitnessRefused
+from rag_audit.witness.witness import ShownQuery, Witness
+
+MAX_WAITING = 64
+ROUTES = (ADD_CHECKPOINT, NONCE, OPENING, CLOSING, REVEAL)
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider whose windows a witness cosigns.
+
+    :param origin: each log whose origin line is ``<origin>/<window>`` is this provider's
+    :param key: the key that signs them
+    :param witnesses: the witnesses whose quorum has to be there before a nonce is revealed, this one among them
+    :param quorum: how many of them; 0 where no nonce is ever revealed
+    """
+
+    origin: str
+    key: VerifierKey
+    witnesses: Sequence[VerifierKey] = ()
+    quorum: int = 0
+
+
+class Answered(Exception):
+    """A request that ends with another status than 200."""
+
+    def __init__(self, status: int, response: Response) -> None:
+        super().__init__(status)
+        self.response = response
+
+
+def _error(status: int, exc: RagAuditError) -> Answered:
+    headers = {"Retry-After": str(RETRY_S)} if status == 503 else None
+    return Answered(status, JSONResponse(exc.as_json(), status, headers))
+
+
+def _known(size: int) -> Answered:
+    return Answered(409, Response(f"{size}\n", 409, media_type=None, headers={"Content-Type": SIZE_TYPE}))
+
+
+class WitnessService:
+    """What a witness answers to the bytes of a request; it knows nothing of connections."""
+
+    def __init__(self, witness: Witness, offers: Offers, providers: Sequence[Provider]) -> None:
+        self._witness, self._offers = witness, offers
+        self._providers = {p.origin: p for p in providers}
+
+    def unready(self) -> str | None:
+        """Why nothing would be cosigned now, or None."""
+        return unready(lambda: self._witness.last(""), self._offers.folder)
+
+    def add_checkpoint(self, body: bytes) -> Response:
+        """Cosign a later checkpoint of a window whose opening is cosigned."""
+        return self._extend(Submission.parse(body), None)
+
+    def closing(self, body: bytes) -> Response:
+        """Cosign a window's end: the checkpoint of which the closing record is the last entry."""
+        told = ClosingRequest.parse(parse_json(body, source="request"), field="request")
+        path = [bytes.fromhex(h) for h in told.path]
+        submission = Submission.parse(told.submission, field="request.submission")
+        query = None
+        if (shown := told.query) is not None:
+            query = ShownQuery(jcs(shown.entry), shown.index, [bytes.fromhex(h) for h in shown.path])
+        return self._extend(submission, (jcs(told.closing), path), query)
+
+    def opening(self, body: bytes) -> Response:
+        """Cosign a window's opening."""
+        told = OpeningRequest.parse(parse_json(body, source="request"), field="request")
+        note = parse_note(told.checkpoint, field="request.checkpoint")
+        head, provider = self._signed(note)
+        known = self._witness.last(head.origin)
+        if known is not None and known[0] > 1:
+            raise _known(known[0])
+        signed = self._witness.cosign_opening(note, jcs(told.opening), log_key=provider.key)
+        return _lines(cosignature_lines(signed, self._witness.vkey))
+
+    def nonce(self, body: bytes) -> Response:
+        """A nonce line for a window's opening."""
+        note = parse_note(body, field="request")
+        asked = NonceRequest.of(note, field="request")
+        provider = self._provider(asked.origin)
+        verify_note(note, [provider.key], field="request")
+        commitment = self._offers.commitment(asked.origin, asked.window)
+        key = self._witness.vkey
+        line = jcs({"name": key.name, "vkey": str(key), "commitment": commitment}) + b"\n"
+        return Response(line, media_type="application/json")
+
+    def reveal(self, body: bytes) -> Response:
+        """Reveal the nonce that an opening or enrolment names, once the quorum has cosigned it."""
+        told = RevealRequest.parse(parse_json(body, source="request"), field="request")
+        note = parse_note(told.checkpoint, field="request.checkpoint")
+        _, provider = self._signed(note)
+        if not provider.quorum:
+            raise WitnessRefused(
+                "this witness was told no quorum for this provider, so it reveals nothing",
+                field="provider",
+                expected="a trust file that the witness serves with",
+            )
+        parse_entry(told.entry, field="request.entry")
+        revealed = self._witness.reveal(
+            note,
+            jcs(told.entry),
+            log_key=provider.key,
+            witnesses=provider.witnesses,
+            quorum=provider.quorum,
+            index=told.index,
+            path=[bytes.fromhex(h) for h in told.path],
+        )
+        return _lines(str(revealed))
+
+    def _extend(
+        self,
+        told: Submission,
+        closing: tuple[bytes, list[bytes]] | None,
+        query: ShownQuery | None = None,
+    ) -> Response:
+        head, provider = self._signed(told.note)
+        if told.old > head.size:
+            raise _error(400, WitnessRefused("the old size is above the checkpoint's", field="old",
+                                             expected=f"at most {head.size}", found=told.old))  # fmt: skip
+        size, root = self._witness.last(head.origin) or (0, b"")
+        if told.old != size:
+            raise _known(size)
+        if not size:
+            # Anyone's log may grow; an opening is cosigned for what it says, so the witness has to read it.
+            raise WitnessRefused(
+                "no opening of this window was cosigned",
+                field="checkpoint",
+                found=head.origin,
+                hint=f"this witness takes an opening with its record: POST {OPENING}",
+            )
+        if head.size == size and head.root != root:
+            raise _known(size)
+        try:
+            signed = self._witness.cosign(
+                told.note, log_key=provider.key, consistency=told.proof, closing=closing, query=query
+            )
+        except WitnessRefused:
+            # Another process may have moved the same witness's state meanwhile.
+            if (now := self._witness.last(head.origin)) is not None and now[0] != size:
+                raise _known(now[0]) from None
+            raise
+        return _lines(cosignature_lines(signed, self._witness.vkey))
+
+    def _signed(self, note: Note) -> tuple[Checkpoint, Provider]:
+        """A checkpoint that its provider signed."""
+        head = Checkpoint.parse(note.text)
+        provider = self._provider(head.origin.rpartition("/")[0])
+        open_checkpoint(note, origin=head.origin, log_key=provider.key)
+        return head, provider
+
+    def _provider(self, origin: str) -> Provider:
+        provider = self._providers.get(origin)
+        if provider is None:
+            raise _error(
+                404, WitnessRefused("this witness does not know the log", field="origin", found=origin)
+            )
+        return provider
+
+
+def _lines(text: str) -> Response:
+    return Response(text, media_type="text/plain")
+
+
+class WitnessApplication:
+    """The ASGI application of a witness. One thread decides, since each decision holds the witness's state.
+
+    :param on_fault: called with an exception that is no named error, after which the service continues
+    """
+
+    def __init__(
+        self, service: WitnessService, limits: Limits, on_fault: Callable[[BaseException], None]
+    ) -> None:
+        self._bodies = Bodies(limits)
+        self._on_fault = on_fault
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rag-audit-witness")
+        self._waiting = 0
+        calls = ((ADD_CHECKPOINT, service.add_checkpoint, MAX_SUBMISSION_BYTES),
+                 (OPENING, service.opening, MAX_REQUEST_BYTES), (CLOSING, service.closing, MAX_REQUEST_BYTES),
+                 (REVEAL, service.reveal, MAX_REQUEST_BYTES), (NONCE, service.nonce, 4096))  # fmt: skip
+        self.metrics = WitnessMetrics(lambda: self._waiting, MAX_WAITING)
+        self._service = service
+        routes = [Route(path, self._endpoint(call, most), methods=["POST"]) for path, call, most in calls]
+        routes += [Route(path, endpoint) for path, endpoint in zip(
+            HEALTH, (self._alive, self._ready, self._metrics), strict=True)]  # fmt: skip
+        self._app = Starlette(routes=routes, exception_handlers={HTTPException: _named})
+        self._app.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request, with an id, and log it."""
+        if scope["type"] != "http":
+            return
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), None)
+        named, status = request_id(None if given is None else given.decode("latin-1")), 500
+
+        async def marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", named.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, marked)
+        except OSError:
+            log.info("client left", extra={"fields": {"request_id": named}})
+        route = scope["path"] if scope["path"] in (*ROUTES, *HEALTH) else "other"
+        self.metrics.responses.labels(route, str(status)).inc()
+        log.info("request", extra={"fields": {"request_id": named, "method": scope["method"],
+                                              "route": route, "status": status}})  # fmt: skip
+
+    def close(self) -> None:
+        """End the thread once its job has ended."""
+        self._thread.shutdown()
+
+    async def _alive(self, request: Request) -> Response:
+        return JSONResponse({"alive": True}, headers={"Cache-Control": "no-store"})
+
+    async def _ready(self, request: Request) -> Response:
+        """200 if a submission would be decided, else 503 with the reason."""
+        if self._waiting >= MAX_WAITING:
+            reason: str | None = "too many requests wait"
+        else:
+            loop = asyncio.get_running_loop()
+            reason = await loop.run_in_executor(self._thread, self._service.unready)
+        value = {"ready": True} if reason is None else {"ready": False, "reason": reason}
+        return JSONResponse(value, 200 if reason is None else 503, {"Cache-Control": "no-store"})
+
+    async def _metrics(self, request: Request) -> Response:
+        text, kind = self.metrics.page()
+        return Response(text, headers={"Content-Type": kind})
+
+    def _endpoint(
+        self, call: Callable[[bytes], Response], most: int
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            try:
+                body = await self._bodies.read(request, most, kind=None)
+            except Unreadable as exc:
+                return JSONResponse({"error": "Unreadable", "message": exc.detail}, exc.status)
+            except Left:
+                return Response(status_code=400)
+            if self._waiting >= MAX_WAITING:
+                headers = {"Retry-After": str(RETRY_S)}
+                return JSONResponse(
+                    {"error": "Busy", "message": "too many requests wait"}, 503, headers=headers
+                )
+            self._waiting += 1
+            try:
+                return await asyncio.get_running_loop().run_in_executor(
+                    self._thread, self._decided, call, body
+                )
+            finally:
+                self._waiting -= 1
+
+        return endpoint
+
+    def _decided(self, call: Callable[[bytes], Response], body: bytes) -> Response:
+        try:
+            return call(body)
+        except Answered as exc:
+            return exc.response
+        except SignatureError as exc:
+            return _error(403, exc).response
+        except WitnessRefused as exc:
+            return _error(422, exc).response
+        except StoreError as exc:
+            self._on_fault(exc)
+            return _error(503, StoreError("the witness's state cannot be written")).response
+        except SizeError as exc:
+            return _error(413, exc).response
+        except RagAuditError as exc:
+            return _error(400, exc).response
+        except Exception as exc:
+            self._on_fault(exc)
+            return JSONResponse({"error": "InternalError", "message": "a fault of the service"}, 500)
+
+
+async def _named(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, HTTPException)
+    return JSONResponse({"error": "HttpError", "message": exc.detail}, exc.status_code)

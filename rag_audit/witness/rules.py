@@ -1,0 +1,319 @@
+"""A witness's state, and its rules for openings and closing records (docs/protocol.md, "Phases")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from rag_audit._internal.canonical import jcs, parse_json
+from rag_audit._internal.errors import RagAuditError
+from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedCheckpoint
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.merkle import HashTree, leaf_hash, verify_inclusion
+from rag_audit.models.beacon import members_of
+from rag_audit.models.chain import Outcome, Unanswered, outcome_by_size, outcome_of
+from rag_audit.models.models import Count, Hex32, Millis, Model, Positive
+from rag_audit.models.records import (
+    MAX_ENTRY_BYTES,
+    Closing,
+    Entry,
+    Opening,
+    QueryRecord,
+    WitnessBeacon,
+    parse_entry,
+)
+
+KEPT_REVEALS = 16
+"""How many of the last reveals in a log can be asked for again, by a provider that lost the answer."""
+
+
+class WitnessRefused(RagAuditError):
+    """The witness does not sign, since a note or entry breaks one of its rules."""
+
+
+class Log(Model):
+    """The last cosigned checkpoint of a window's log, which is kept for good: no log ever shrinks or starts again."""
+
+    origin: str
+    window: str
+    opening: Hex32
+    opens_at: Millis
+    closes_at: Millis
+    """the opening's date, or that of the closing record once an earlier one was cosigned"""
+    size: Positive
+    root: Hex32
+    closed: bool
+    complete: bool
+    """whether the window is closed and complete (`chain.Outcome`)"""
+    abandoned: Count
+    """windows that were abandoned between the last complete one and this one, on which the next count depends"""
+    empty: Count = 0
+    """windows without a query between the last complete one and this one, likewise"""
+    unused: bool = False
+    """whether the window is closed and empty (`chain.Outcome`)"""
+    tenants: Count = 0
+    """how many tenants the opening commits to"""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the window, which is closed."""
+        if self.complete:
+            return Outcome.COMPLETE
+        return Outcome.EMPTY if self.unused else Outcome.ABANDONED
+
+    @property
+    def expected(self) -> Unanswered:
+        """The counts that the next opening has to state."""
+        return Unanswered(self.abandoned, self.empty).after(self.outcome)
+
+
+class Revealed(Model):
+    """The one root over which a nonce was revealed."""
+
+    origin: str
+    window: str
+    size: Positive
+    root: Hex32
+    ts: Millis
+
+
+class Nonce(Model):
+    nonce: Hex32
+    revealed: Revealed | None
+
+
+class State(Model):
+    v: Literal[2] = 2
+    logs: dict[str, Log] = Field(default_factory=dict)
+    """logs by the origin line of their checkpoints"""
+    chains: dict[str, str] = Field(default_factory=dict)
+    """the log of the window whose opening was cosigned last, by the provider's origin"""
+    nonces: dict[Hex32, Nonce] = Field(default_factory=dict)
+    last_time: Count = 0
+
+
+def check_link(opening: Opening, log: Log) -> None:
+    """Check that an opening is of the window after `log`, whose end this witness may not have seen."""
+    previous = opening.previous
+    require(
+        previous is not None and previous.opening == log.opening,
+        "the window is not the one after the last that this witness knows",
+        "opening.previous",
+        log.opening,
+        previous,
+    )
+    if log.closed:
+        check_chain(opening, log)
+
+
+def check_chain(opening: Opening, log: Log | None) -> None:
+    previous = opening.previous
+    if log is None:
+        if previous is not None:
+            raise WitnessRefused(
+                "no earlier window of this origin is known",
+                field="opening.previous",
+                found=previous,
+                hint="accept the window before it first: rag-audit witness follow",
+            )
+        return
+    require(log.closed, "the previous window is not closed by a cosigned checkpoint", "opening.previous")
+    found = None if previous is None else (previous.opening, previous.root)
+    require(
+        found == (log.opening, log.root),
+        "the previous window is not the last one",
+        "opening.previous",
+        (log.opening, log.root),
+        found,
+    )
+    stated, expected = Unanswered.before(opening), log.expected
+    require(
+        stated.abandoned == expected.abandoned,
+        "the count of abandoned windows is not this witness's",
+        "opening.previous.abandoned",
+        expected.abandoned,
+        stated.abandoned,
+    )
+    require(
+        stated.empty == expected.empty,
+        "the count of empty windows is not this witness's",
+        "opening.previous.empty",
+        expected.empty,
+        stated.empty,
+    )
+    require(
+        opening.opens_at >= log.closes_at,
+        "the windows overlap",
+        "opening.opens_at",
+        f">= {log.closes_at}",
+        opening.opens_at,
+    )
+
+
+@dataclass(frozen=True)
+class ShownQuery:
+    """A query record that a provider shows to a witness which does not read the entries.
+
+    :param entry: the record's canonical bytes
+    :param index: its place in the ledger
+    :param path: its inclusion path under the final checkpoint
+    """
+
+    entry: bytes
+    index: int
+    path: Sequence[bytes]
+
+
+def outcome_of_log(entries: Sequence[bytes], head: Checkpoint) -> Outcome:
+    """What became of a window, for a witness that reads the window's log.
+
+    :param entries: all entries of the log as canonical bytes
+    :raises WitnessRefused: they are not the ones under the final checkpoint
+    """
+    tree = HashTree(map(leaf_hash, entries))
+    require(
+        (tree.size, tree.root()) == (head.size, head.root),
+        "the entries are not the checkpointed ones",
+        "entries",
+        f"size {head.size}, root {head.root.hex()}",
+        f"size {tree.size}, root {tree.root().hex()}",
+    )
+    return outcome_of([parse_canonical(entry) for entry in entries])
+
+
+def outcome_of_closing(closing: Closing, head: Checkpoint, tenants: int, query: ShownQuery | None) -> Outcome:
+    """What became of a window, for a witness that does not read the window's log.
+
+    :param query: a query record, which a provider has to show where the closing record counts one
+    :raises WitnessRefused: the closing record counts a query and no query record of the log is shown
+    """
+    found = outcome_by_size(closing, head.size, tenants)
+    if found is not Outcome.COMPLETE:
+        return found
+    if query is None:
+        raise WitnessRefused(
+            "the closing record counts queries, and no query record is shown",
+            field="query",
+            expected="one query record of the log, with its inclusion path",
+            hint="this release's `rag-audit run` and `witness submit` show one",
+        )
+    record, place = parse_canonical(query.entry), f"entry {query.index}"
+    require(
+        isinstance(record, QueryRecord)
+        and (record.window, record.seq) == (closing.window, query.index)
+        and 1 < query.index < head.size - 1,
+        "the entry is not a query record of the window at this index",
+        place,
+        f"a query of {closing.window} with seq {query.index}",
+        record.type,
+    )
+    require(
+        verify_inclusion(leaf_hash(query.entry), query.index, head.size, query.path, head.root),
+        "the query record is not in the checkpointed tree",
+        place,
+    )
+    return found
+
+
+def check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window: str, now: int) -> Closing:
+    record = parse_canonical(entry)
+    last = head.size - 1
+    if not isinstance(record, Closing):
+        raise WitnessRefused("the entry is not a closing record", field=f"entry {last}", found=record.type)
+    require(
+        record.window == window,
+        "the closing record is of another window",
+        f"entry {last}",
+        window,
+        record.window,
+    )
+    # Cosigned now, the window could never pass (`ledger.clock`); the provider may ask again once its time has come.
+    latest = now + 1000 * CLOCK_LEEWAY_SECONDS
+    require(
+        record.ts <= latest,
+        "the closing record's time is in the future: is a clock wrong?",
+        f"entry {last}, ts",
+        f"at most {latest} ms",
+        record.ts,
+    )
+    require(
+        verify_inclusion(leaf_hash(entry), last, head.size, path, head.root),
+        "the closing record is not the last entry",
+        f"entry {last}",
+    )
+    return record
+
+
+def parse_canonical(entry: bytes) -> Entry:
+    value = parse_json(entry, source="entry", max_bytes=MAX_ENTRY_BYTES)
+    record = parse_entry(value, field="entry")
+    require(jcs(value) == entry, "the entry is not canonical JSON", "entry")
+    return record
+
+
+def without_oldest(nonces: Mapping[Hex32, Nonce], done: Revealed) -> dict[Hex32, Nonce]:
+    """A witness's nonces without those that were revealed long ago in the same log.
+
+    One that is gone is never revealed again. Without this, each enrolment of a window would make the next one dearer.
+    """
+    made = {commitment: nonce.revealed for commitment, nonce in nonces.items()}
+    same = [(r.size, commitment) for commitment, r in made.items()
+            if r is not None and (r.origin, r.window) == (done.origin, done.window)]  # fmt: skip
+    gone = {commitment for _, commitment in sorted(same)[:-KEPT_REVEALS]}
+    return {commitment: nonce for commitment, nonce in nonces.items() if commitment not in gone}
+
+
+def require(condition: bool, message: str, field: str, expected: object = None, found: object = None) -> None:
+    if not condition:
+        raise WitnessRefused(message, field=field, expected=expected, found=found)
+
+
+def check_nonce(opening: Opening, state: State, vkey: VerifierKey) -> None:
+    """Check that the nonce that an opening names for this witness is one that it gave and has not opened.
+
+    :raises WitnessRefused: the nonce is another
+    """
+    if not isinstance(opening.beacon, WitnessBeacon):
+        return
+    for member in members_of(opening.beacon):
+        if member.vkey.name != vkey.name:
+            continue
+        require(
+            member.vkey == vkey, "the opening has another key under this witness's name", "beacon", str(vkey)
+        )
+        nonce = state.nonces.get(member.commitment.hex())
+        require(
+            nonce is not None and nonce.revealed is None,
+            "the nonce is not a fresh one of this witness",
+            "beacon",
+            "a commitment that this witness gave and has not opened",
+            member.commitment.hex(),
+        )
+
+
+def bind(state: State, signed: SignedCheckpoint, quorum_time: int, now: int) -> Revealed:
+    """The root over which a nonce is revealed: that of the last checkpoint that this witness cosigned, whose quorum is
+    past.
+
+    :raises WitnessRefused: the checkpoint is another, or the quorum's time is in the future
+    """
+    head = signed.checkpoint
+    log = state.logs.get(head.origin)
+    if log is None or (log.size, log.root) != (head.size, head.root.hex()):
+        raise WitnessRefused(
+            "the checkpoint is not the last one that this witness cosigned",
+            field="checkpoint",
+            expected="none" if log is None else f"size {log.size}, root {log.root}",
+            found=f"size {head.size}, root {head.root.hex()}",
+        )
+    require(
+        1000 * quorum_time <= now,
+        "the quorum's time is in the future",
+        "checkpoint",
+        now,
+        1000 * quorum_time,
+    )
+    return Revealed(origin=log.origin, window=log.window, size=head.size, root=log.root, ts=now)
