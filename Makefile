@@ -75,17 +75,17 @@ memory:  ## the core's unsafe lanes and the allocator under the address sanitise
 	  echo "rag-audit: NOT RUN: address sanitiser and Miri; rustup toolchain install nightly --component miri rust-src" >&2; fi
 
 sanitised:
-	RUSTFLAGS="-Z sanitizer=address" $(call MEMORY,test) --package ragaudit-core --package ragaudit-wiping
-	RAG_AUDIT_PORTABLE=1 RUSTFLAGS="-Z sanitizer=address" $(call MEMORY,test) --package ragaudit-core
+	RUSTFLAGS="-Z sanitizer=address" $(call MEMORY,test) --package ragaudit-field-simd --package ragaudit-zeroizing-alloc
+	RAG_AUDIT_PORTABLE=1 RUSTFLAGS="-Z sanitizer=address" $(call MEMORY,test) --package ragaudit-field-simd
 
 # Miri interprets, so it runs what is small: int4 products and pairs with AVX2, which it knows, and the plain arithmetic.
 # crossbeam's epochs, beneath rayon, keep to Tree Borrows only, and hide pointers in integers.
 interpreted: export MIRIFLAGS := -Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks -Zmiri-disable-isolation
 interpreted: export RAYON_NUM_THREADS := 1
 interpreted:
-	RUSTFLAGS="$(if $(findstring x86_64,$(HOST)),-C target-feature=+avx2)" $(call MEMORY,miri test) --package ragaudit-core -- \
+	RUSTFLAGS="$(if $(findstring x86_64,$(HOST)),-C target-feature=+avx2)" $(call MEMORY,miri test) --package ragaudit-field-simd -- \
 	  --skip extreme --skip rows_are int4:: pairs::
-	$(call MEMORY,miri test) --package ragaudit-wiping
+	$(call MEMORY,miri test) --package ragaudit-zeroizing-alloc
 	$(call MEMORY,miri test) --package ragaudit-relation -- --skip masses --skip known_answers
 
 FUZZED ?= 60

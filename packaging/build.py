@@ -41,10 +41,10 @@ def web(folder: Path) -> Path:
     """Compile the page's module, and put it where the package looks for it."""
     subprocess.run(
         ["cargo", "build", "--manifest-path", "native/Cargo.toml", "--release", "--locked", "--quiet",
-         "--target", WEB, "--package", "ragaudit-web"],
+         "--target", WEB, "--package", "ragaudit-wasm"],
         cwd=folder, env=environment(folder, "-C target-feature=+simd128"), check=True,
     )  # fmt: skip
-    built = folder / "native/target" / WEB / "release/ragaudit_web.wasm"
+    built = folder / "native/target" / WEB / "release/ragaudit_wasm.wasm"
     place = folder / "rag_audit/report/browser/native.wasm"
     place.write_bytes(built.read_bytes())
     return place

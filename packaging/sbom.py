@@ -27,7 +27,7 @@ from urllib.parse import quote
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON_LOCKS = ("requirements/dev.txt", "requirements/frameworks.txt")
 NPM_LOCKS = ("circuits/package-lock.json", "rag_audit/report/browser/locked/package-lock.json")
-CRATES = ("ragaudit-python", "ragaudit-web")
+CRATES = ("ragaudit-python", "ragaudit-wasm")
 """What a wheel is compiled of: the extension module, and the page's module."""
 SHIPPED_ON = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "wasm32-unknown-unknown")
 

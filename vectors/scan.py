@@ -4,7 +4,7 @@
     python vectors/scan.py --check    # compare with what stands there
 
 The native core's tests make them, since nothing else can fix a prover's nonces. A published file is never written
-again: a change of the protocol raises `VERSION` in native/argument/src/protocol.rs, which names another folder.
+again: a change of the protocol raises `VERSION` in native/scan-protocol/src/protocol.rs, which names another folder.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ FILES = ("generators.json", *(f"{what}{run}.json" for what in ("proofs", "trace"
 
 def folder() -> Path:
     """Where the version's files stand."""
-    source = (ROOT.parent / "native/argument/src/protocol.rs").read_text(encoding="utf-8")
+    source = (ROOT.parent / "native/scan-protocol/src/protocol.rs").read_text(encoding="utf-8")
     found = re.search(r"pub const VERSION: u64 = (\d+);", source)
     if found is None:
-        raise SystemExit("vectors: native/argument/src/protocol.rs has no VERSION")
+        raise SystemExit("vectors: native/scan-protocol/src/protocol.rs has no VERSION")
     return ROOT / f"v{found[1]}" / "scan"
 
 
@@ -41,7 +41,7 @@ def main() -> int:
     environment = dict(os.environ) if check else {**os.environ, "RAG_AUDIT_WRITE_VECTORS": "1"}
     command = ["cargo", "test", "--manifest-path", str(MANIFEST), "--release", "--locked", "--quiet"]
     made = subprocess.run(
-        [*command, "-p", "ragaudit-scan", "--lib", "golden::"], env=environment, check=False
+        [*command, "-p", "ragaudit-scan-prover", "--lib", "golden::"], env=environment, check=False
     )
     if made.returncode and not check:
         print(

@@ -5,7 +5,7 @@
     python -m tests.campaign.checks --all                  all of them
     python -m tests.campaign.checks --all --lies           by lies that pass, then by published proofs
 
-A check is a place of `native/argument` that makes a claim, a constraint or an equation, that compares with zero, or that
+A check is a place of `native/scan-protocol` that makes a claim, a constraint or an equation, that compares with zero, or that
 refuses. In a copy of `native/` each of them is made to ask whether it is the one that is taken out, so that one build has
 all: `RAG_AUDIT_DROPPED` has its number. Each test runs once by itself with none taken out, and says which checks it comes
 by; it runs again without each of these, until one test has failed for each. Prover and verifier share these
@@ -34,7 +34,7 @@ from typing import Any
 from rag_audit._internal.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = Path("argument/src")
+SOURCES = Path("scan-protocol/src")
 BASE = cache_dir("campaign")
 TARGET = cache_dir("campaign-target")
 """Where builds are kept from one run to the next."""
@@ -83,7 +83,7 @@ FASTER = {
 }  # fmt: skip
 Program = tuple[str, str]
 """A built file of tests, and the folder that it runs in."""
-PACKAGES = ("ragaudit-argument", "ragaudit-scan")
+PACKAGES = ("ragaudit-scan-protocol", "ragaudit-scan-prover")
 """The verifier alone with published proofs first: it is the quickest. What no test of it misses is left to the prover's."""
 
 
@@ -144,7 +144,7 @@ def checks_of(path: Path, text: str) -> Iterator[Check]:
 
 
 def all_checks(native: Path) -> list[Check]:
-    """The checks of `native/argument`, by file and place; none that lies within another."""
+    """The checks of `native/scan-protocol`, by file and place; none that lies within another."""
     found: list[Check] = []
     for path in sorted((native / SOURCES).rglob("*.rs")):
         if path.stem.startswith("test"):
@@ -201,7 +201,7 @@ def cargo(native: Path, *words: str) -> list[dict[str, Any]]:
 def uncompiled(native: Path, numbered: dict[int, Check]) -> set[int]:
     """The checks whose place has to have a value that nobody else has: without them the core does not compile."""
     found: set[int] = set()
-    for said in cargo(native, "check", "--profile", "test", "-p", "ragaudit-argument"):
+    for said in cargo(native, "check", "--profile", "test", "-p", "ragaudit-scan-protocol"):
         message = said.get("message")
         if message is None or message["level"] != "error":
             continue
@@ -236,7 +236,7 @@ def compiled(numbered: dict[int, Check]) -> tuple[Path, dict[int, Check]]:
 
 def programs(native: Path, package: str) -> list[Program]:
     """The tests of a package, built."""
-    tests = ("--lib",) if package == "ragaudit-scan" else ("--lib", "--tests")
+    tests = ("--lib",) if package == "ragaudit-scan-prover" else ("--lib", "--tests")
     found = []
     for said in cargo(native, "test", "--no-run", "-p", package, *tests):
         if said.get("executable") and said["profile"]["test"]:

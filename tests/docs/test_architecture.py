@@ -104,8 +104,8 @@ def test_the_verifier_imports_nothing_of_the_provider(room: str) -> None:
 
 
 NATIVE = ROOT / "native"
-OF_A_VERIFIER = ("relation", "argument")
-"""The crates that a verifier of the scan argument is made of; provers have `scan` besides."""
+OF_A_VERIFIER = ("relation", "scan-protocol")
+"""The crates that a verifier of the scan argument is made of; provers have `scan-prover` besides."""
 
 
 def _rust_modules(crate: str) -> dict[str, str]:
@@ -138,11 +138,11 @@ def _rust_imports(name: str, modules: dict[str, str]) -> set[str]:
     return found - {name, ""}
 
 
-@pytest.mark.parametrize("crate", [*OF_A_VERIFIER, "scan"])
+@pytest.mark.parametrize("crate", [*OF_A_VERIFIER, "scan-prover"])
 def test_no_rust_module_of_the_scan_imports_itself_by_way_of_others(crate: str) -> None:
     modules = _rust_modules(crate)
     graph = {name: _rust_imports(name, modules) for name in modules}
-    if crate == "argument":
+    if crate == "scan-protocol":
         assert {"session", "link", "channel"} <= graph["closing"]
         assert "closing::columns" in graph["closing::opening"]
     TopologicalSorter(graph).prepare()  # raises CycleError, with the circle
@@ -157,39 +157,39 @@ def test_a_verifier_s_crates_have_no_prover_no_lanes_and_no_threads() -> None:
     assert others == {"ark-bn254", "ark-ec", "ark-ff", "num-bigint", "sha2", "thiserror", "zeroize"}
     for crate in OF_A_VERIFIER:
         code = "\n".join(_rust_modules(crate).values())
-        assert not re.findall(r"\brayon\b|\bragaudit_core\b|\blanes\b|\bgetrandom\b|\bunsafe\b", code)
+        assert not re.findall(r"\brayon\b|\bragaudit_field_simd\b|\blanes\b|\bgetrandom\b|\bunsafe\b", code)
 
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="Cargo says what a crate depends on")
 def test_nothing_beneath_a_verifier_s_crate_has_threads() -> None:
-    command = ["cargo", "tree", "--offline", "--locked", "--package", "ragaudit-argument",
+    command = ["cargo", "tree", "--offline", "--locked", "--package", "ragaudit-scan-protocol",
                "--edges", "normal", "--prefix", "none", "--format", "{p}"]  # fmt: skip
     tree = subprocess.run(command, cwd=NATIVE, capture_output=True, text=True)
     if tree.returncode != 0 and "offline" in tree.stderr:
         pytest.skip("the crates are not fetched")
     assert tree.returncode == 0, tree.stderr
     names = {line.split()[0] for line in tree.stdout.splitlines()}
-    assert {"ragaudit-argument", "ragaudit-relation", "ark-bn254"} <= names
+    assert {"ragaudit-scan-protocol", "ragaudit-relation", "ark-bn254"} <= names
     assert not {name for name in names if name.startswith(("rayon", "crossbeam", "getrandom"))}
     assert {name for name in names if name.startswith("ragaudit")} == {
-        "ragaudit-argument",
+        "ragaudit-scan-protocol",
         "ragaudit-relation",
     }
 
 
 def test_nothing_in_the_argument_s_crate_is_a_prover() -> None:
     """What a prover is asked stands in `prover`; whoever answers is another crate."""
-    modules = _rust_modules("argument")
+    modules = _rust_modules("scan-protocol")
     asked = set(re.findall(r"pub trait (\w+)", modules["prover"]))
     assert {"Knows", "Sums", "Tree", "Boxes"} <= asked
     every = rf"\bimpl\b[^{{;]*\b({'|'.join(sorted(asked))})\b[^{{;]* for "
     assert {name: re.findall(every, code) for name, code in modules.items() if re.findall(every, code)} == {}
-    answers = "\n".join(_rust_modules("scan").values())
+    answers = "\n".join(_rust_modules("scan-prover").values())
     assert asked == set(re.findall(every, answers))
 
 
 def test_the_verifier_s_side_of_a_run_reaches_no_protocol() -> None:
-    modules = _rust_modules("argument")
+    modules = _rust_modules("scan-protocol")
     reached, left = set(), ["verifier"]
     while left:
         name = left.pop()
@@ -214,7 +214,7 @@ def test_rust_files_can_be_read_in_one_go() -> None:
     files = [path for member in members for part in ("src", "tests", "benches")
              for path in (NATIVE / member / part).rglob("*.rs")]  # fmt: skip
     lines = {str(path.relative_to(NATIVE)): path.read_text().count("\n") for path in files}
-    assert {"argument/src/lib.rs", "scan/src/lib.rs"} <= set(lines)
+    assert {"scan-protocol/src/lib.rs", "scan-prover/src/lib.rs"} <= set(lines)
     assert {name for name, count in lines.items() if count > MOST_RUST_LINES} == set(LONGER_RUST)
 
 
@@ -223,8 +223,8 @@ def test_no_place_of_the_scan_differs_in_tests() -> None:
     module = r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod \w+;"
     places = {
         f"{crate}::{name}": re.findall(r"cfg\w*!?[\[(].*\btest\b.*", re.sub(module, "", code))
-        for crate in (*OF_A_VERIFIER, "scan")
+        for crate in (*OF_A_VERIFIER, "scan-prover")
         for name, code in _rust_modules(crate).items()
     }
-    assert "argument::transcript" in places
+    assert "scan-protocol::transcript" in places
     assert {name: found for name, found in places.items() if found} == {}

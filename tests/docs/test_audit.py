@@ -89,7 +89,7 @@ def test_commands_are_there(page: str) -> None:
     "command",
     ["rag-audit audit", "rag-audit policy bound", "rag-audit verify --nothing", "make nothing",
      "python -m bench.nothing", "python vectors/nothing.py",
-     "cargo test -p ragaudit-scan no_such_test", "cargo test -p ragaudit-nothing"],
+     "cargo test -p ragaudit-scan-prover no_such_test", "cargo test -p ragaudit-nothing"],
 )  # fmt: skip
 def test_a_command_that_is_none_is_seen(command: str) -> None:
     assert _unknown(command) is not None
@@ -97,7 +97,7 @@ def test_a_command_that_is_none_is_seen(command: str) -> None:
 
 def test_unsafe_code_stands_where_the_page_says() -> None:
     paragraph = PAGE.partition("**Unsafe code**")[2].partition("\n\n")[0]
-    places = re.findall(r"`(native/[\w/.]+?(?:\.rs|src/lanes/))`", paragraph)
+    places = re.findall(r"`(native/[\w/.-]+?(?:\.rs|src/lanes/))`", paragraph)
     files = _git("grep", "-lE", r"\bunsafe (\{|fn|impl|extern)", "--", "native/*.rs").split()
     assert len(places) >= 4 and all((ROOT / place).exists() for place in places)
     assert [file for file in files if not any(file.startswith(place) for place in places)] == []

@@ -1,5 +1,5 @@
 """Whether the time of whole proofs tells which index or which noise they are of. Counts of steps, which are exact, are compared
-by `native/scan/src/time/whole.rs`; this sees what takes other time by the same steps, if it takes much.
+by `native/scan-prover/src/time/whole.rs`; this sees what takes other time by the same steps, if it takes much.
 
 Copies of one index differ by 1 to 3 % among themselves, for a reason that was not seen, so a finer bound would be about that.
 """

@@ -3,29 +3,29 @@ use std::sync::Arc;
 
 use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion};
 use ragaudit_bench::{coalition, coin_statement, Case, EmbedCase, ListCase};
-use ragaudit_core::poseidon::{permute, WIDTH};
-use ragaudit_scan::answer::{certify, prove, verify};
-use ragaudit_scan::batch::verify_all;
-use ragaudit_scan::claims::Bound;
-use ragaudit_scan::coalition::{prove_pairs, prove_records, verify_coalition};
-use ragaudit_scan::coins::{prove_coins, verify_coins};
-use ragaudit_scan::embed::{prove_embed, verify_embed};
-use ragaudit_scan::expr::Expr;
-use ragaudit_scan::group::{
+use ragaudit_field_simd::poseidon::{permute, WIDTH};
+use ragaudit_scan_prover::answer::{certify, prove, verify};
+use ragaudit_scan_prover::batch::verify_all;
+use ragaudit_scan_prover::claims::Bound;
+use ragaudit_scan_prover::coalition::{prove_pairs, prove_records, verify_coalition};
+use ragaudit_scan_prover::coins::{prove_coins, verify_coins};
+use ragaudit_scan_prover::embed::{prove_embed, verify_embed};
+use ragaudit_scan_prover::expr::Expr;
+use ragaudit_scan_prover::group::{
     decode_points, encode_point, small_msm, vector_generators, Fr, G1Affine,
 };
-use ragaudit_scan::index::commit_index;
-use ragaudit_scan::link::{commit_query, Link, LinkSecret};
-use ragaudit_scan::lists::{self, Rows};
-use ragaudit_scan::lookup::{lookups, Count, Entry, Segment};
-use ragaudit_scan::mle::{evaluate, Weight};
-use ragaudit_scan::numbers::from_small;
-use ragaudit_scan::poseidon::hashes;
-use ragaudit_scan::prover::Prover;
-use ragaudit_scan::query::Certified;
-use ragaudit_scan::session::{Column, ColumnId, Opening, Session};
-use ragaudit_scan::sumcheck::{sumcheck, Gate};
-use ragaudit_scan::transcript::Transcript;
+use ragaudit_scan_prover::index::commit_index;
+use ragaudit_scan_prover::link::{commit_query, Link, LinkSecret};
+use ragaudit_scan_prover::lists::{self, Rows};
+use ragaudit_scan_prover::lookup::{lookups, Count, Entry, Segment};
+use ragaudit_scan_prover::mle::{evaluate, Weight};
+use ragaudit_scan_prover::numbers::from_small;
+use ragaudit_scan_prover::poseidon::hashes;
+use ragaudit_scan_prover::prover::Prover;
+use ragaudit_scan_prover::query::Certified;
+use ragaudit_scan_prover::session::{Column, ColumnId, Opening, Session};
+use ragaudit_scan_prover::sumcheck::{sumcheck, Gate};
+use ragaudit_scan_prover::transcript::Transcript;
 
 const VARIABLES: usize = 14;
 const ROW_VARIABLES: usize = 11;

@@ -1,18 +1,20 @@
 //! Statements of the scan argument for the benches, at any size.
 use std::sync::Arc;
 
-use ragaudit_core::commitment::pack_nibbles;
-use ragaudit_core::noise::draw;
-use ragaudit_core::poseidon::{hash, hash_list};
-use ragaudit_core::selection::{noised_top_k, ScoreWindow};
-use ragaudit_scan::answer::{Parameters, Record, Slot};
-use ragaudit_scan::coalition::{distinct_norms, Blocks, CoalitionSecret, CoalitionStatement};
-use ragaudit_scan::coins::{prove_coins, CoinCertificate, CoinStatement};
-use ragaudit_scan::embed::{EmbedStatement, Query};
-use ragaudit_scan::group::Fr;
-use ragaudit_scan::index::{commit_index, commit_table, IndexCommitment, IndexKey};
-use ragaudit_scan::noise::{noise_key, Seed};
-use ragaudit_scan::query::Answer;
+use ragaudit_field_simd::commitment::pack_nibbles;
+use ragaudit_field_simd::noise::draw;
+use ragaudit_field_simd::poseidon::{hash, hash_list};
+use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
+use ragaudit_scan_prover::answer::{Parameters, Record, Slot};
+use ragaudit_scan_prover::coalition::{
+    distinct_norms, Blocks, CoalitionSecret, CoalitionStatement,
+};
+use ragaudit_scan_prover::coins::{prove_coins, CoinCertificate, CoinStatement};
+use ragaudit_scan_prover::embed::{EmbedStatement, Query};
+use ragaudit_scan_prover::group::Fr;
+use ragaudit_scan_prover::index::{commit_index, commit_table, IndexCommitment, IndexKey};
+use ragaudit_scan_prover::noise::{noise_key, Seed};
+use ragaudit_scan_prover::query::Answer;
 
 mod listing;
 

@@ -1,11 +1,11 @@
 //! One record of a listing tenant for the benches.
-use ragaudit_core::poseidon::hash_list;
-use ragaudit_scan::answer::Record;
-use ragaudit_scan::error::Result;
-use ragaudit_scan::group::Fr;
-use ragaudit_scan::listing::{bit_column, nothing_held, Bits, Listing, Outcome};
-use ragaudit_scan::lists::{prove, Constants};
-use ragaudit_scan::session::Column;
+use ragaudit_field_simd::poseidon::hash_list;
+use ragaudit_scan_prover::answer::Record;
+use ragaudit_scan_prover::error::Result;
+use ragaudit_scan_prover::group::Fr;
+use ragaudit_scan_prover::listing::{bit_column, nothing_held, Bits, Listing, Outcome};
+use ragaudit_scan_prover::lists::{prove, Constants};
+use ragaudit_scan_prover::session::Column;
 
 use crate::Case;
 

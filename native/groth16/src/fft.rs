@@ -5,8 +5,8 @@
 //! the powers of w, not of 1/w, so that coefficient -i stands where i would, and value -j where j would.
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, BigInt, FftField, Field};
-use ragaudit_core::dispatch;
-use ragaudit_core::lanes::Lanes;
+use ragaudit_field_simd::dispatch;
+use ragaudit_field_simd::lanes::Lanes;
 use rayon::prelude::*;
 
 /// The fewest points for which lanes are used.
@@ -410,8 +410,8 @@ mod tests {
     use super::*;
     use ark_ff::{PrimeField, UniformRand};
     use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-    use ragaudit_core::lanes::tracked::Tracked;
-    use ragaudit_core::lanes::Portable;
+    use ragaudit_field_simd::lanes::tracked::Tracked;
+    use ragaudit_field_simd::lanes::Portable;
 
     /// By ark's transforms.
     fn expected(a: &[Fr], b: &[Fr]) -> Vec<BigInt<4>> {

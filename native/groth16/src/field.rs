@@ -6,7 +6,7 @@ use ark_bn254::{Fq, Fq2, Fr, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 use ark_ec::AffineRepr;
 use ark_ff::{BigInt, PrimeField, Zero};
-use ragaudit_core::sums::{self, Point};
+use ragaudit_field_simd::sums::{self, Point};
 use rayon::prelude::*;
 
 #[cfg(feature = "prover")]

@@ -3,7 +3,7 @@
 use ark_bn254::{g1, g2, Fq2, Fr};
 use ark_ec::scalar_mul::glv::GLVConfig;
 use ark_ff::{BigInt, MontFp, PrimeField};
-use ragaudit_core::sums::Point;
+use ragaudit_field_simd::sums::Point;
 use rayon::prelude::*;
 
 use crate::field::Group;

@@ -8,7 +8,7 @@ use ark_bn254::Fr;
 use ark_ec::short_weierstrass::Projective;
 use ark_ec::CurveGroup;
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField, Zero};
-use ragaudit_core::sums::{Coordinate, Point};
+use ragaudit_field_simd::sums::{Coordinate, Point};
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 

@@ -6,8 +6,8 @@ use ark_ec::{AffineRepr, ScalarMul};
 use ark_ff::UniformRand;
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
-use ragaudit_core::count;
-use ragaudit_core::timing::{alone, leak, STEADY, UNSTEADY};
+use ragaudit_field_simd::count;
+use ragaudit_field_simd::timing::{alone, leak, STEADY, UNSTEADY};
 
 use crate::field::from_plain;
 use crate::widths::WHOLE;

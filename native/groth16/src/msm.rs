@@ -7,7 +7,7 @@ use ark_bn254::Fr;
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, BigInt, BigInteger, PrimeField, Zero};
-use ragaudit_core::sums::{Coordinate, Point};
+use ragaudit_field_simd::sums::{Coordinate, Point};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 

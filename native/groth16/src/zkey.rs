@@ -10,7 +10,7 @@ use ark_bn254::{g1, g2, Fq, Fr, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::Affine;
 use ark_ec::AffineRepr;
 use ark_ff::{Field, One, PrimeField, Zero};
-use ragaudit_core::sums::Point;
+use ragaudit_field_simd::sums::Point;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 

@@ -3,11 +3,11 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use ragaudit_scan::answers::{self, Together};
-use ragaudit_scan::batch::{Refusals, CHUNK};
-use ragaudit_scan::index::IndexCommitment;
-use ragaudit_scan::lists::{self, Rows};
-use ragaudit_scan::{answer, embed, Error, Result};
+use ragaudit_scan_prover::answers::{self, Together};
+use ragaudit_scan_prover::batch::{Refusals, CHUNK};
+use ragaudit_scan_prover::index::IndexCommitment;
+use ragaudit_scan_prover::lists::{self, Rows};
+use ragaudit_scan_prover::{answer, embed, Error, Result};
 
 use crate::guard;
 use crate::listing_py::ScanListing;

@@ -1,13 +1,13 @@
-//! Bindings of `ragaudit_core`. Field elements are 32 bytes, big-endian, concatenated; int8 and int32 vectors
+//! Bindings of `ragaudit_field_simd`. Field elements are 32 bytes, big-endian, concatenated; int8 and int32 vectors
 //! little-endian bytes.
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use ragaudit_core::commitment;
-use ragaudit_core::field::{self, Fr};
-use ragaudit_core::int4;
-use ragaudit_core::lanes::Lanes;
-use ragaudit_core::selection::{self, ScoreWindow};
-use ragaudit_core::{bls, coins, dispatch, noise, pairs, poseidon, table, threads, Error};
+use ragaudit_field_simd::commitment;
+use ragaudit_field_simd::field::{self, Fr};
+use ragaudit_field_simd::int4;
+use ragaudit_field_simd::lanes::Lanes;
+use ragaudit_field_simd::selection::{self, ScoreWindow};
+use ragaudit_field_simd::{bls, coins, dispatch, noise, pairs, poseidon, table, threads, Error};
 use zeroize::Zeroizing;
 
 use crate::{guard, guard_inline};

@@ -3,8 +3,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use ragaudit_core::merkle::{self, Hash};
-use ragaudit_core::{ed25519, Error};
+use ragaudit_field_simd::merkle::{self, Hash};
+use ragaudit_field_simd::{ed25519, Error};
 
 use crate::guard_inline;
 

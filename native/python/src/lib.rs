@@ -8,8 +8,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use ragaudit_core::threads;
-use ragaudit_wiping::{Stacks, Wiping};
+use ragaudit_field_simd::threads;
+use ragaudit_zeroizing_alloc::{Stacks, Wiping};
 
 mod batch_py;
 mod core_py;

@@ -1,13 +1,13 @@
 //! Lists by randomised response in the scan argument; encodings as in `scan_py`, bits one byte a position.
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use ragaudit_core::field::{element, elements};
-use ragaudit_scan::group::{decode_points, encode_point};
-use ragaudit_scan::index::{IndexKey, Layout};
-use ragaudit_scan::listing::{bit_column, committed_bits, nothing_held, Bits, Listing};
-use ragaudit_scan::lists::{self, Chance, Constants, Rows};
-use ragaudit_scan::session::Column;
-use ragaudit_scan::{Error, Result};
+use ragaudit_field_simd::field::{element, elements};
+use ragaudit_scan_prover::group::{decode_points, encode_point};
+use ragaudit_scan_prover::index::{IndexKey, Layout};
+use ragaudit_scan_prover::listing::{bit_column, committed_bits, nothing_held, Bits, Listing};
+use ragaudit_scan_prover::lists::{self, Chance, Constants, Rows};
+use ragaudit_scan_prover::session::Column;
+use ragaudit_scan_prover::{Error, Result};
 use zeroize::Zeroizing;
 
 use crate::guard;

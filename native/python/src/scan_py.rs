@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use ragaudit_core::field::{element, elements, to_bytes_all};
-use ragaudit_scan::answer::{self, Parameters, Record, Slot};
-use ragaudit_scan::coalition::{
+use ragaudit_field_simd::field::{element, elements, to_bytes_all};
+use ragaudit_scan_prover::answer::{self, Parameters, Record, Slot};
+use ragaudit_scan_prover::coalition::{
     self, distinct_norms, prove_pairs, prove_records, Blocks, CoalitionSecret, CoalitionStatement,
 };
-use ragaudit_scan::coins::{coin_column, prove_coins, verify_coins, CoinStatement};
-use ragaudit_scan::embed::{prove_embed, verify_embed, EmbedStatement, Query};
-use ragaudit_scan::group::{decode_points, encode_point, prepared_generators};
-use ragaudit_scan::index::{
+use ragaudit_scan_prover::coins::{coin_column, prove_coins, verify_coins, CoinStatement};
+use ragaudit_scan_prover::embed::{prove_embed, verify_embed, EmbedStatement, Query};
+use ragaudit_scan_prover::group::{decode_points, encode_point, prepared_generators};
+use ragaudit_scan_prover::index::{
     commit_components, commit_index, commit_table, decode_index, IndexCommitment, IndexKey,
 };
-use ragaudit_scan::noise::{noise_column, Seed};
-use ragaudit_scan::query::{Answer, Certified};
-use ragaudit_scan::session::Column;
-use ragaudit_scan::{protocol, Error, Result};
+use ragaudit_scan_prover::noise::{noise_column, Seed};
+use ragaudit_scan_prover::query::{Answer, Certified};
+use ragaudit_scan_prover::session::Column;
+use ragaudit_scan_prover::{protocol, Error, Result};
 use zeroize::Zeroizing;
 
 use crate::{guard, guard_inline};

@@ -2,13 +2,13 @@
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use ragaudit_core::field::element;
-use ragaudit_scan::answer::Record;
-use ragaudit_scan::answers::{self, Together};
-use ragaudit_scan::index::IndexKey;
-use ragaudit_scan::noise::Seed;
-use ragaudit_scan::query::Answer;
-use ragaudit_scan::{together, Result};
+use ragaudit_field_simd::field::element;
+use ragaudit_scan_prover::answer::Record;
+use ragaudit_scan_prover::answers::{self, Together};
+use ragaudit_scan_prover::index::IndexKey;
+use ragaudit_scan_prover::noise::Seed;
+use ragaudit_scan_prover::query::Answer;
+use ragaudit_scan_prover::{together, Result};
 
 use crate::guard;
 use crate::scan_py::{array, integers, record, seed_of, signed, ScanIndex, ScanParameters};

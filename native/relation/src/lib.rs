@@ -1,5 +1,5 @@
 //! What `docs/relation.md` fixes, without lanes or threads: field elements as bytes, Poseidon round by round, the table of
-//! DGS-1 and the score lattice. Provers have the same computed faster in `ragaudit-core`.
+//! DGS-1 and the score lattice. Provers have the same computed faster in `ragaudit-field-simd`.
 pub mod dgs;
 pub mod error;
 pub mod field;

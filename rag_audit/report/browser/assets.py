@@ -19,7 +19,7 @@ from rag_audit.proofs.backends.groth16.toolchain import find_node, last_lines
 
 LOCKED = Path(__file__).parent / "locked"
 NATIVE = Path(__file__).parent / "native.wasm"
-"""The module of `native/web`, which a wheel carries and `make page` builds."""
+"""The module of `native/wasm`, which a wheel carries and `make page` builds."""
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 """The files of the Python for browsers that a page holds."""
 _WHEELS_FOR = ("--platform=pyemscripten_2026_0_wasm32", "--python-version=3.14", "--implementation=cp",

@@ -23,7 +23,7 @@ from rag_audit.relation.field import digest_to_field, to_bytes
 PUBLIC = ("ctx", "hq", "cq")
 """The names of the public values except the table, which the key holds."""
 _MOST = {"tokens": 208, "dimension": 4096, "vocabulary": 1 << 15, "norm_factor": 1 << 20}
-"""The most, as in native/scan/src/embed/statement.rs: one hash takes the packed tokens, every value is far below r."""
+"""The limits of `native/scan-protocol/src/embed/statement.rs`, which keep every value far below r."""
 
 
 @dataclass(frozen=True)

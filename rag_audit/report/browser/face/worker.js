@@ -50,7 +50,7 @@ stand_in()
   python.FS.unlink("/site.zip");
 }
 
-// A request's name and one argument of bytes, each behind its length in four bytes (native/web/src/wire.rs).
+// A request's name and one argument of bytes, each behind its length in four bytes (native/wasm/src/wire.rs).
 function request(name, bytes) {
   const words = new TextEncoder().encode(name);
   const whole = new Uint8Array(8 + words.length + bytes.length), view = new DataView(whole.buffer);

@@ -1,4 +1,4 @@
-"""Calls of the WebAssembly module `native/web`, whose arguments and results are bytes (`native/web/src/wire.rs`)."""
+"""Calls of the WebAssembly module `native/wasm`, whose arguments and results are bytes (`native/wasm/src/wire.rs`)."""
 
 from __future__ import annotations
 

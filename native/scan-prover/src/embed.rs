@@ -1,0 +1,81 @@
+//! Proofs of A1 by their provers: `docs/scan/embed.md`.
+use ragaudit_scan_protocol::embed::{embed_protocol, Private};
+pub use ragaudit_scan_protocol::embed::{
+    statement, EmbedStatement, Item, OfTable, MAX_NORM_FACTOR, MAX_TOKENS, MAX_VOCABULARY, RULES,
+};
+use zeroize::Zeroize;
+
+use crate::channel::Proves;
+use crate::engine::Fast;
+use crate::equation::Equation;
+use crate::error::Result;
+use crate::group::{encode_scalar, Fr};
+use crate::prover::tables::functional;
+use crate::prover::Prover;
+use crate::session::Session;
+use crate::transcript::Hash;
+use crate::verifier::Verifier;
+
+mod inputs;
+
+pub use inputs::Query;
+use inputs::*;
+
+/// Proves that the query's tokens stand behind hq, and the vector that the table's rows make of them behind cq.
+///
+/// `rows` are the table's, row by row.
+pub fn prove_embed(statement: &EmbedStatement, rows: &[i8], query: &Query) -> Result<Vec<u8>> {
+    prove_as::<Prover>(statement, rows, query)
+}
+
+pub(crate) fn prove_as<P: Proves>(
+    statement: &EmbedStatement,
+    rows: &[i8],
+    query: &Query,
+) -> Result<Vec<u8>> {
+    let witness = Witness::new(statement, rows, query)?;
+    let secret = (&witness, &Claimed::of(&witness));
+    prove_with::<P>(statement, rows, query, secret)
+}
+
+fn prove_with<P: Proves>(
+    statement: &EmbedStatement,
+    rows: &[i8],
+    query: &Query,
+    secret: (&Witness, &Claimed),
+) -> Result<Vec<u8>> {
+    let mut seed: Vec<u8> = query.tokens.iter().flat_map(|t| t.to_le_bytes()).collect();
+    seed.extend(encode_scalar(&query.query_salt));
+    seed.extend(encode_scalar(&query.vector_salt));
+    let row_variables = statement.table.layout.row_variables;
+    let session: Session<P> = Session::prover(statement.transcript(), row_variables, &seed)?;
+    seed.zeroize();
+    let (witness, claimed) = secret;
+    let bounds = statement.check()?;
+    let hidden = witness.hidden(query, claimed, &bounds);
+    let size = 1 << statement.table.layout.variables;
+    let private = Private {
+        columns: witness.columns(claimed, statement, &bounds).in_order(),
+        hidden: &hidden,
+        at_point: &claimed.at_point,
+        squared: &claimed.squared,
+    };
+    let of_table = |factors: &[Fr]| functional(rows, factors, size);
+    Ok(embed_protocol(session, statement, Some(&of_table), Some(private))?.into())
+}
+
+/// As [`ragaudit_scan_protocol::embed::check_embed`].
+pub fn check_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<Equation> {
+    ragaudit_scan_protocol::embed::check_embed::<Verifier>(statement, proof)
+}
+
+/// As [`ragaudit_scan_protocol::embed::verify_embed`].
+pub fn verify_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<()> {
+    ragaudit_scan_protocol::embed::verify_embed::<Verifier>(statement, proof)
+}
+
+/// As [`ragaudit_scan_protocol::embed::Batch`].
+pub type Batch<O = Hash> = ragaudit_scan_protocol::embed::Batch<O, Fast>;
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,799 @@
+use super::inputs::*;
+use super::statement::*;
+use super::*;
+use std::sync::Arc;
+
+use crate::batch::{self, verify_all, Refusals};
+use crate::cheat::{
+    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
+    Without,
+};
+use crate::engine::Fast;
+use crate::error::Error;
+use crate::group::vector_generators;
+use crate::index::IndexCommitment;
+use crate::index::{commit_table, Layout, MAX_DIMENSION};
+use crate::lies::each_claim_stands_against_a_lie;
+use crate::mutations::refused;
+use crate::nibbles::TAG_VECTOR;
+use crate::numbers::from_small;
+use crate::numbers::power_of_two;
+use crate::simulator::Simulates;
+use ark_ff::AdditiveGroup;
+use ark_ff::Field;
+use ragaudit_field_simd::commitment::pack_nibbles;
+use ragaudit_field_simd::commitment::NIBBLES_PER_ELEMENT;
+use ragaudit_field_simd::poseidon::hash_list;
+use ragaudit_scan_protocol::embed::{check_embed as check_as, Functional};
+
+const VOCABULARY: usize = 45;
+const DIMENSION: usize = 70;
+const MOST: usize = 20;
+const NORM_FACTOR: u64 = 8145;
+
+fn random(seed: u64, count: usize, below: u64) -> Vec<i64> {
+    let mut x = seed;
+    let mut next = || {
+        x = x
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((x >> 33) % below) as i64
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn tokens_hash(salt: Fr, tokens: &[u32]) -> Fr {
+    let mut list = vec![salt, Fr::from(tokens.len() as u64)];
+    list.extend(tokens.chunks(TOKENS_PER_ELEMENT).map(|run| {
+        let place = |(i, t): (usize, &u32)| Fr::from(*t) * power_of_two(TOKEN_BITS * i);
+        run.iter().enumerate().map(place).sum::<Fr>()
+    }));
+    hash_list(TAG_QUERY, &list)
+}
+
+/// Of components that are not int4 too: the packing that the proof would have to match.
+fn vector_hash(salt: Fr, vector: &[i64]) -> Fr {
+    let offset = pack_nibbles(&[0])[0];
+    let mut list = vec![salt];
+    list.extend(vector.chunks(NIBBLES_PER_ELEMENT).map(|run| {
+        let place = |(i, v): (usize, &i64)| from_small(*v) * power_of_two(4 * i);
+        offset + run.iter().enumerate().map(place).sum::<Fr>()
+    }));
+    hash_list(TAG_VECTOR, &list)
+}
+
+fn verify_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<()> {
+    let equation = check_as::<Cheat>(statement, proof)?;
+    let holds = equation.holds::<Fast>(&statement.table.points);
+    holds.then_some(()).ok_or(Error::Rejected)
+}
+
+struct Case {
+    rows: Vec<i8>,
+    table: Arc<IndexCommitment>,
+    query: Query,
+    most: usize,
+    hq: Fr,
+    cq: Fr,
+}
+
+fn case(vocabulary: usize, dimension: usize, most: usize, tokens: &[u32]) -> Case {
+    let rows: Vec<i8> = random(9, vocabulary * dimension, 15)
+        .iter()
+        .map(|v| *v as i8 - 7)
+        .collect();
+    let query = Query {
+        tokens: tokens.to_vec(),
+        query_salt: Fr::from(100u8),
+        vector_salt: Fr::from(200u8),
+    };
+    let mut case = Case {
+        table: Arc::new(commit_table(&rows, dimension).unwrap()),
+        rows,
+        hq: tokens_hash(query.query_salt, tokens),
+        cq: Fr::ZERO,
+        query,
+        most,
+    };
+    case.cq = vector_hash(case.query.vector_salt, &case.witness().vector);
+    case
+}
+
+fn small() -> Case {
+    case(
+        VOCABULARY,
+        DIMENSION,
+        MOST,
+        &[
+            3, 44, 3, 0, 17, 8, 9, 10, 11, 12, 13, 14, 15, 16, 5, 4, 2, 1,
+        ],
+    )
+}
+
+impl Case {
+    fn statement(&self) -> EmbedStatement<'_> {
+        EmbedStatement {
+            context: Fr::from(77u8),
+            table: &self.table,
+            tokens: self.most,
+            norm_factor: NORM_FACTOR,
+            hq: self.hq,
+            cq: self.cq,
+        }
+    }
+
+    fn prove(&self) -> Result<Vec<u8>> {
+        prove_as::<Cheat>(&self.statement(), &self.rows, &self.query)
+    }
+
+    fn witness(&self) -> Witness {
+        Witness::new(&self.statement(), &self.rows, &self.query).unwrap()
+    }
+
+    /// Whether a prover that refuses nothing gets through with this witness.
+    fn forged(&self, witness: &Witness) -> bool {
+        self.says(witness, |_| ())
+    }
+
+    /// The same, where it says something else of its columns.
+    fn says(&self, witness: &Witness, lie: impl Fn(&mut Claimed)) -> bool {
+        let statement = self.statement();
+        let mut claimed = Claimed::of(witness);
+        lie(&mut claimed);
+        let secret = (witness, &claimed);
+        let proof = prove_with::<Cheat>(&statement, &self.rows, &self.query, secret).unwrap();
+        verify_embed(&statement, &proof).is_ok()
+    }
+
+    fn measure(&self, witness: &mut Witness) {
+        let scaled = self.statement().check().unwrap().scaled;
+        witness.measure(2 * NORM_FACTOR as i64, scaled);
+    }
+
+    /// The witness with other sums of rows, and everything that follows from them.
+    fn with_sums(&mut self, sums: Vec<i64>) -> Witness {
+        let mut witness = self.witness();
+        let square = sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT;
+        let root = square.isqrt();
+        let factor = 2 * NORM_FACTOR as i64;
+        witness.vector = sums
+            .iter()
+            .map(|e| e.signum() * ((factor * e.abs() + root) / (2 * root)).min(7))
+            .collect();
+        (witness.sums, witness.root, witness.rest) = (sums, root, square - root * root);
+        self.measure(&mut witness);
+        self.cq = vector_hash(self.query.vector_salt, &witness.vector);
+        witness
+    }
+
+    /// The witness with another root, where the vector is the one that it makes.
+    fn with_root(&mut self, root: i64) -> Witness {
+        let mut witness = self.witness();
+        let factor = 2 * NORM_FACTOR as i64;
+        witness.vector = (witness.sums.iter())
+            .map(|e| e.signum() * ((factor * e.abs() + root) / (2 * root)).min(7))
+            .collect();
+        witness.root = root;
+        self.measure(&mut witness);
+        self.cq = vector_hash(self.query.vector_salt, &witness.vector);
+        witness
+    }
+
+    /// With another vector for the same sums: with negative distances as they are, and with zeros for them.
+    fn forged_vector(&mut self, vector: Vec<i64>) -> bool {
+        let mut witness = self.witness();
+        witness.vector = vector;
+        self.measure(&mut witness);
+        self.cq = vector_hash(self.query.vector_salt, &witness.vector);
+        let as_they_are = self.forged(&witness);
+        let distances = witness.distances.iter_mut().flatten();
+        distances.for_each(|d| *d = (*d).max(0));
+        as_they_are || self.forged(&witness)
+    }
+}
+
+#[test]
+fn embeddings_verify() {
+    let full: Vec<u32> = (0..MOST as u32).collect();
+    for case in [
+        small(),
+        case(VOCABULARY, DIMENSION, MOST, &[44]),
+        case(VOCABULARY, DIMENSION, MOST, &full),
+        case(VOCABULARY, DIMENSION, MOST, &full[..16]),
+        case(VOCABULARY, DIMENSION, MOST, &full[..17]),
+        case(4, 1, 1, &[2]),
+        case(3, 63, 33, &[2, 2, 2]),
+    ] {
+        verify_embed(&case.statement(), &case.prove().unwrap()).unwrap();
+        assert!(case.forged(&case.witness()));
+    }
+}
+
+#[test]
+fn a_proof_is_for_its_statement_only() {
+    let case = small();
+    let proof = case.prove().unwrap();
+    let statement = case.statement();
+    verify_embed(&statement, &proof).unwrap();
+    // A new field has to be changed below.
+    let EmbedStatement {
+        context: _,
+        table: _,
+        tokens: _,
+        norm_factor: _,
+        hq: _,
+        cq: _,
+    } = &statement;
+    let refused = |other: &EmbedStatement| {
+        let [changed, before] = [other, &statement].map(|s| s.transcript::<Hash>().digest());
+        verify_embed(other, &proof).is_err() && changed != before
+    };
+    let rejects = |change: &dyn Fn(&mut EmbedStatement)| {
+        let mut other = statement.clone();
+        change(&mut other);
+        refused(&other)
+    };
+    assert!(rejects(&|s| s.context += Fr::ONE));
+    assert!(rejects(&|s| s.hq += Fr::ONE));
+    assert!(rejects(&|s| s.cq += Fr::ONE));
+    assert!(rejects(&|s| s.tokens += 1));
+    assert!(rejects(&|s| s.norm_factor += 1));
+    let mut swapped = (*case.table).clone();
+    swapped.points.swap(0, 1);
+    let mut rows = case.rows.clone();
+    rows[30 * DIMENSION] ^= 1;
+    let unused = commit_table(&rows, DIMENSION).unwrap();
+    for table in [&swapped, &unused] {
+        let other = EmbedStatement {
+            table,
+            ..statement.clone()
+        };
+        assert!(refused(&other), "another table");
+    }
+}
+
+#[test]
+fn a_transcript_forgets_nothing() {
+    let case = case(9, 3, 2, &[1, 8]);
+    let base = case.statement();
+    let prove = || case.prove().unwrap();
+    nothing_is_forgotten(prove, |proof| verify_embed(&base, proof));
+    // Forgotten by both sides, a field that is in no equation lets one proof stand for two records.
+    let mut other = base.clone();
+    other.context += Fr::ONE;
+    let forgets = Without::Message("context".to_owned());
+    let (proof, _) = run(forgets.clone(), prove);
+    assert_eq!(run(forgets, || verify_embed(&other, &proof)).0, Ok(()));
+    assert!(verify_embed(&other, &prove()).is_err());
+}
+
+#[test]
+fn claims_and_openings_are_all_needed() {
+    let case = case(9, 3, 2, &[1, 8]);
+    let (statement, witness) = (case.statement(), case.witness());
+    let claimed = Claimed::of(&witness);
+    let prove = || {
+        let secret = (&witness, &claimed);
+        prove_with::<Cheat>(&statement, &case.rows, &case.query, secret).unwrap()
+    };
+    no_claim_is_skipped(prove, |proof| verify_embed(&statement, proof), false);
+    every_point_is_opened(prove, |proof| verify_embed(&statement, proof));
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+fn each_claim_stands_against_one_false_value() {
+    let case = case(9, 3, 2, &[1, 8]);
+    let (statement, witness) = (case.statement(), case.witness());
+    let claimed = Claimed::of(&witness);
+    let prove = || {
+        let secret = (&witness, &claimed);
+        prove_with::<Cheat>(&statement, &case.rows, &case.query, secret).unwrap()
+    };
+    each_claim_stands_against_a_lie("embed", prove, |proof| verify_embed(&statement, proof));
+}
+
+pub(crate) fn mutations(count: usize) {
+    let case = case(9, 3, 2, &[1, 8]);
+    let statement = case.statement();
+    refused("A1", &case.prove().unwrap(), count, |proof| {
+        verify_embed(&statement, proof).is_ok()
+    });
+}
+
+/// A prover that has another table than the committed one.
+#[test]
+fn the_table_is_the_committed_one() {
+    let mut case = small();
+    case.rows[3 * DIMENSION] = if case.rows[3 * DIMENSION] == 7 { -7 } else { 7 };
+    let witness = case.witness();
+    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+    assert!(!case.forged(&witness));
+    case.table = Arc::new(commit_table(&case.rows, DIMENSION).unwrap());
+    assert!(case.forged(&witness));
+}
+
+#[test]
+fn sums_are_of_the_tokens_rows() {
+    let mut case = small();
+    let honest = case.witness();
+    let rows = case.rows.clone();
+    let row = |t: usize| rows[t * DIMENSION..][..DIMENSION].to_vec();
+    let moved: Vec<i64> = (honest.sums.iter().zip(row(3)).zip(row(20)))
+        .map(|((e, from), to)| e - i64::from(from) + i64::from(to))
+        .collect();
+    let witness = case.with_sums(moved.clone());
+    caught_by("table claim: components", || case.forged(&witness));
+    let mut counted = witness.clone();
+    counted.histogram[3] -= 1;
+    counted.histogram[20] += 1;
+    caught_by("constraint: lookup layer", || case.forged(&counted));
+    let again: Vec<i64> = honest
+        .sums
+        .iter()
+        .zip(row(3))
+        .map(|(e, v)| e + i64::from(v))
+        .collect();
+    let mut more = case.with_sums(again);
+    more.histogram[3] += 1;
+    caught_by("constraint: lookup layer", || case.forged(&more));
+    let witness = case.with_sums(honest.sums.clone());
+    assert!(case.forged(&witness));
+}
+
+#[test]
+fn tokens_are_those_of_the_commitment() {
+    let right = small();
+    let mut tokens = right.query.tokens.clone();
+    tokens.swap(0, 1);
+    let mut swapped = small();
+    swapped.hq = tokens_hash(swapped.query.query_salt, &tokens);
+    assert!(
+        !swapped.forged(&swapped.witness()),
+        "the same tokens in another order"
+    );
+    let mut salt = small();
+    salt.query.query_salt += Fr::ONE;
+    assert!(!salt.forged(&salt.witness()), "another salt");
+    let mut vector = small();
+    vector.query.vector_salt += Fr::ONE;
+    assert!(!vector.forged(&vector.witness()), "another salt of cq");
+    let mut other = small();
+    other.cq = vector_hash(other.query.vector_salt, &vec![1; DIMENSION]);
+    assert!(!other.forged(&other.witness()), "cq of another vector");
+}
+
+/// The last of these tokens adds nothing to the sum, since the row after the vocabulary is zero.
+#[test]
+fn tokens_are_of_the_vocabulary() {
+    let mut case = small();
+    let mut witness = case.witness();
+    let mut tokens = case.query.tokens.clone();
+    tokens.push(VOCABULARY as u32);
+    let place = tokens.len() - 1;
+    (witness.tokens[place], witness.used[place]) = (VOCABULARY as i64, 1);
+    case.hq = tokens_hash(case.query.query_salt, &tokens);
+    assert!(!case.forged(&witness));
+    case.query.tokens = tokens;
+    assert!(matches!(case.prove(), Err(Error::Invalid { .. })));
+}
+
+#[test]
+fn there_are_no_more_tokens_than_places() {
+    let full: Vec<u32> = (0..=MOST as u32).collect();
+    let mut case = case(VOCABULARY, DIMENSION, MOST, &full[..MOST]);
+    let mut witness = case.witness();
+    // The token too many, packed into the place before it.
+    case.hq = tokens_hash(case.query.query_salt, &full);
+    witness.tokens[MOST - 1] += (MOST as i64) << TOKEN_BITS;
+    witness.used[MOST - 1] = 2;
+    assert!(!case.forged(&witness));
+    case.query.tokens = full;
+    assert!(matches!(case.prove(), Err(Error::Invalid { .. })));
+    case.query.tokens.clear();
+    assert!(matches!(case.prove(), Err(Error::Invalid { .. })));
+}
+
+/// hq of a list with a gap, whose packing is that of a longer list.
+#[test]
+fn used_places_come_first() {
+    let mut case = case(VOCABULARY, DIMENSION, MOST, &[5, 6]);
+    let mut witness = case.witness();
+    witness.tokens.swap(1, 2);
+    witness.used.swap(1, 2);
+    let mut list = vec![case.query.query_salt, Fr::from(2u8)];
+    list.push(Fr::from(5u8) + Fr::from(6u8) * power_of_two(2 * TOKEN_BITS));
+    case.hq = hash_list(TAG_QUERY, &list);
+    caught_by("product: used places", || case.forged(&witness));
+    // All places unused, and a hash of no token.
+    let mut none = case.with_sums(vec![0; DIMENSION - 1].into_iter().chain([1]).collect());
+    none.tokens[0] = 0;
+    none.used = vec![0; MOST];
+    assert!(!case.forged(&none));
+}
+
+/// A token that the number of tokens leaves out, or one that it counts three times.
+#[test]
+fn every_token_has_its_mark() {
+    for mark in [0, 3] {
+        let mut case = case(VOCABULARY, DIMENSION, MOST, &[5, 6]);
+        let mut witness = case.witness();
+        witness.used[1] = mark;
+        let packed = Fr::from(5u8) + Fr::from(6u8) * power_of_two(TOKEN_BITS);
+        let number = from_small(1 + mark);
+        case.hq = hash_list(TAG_QUERY, &[case.query.query_salt, number, packed]);
+        assert!(!case.forged(&witness), "{mark}");
+    }
+}
+
+/// Each component one step up and one down, with the distances that belong to it: one of them is negative.
+#[test]
+fn components_are_the_rounded_ones() {
+    let mut case = case(VOCABULARY, 8, 5, &[7, 30, 30]);
+    let right = case.witness().vector.clone();
+    assert!(case.forged_vector(right.clone()));
+    for (j, v) in right.iter().enumerate() {
+        for other in [v - 1, v + 1] {
+            if other.abs() <= 7 {
+                let mut vector = right.clone();
+                vector[j] = other;
+                assert!(!case.forged_vector(vector), "{v} to {other}");
+            }
+        }
+    }
+    // Distances of the true vector beside another one.
+    let mut witness = case.witness();
+    witness.vector[0] -= witness.vector[0].signum();
+    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+    assert!(!case.forged(&witness));
+}
+
+/// The norm of a single component makes it more than 7 steps: 8 would be right if vectors were not int4.
+#[test]
+fn components_are_int4() {
+    let mut case = case(VOCABULARY, 20, 5, &[7, 30, 30]);
+    let right = case.witness();
+    let unclamped = |e: &i64| (2 * NORM_FACTOR as i64 * e.abs() + right.root) / (2 * right.root);
+    let (j, steps) = (right.sums.iter().map(unclamped).enumerate())
+        .find(|(_, steps)| *steps > 7)
+        .unwrap();
+    let mut vector = right.vector.clone();
+    vector[j] = steps * right.sums[j].signum();
+    assert!(!case.forged_vector(vector));
+    // 16 from one component and 1 to the next: packed alike.
+    let mut packed = right.vector.clone();
+    (packed[0], packed[1]) = (packed[0] - 16, packed[1] + 1);
+    assert!(!case.forged_vector(packed));
+}
+
+#[test]
+fn the_root_is_the_largest_one() {
+    let mut case = small();
+    let right = case.witness();
+    let square = right.root * right.root + right.rest;
+    for root in [right.root - 1, right.root + 1, right.root / 2] {
+        let mut witness = case.with_root(root);
+        witness.rest = square - root * root;
+        assert!(!case.forged(&witness), "{root}");
+        assert!(!case.says(&witness, |s| s.lacking = 0), "too much left");
+        if root == right.root - 1 {
+            let lie = |s: &mut Claimed| s.lacking = 0;
+            caught_by("constraint: root", || case.says(&witness, lie));
+        }
+        witness.rest = 0;
+        let lie = |s: &mut Claimed| s.root_squared = square;
+        caught_by("product: root", || case.says(&witness, lie));
+    }
+    // Rows that sum to zero have no vector, and no root.
+    case.rows[DIMENSION..2 * DIMENSION].fill(0);
+    case.table = Arc::new(commit_table(&case.rows, DIMENSION).unwrap());
+    case.query.tokens = vec![1];
+    case.hq = tokens_hash(case.query.query_salt, &[1]);
+    assert!(matches!(case.prove(), Err(Error::Unsatisfied(_))));
+    let mut witness = small().witness();
+    witness.tokens = vec![0; MOST];
+    witness.used = vec![0; MOST];
+    (witness.tokens[0], witness.used[0]) = (1, 1);
+    witness.histogram = vec![0; VOCABULARY + 1];
+    (witness.histogram[1], witness.histogram[VOCABULARY]) = (1, MOST as i64 - 1);
+    witness.sums = vec![0; DIMENSION];
+    witness.vector = vec![7; DIMENSION];
+    (witness.root, witness.rest) = (0, 0);
+    case.measure(&mut witness);
+    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+    assert!(!case.forged(&witness), "a root of zero");
+}
+
+/// Every value that is sent beside a column and belongs to another one.
+#[test]
+fn values_are_those_of_the_columns() {
+    let mut case = small();
+    let right = case.witness();
+    let mut sums = right.sums.clone();
+    sums.reverse();
+    let witness = case.with_sums(sums);
+    assert!(
+        !case.says(&witness, |s| s.at_point[0] = right.sums.clone()),
+        "sums"
+    );
+
+    // Another component with the same slack, so that only its own value is false.
+    let mut witness = right.clone();
+    let j = right
+        .vector
+        .iter()
+        .position(|v| (1..6).contains(v))
+        .unwrap();
+    witness.vector[j] += 1;
+    assert!(
+        !case.says(&witness, |s| s.packed = right.vector.clone()),
+        "vector"
+    );
+    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+    let lie =
+        |s: &mut Claimed| s.at_point[1..].clone_from_slice(&Claimed::of(&right).at_point[1..]);
+    assert!(!case.says(&witness, lie), "vector at the point");
+    assert!(
+        !case.says(&right, |s| s.packed = witness.vector.clone()),
+        "packed vector"
+    );
+
+    // The root of twice as large sums.
+    let mut case = small();
+    let sums: Vec<i64> = right.sums.iter().map(|e| 2 * e).collect();
+    let square = sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT;
+    let mut witness = case.with_root(square.isqrt());
+    witness.rest = square - witness.root * witness.root;
+    assert!(!case.forged(&witness), "a sum of squares");
+    let lie = |s: &mut Claimed| s.squared = sums.clone();
+    caught_by("column claim: squares", || case.says(&witness, lie));
+}
+
+/// In one dimension every vector is 7 or -7; with a product of another root it could be 6.
+#[test]
+fn the_product_is_that_of_the_root() {
+    let mut case = case(VOCABULARY, 1, MOST, &[1, 2, 4]);
+    let mut witness = case.witness();
+    let sign = witness.sums[0].signum();
+    let reach = 2 * NORM_FACTOR as i64 * witness.sums[0].abs();
+    let product = reach / 2;
+    witness.vector = vec![6 * sign];
+    // With 2 |e| A = 2 w |v|, both are w, less 1 where the bound is strict.
+    let scaled = case.statement().check().unwrap().scaled;
+    let [lower, upper] = slack(6 * sign, scaled);
+    let off = reach - 2 * product;
+    witness.distances = [
+        vec![sign * off + witness.root + lower],
+        vec![witness.root - sign * off + upper],
+    ];
+    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+    let lie = |s: &mut Claimed| s.at_point[2] = vec![sign * product];
+    caught_by("product: steps", || case.says(&witness, lie));
+}
+
+/// Known before the columns are committed, the point of the components lets all but one of them be anything.
+#[test]
+fn the_point_follows_the_columns() {
+    let mut case = small();
+    let mut sums = case.witness().sums.clone();
+    sums[1..].reverse();
+    let witness = case.with_sums(sums);
+    assert!(!case.forged(&witness));
+    let (statement, claimed) = (case.statement(), Claimed::of(&witness));
+    let bounds = statement.check().unwrap();
+    let hidden = witness.hidden(&case.query, &claimed, &bounds);
+    let size = 1 << case.table.layout.variables;
+    let private = Private {
+        columns: witness.columns(&claimed, &statement, &bounds).in_order(),
+        hidden: &hidden,
+        at_point: &claimed.at_point,
+        squared: &claimed.squared,
+    };
+    let of_table = |factors: &[Fr]| functional(&case.rows, factors, size);
+    let run = |mut session: Session<Cheat>, secret| {
+        session.transcript.oracle.predicted = vec![("components", Fr::ZERO)];
+        let known: Option<Functional> = session.known().map(|_| &of_table as Functional);
+        embed_protocol(session, &statement, known, secret).unwrap()
+    };
+    let row_variables = case.table.layout.row_variables;
+    let prover = Session::prover(statement.transcript(), row_variables, b"").unwrap();
+    let proof: Vec<u8> = run(prover, Some(private)).into();
+    let verifier = Session::verifier(statement.transcript(), row_variables, &proof);
+    let equation: Equation = run(verifier, None).into();
+    assert!(equation.holds::<Fast>(&case.table.points));
+}
+
+#[test]
+fn proofs_have_one_length() {
+    let short = case(VOCABULARY, DIMENSION, MOST, &[1]).prove().unwrap();
+    let long = small();
+    assert_eq!(short.len(), long.prove().unwrap().len());
+    assert_ne!(
+        long.prove().unwrap(),
+        long.prove().unwrap(),
+        "nonces are fresh"
+    );
+}
+
+#[test]
+fn mutated_proofs_are_refused() {
+    let case = case(9, 3, 2, &[1, 8]);
+    let statement = case.statement();
+    let proof = case.prove().unwrap();
+    for at in (0..proof.len()).step_by(397) {
+        let mut bad = proof.clone();
+        bad[at] ^= 1 << (at % 8);
+        assert!(verify_embed(&statement, &bad).is_err(), "byte {at}");
+    }
+    for length in [0, 1, 31, proof.len() / 2, proof.len() - 32, proof.len() - 1] {
+        assert!(verify_embed(&statement, &proof[..length]).is_err());
+    }
+    assert!(verify_embed(&statement, &[&proof[..], &[0; 32]].concat()).is_err());
+}
+
+fn numbers(refused: Refusals) -> Vec<usize> {
+    refused.into_iter().map(|(i, _)| i).collect()
+}
+
+#[test]
+fn batches_name_the_bad_ones() {
+    let cases: Vec<Case> = [[1u32, 2], [3, 4], [5, 6]]
+        .iter()
+        .map(|t| case(9, 3, 2, t))
+        .collect();
+    let proofs: Vec<Vec<u8>> = cases.iter().map(|c| c.prove().unwrap()).collect();
+    let table = &cases[0].table;
+    let of = |i: usize| EmbedStatement {
+        table,
+        ..cases[i].statement()
+    };
+    let verdict = |places: [usize; 3]| {
+        let items: Vec<_> = (0..3).map(|i| (of(i), &proofs[places[i]][..])).collect();
+        numbers(verify_all(table, &OfTable, &items))
+    };
+    assert!(verdict([0, 1, 2]).is_empty());
+    assert!(verify_all(table, &OfTable, &[]).is_empty());
+    assert_eq!(verdict([0, 2, 1]), [1, 2]);
+    let items = [
+        (of(0), &proofs[0][..]),
+        (of(1), &proofs[1][1..]),
+        (cases[2].statement(), &proofs[2][..]),
+    ];
+    assert_eq!(
+        numbers(verify_all(table, &OfTable, &items)),
+        [1, 2],
+        "cut short; another table"
+    );
+    // Neither hides the other.
+    let items = [
+        (of(0), &proofs[0][1..]),
+        (of(1), &proofs[0][..]),
+        (of(2), &proofs[2][..]),
+    ];
+    let outcomes = verify_all(table, &OfTable, &items);
+    assert!(matches!(
+        outcomes[..],
+        [(0, Error::Malformed { .. }), (1, Error::Rejected)]
+    ));
+    let chunk = vec![(of(0), &proofs[0][..]); batch::CHUNK];
+    let mut batch: Batch = Batch::new(Arc::clone(table), OfTable);
+    let mut kept = Vec::new();
+    for count in [batch::CHUNK, 3, 1] {
+        assert_eq!(batch.add(&chunk[..count]), []);
+        kept.push(batch.kept());
+    }
+    assert!(batch.holds());
+    assert_eq!(kept, [kept[0]; 3]);
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    let case = small();
+    let refused = |change: &dyn Fn(&mut EmbedStatement)| {
+        let mut statement = case.statement();
+        change(&mut statement);
+        matches!(verify_embed(&statement, &[]), Err(Error::Invalid { .. }))
+    };
+    assert!(!refused(&|_| ()));
+    assert!(refused(&|s| s.tokens = 0));
+    assert!(refused(&|s| s.tokens = MAX_TOKENS + 1));
+    assert!(refused(&|s| s.norm_factor = 0));
+    assert!(refused(&|s| s.norm_factor = MAX_NORM_FACTOR + 1));
+    let mut short = small();
+    short.rows.pop();
+    assert!(matches!(short.prove(), Err(Error::Invalid { .. })));
+    let mut wide = small();
+    wide.rows[0] = 8;
+    assert!(matches!(wide.prove(), Err(Error::Invalid { .. })));
+}
+
+/// The most that a proof of A1 may be about.
+pub(crate) fn largest() {
+    simulate(MAX_TOKENS, MAX_VOCABULARY, MAX_DIMENSION, MAX_NORM_FACTOR);
+}
+
+/// Of a table that nobody has. What is sent of it is no functional then, and has the length of one.
+pub(crate) fn simulate(tokens: usize, vocabulary: usize, dimension: usize, norm_factor: u64) {
+    let layout = Layout::new(vocabulary + 1).unwrap();
+    let table = IndexCommitment {
+        layout,
+        dimension,
+        points: vec![vector_generators(1)[0]; dimension * layout.rows()],
+    };
+    let public = EmbedStatement {
+        context: Fr::ONE,
+        table: &table,
+        tokens,
+        norm_factor,
+        hq: Fr::ONE,
+        cq: Fr::ONE,
+    };
+    let session = Session::simulator(public.transcript(), layout.row_variables);
+    embed_protocol(session, &public, None, None).unwrap();
+}
+
+/// The table's rows, what a proof of them says, and the proof.
+pub(crate) struct Golden {
+    pub(crate) rows: Vec<i8>,
+    pub(crate) table: Arc<IndexCommitment>,
+    pub(crate) tokens: usize,
+    pub(crate) hq: Fr,
+    pub(crate) cq: Fr,
+    pub(crate) query: Query,
+}
+
+impl Golden {
+    pub(crate) fn statement(&self) -> EmbedStatement<'_> {
+        EmbedStatement {
+            context: Fr::from(77u8),
+            table: &self.table,
+            tokens: self.tokens,
+            norm_factor: NORM_FACTOR,
+            hq: self.hq,
+            cq: self.cq,
+        }
+    }
+}
+
+pub(crate) fn golden() -> Golden {
+    let Case {
+        rows,
+        table,
+        query,
+        most,
+        hq,
+        cq,
+    } = case(9, 3, 4, &[1, 8, 1]);
+    Golden {
+        rows,
+        table,
+        tokens: most,
+        hq,
+        cq,
+        query,
+    }
+}
+
+/// hq and cq that nobody can open.
+#[test]
+fn proofs_are_simulated_without_tokens() {
+    let case = small();
+    let real = case.prove().unwrap();
+    let mut public = case.statement();
+    (public.hq, public.cq) = (Fr::from(31_337u64), Fr::from(31_338u64));
+    let row_variables = case.table.layout.row_variables;
+    let session = Session::simulator(public.transcript(), row_variables);
+    let size = 1 << case.table.layout.variables;
+    let of_table = |factors: &[Fr]| functional(&case.rows, factors, size);
+    let simulated = embed_protocol(session, &public, Some(&of_table), None).unwrap();
+    assert_eq!(simulated.proof.len(), real.len());
+    assert!(
+        verify_embed(&public, &simulated.proof).is_err(),
+        "under the hash function it is no proof"
+    );
+    let told = simulated.tell(public.transcript());
+    let session: Session<Cheat> = Session::verifier(told, row_variables, &simulated.proof);
+    let closed = embed_protocol(session, &public, None, None).unwrap();
+    let equation: Equation = closed.into();
+    assert!(equation.holds::<Fast>(&case.table.points));
+}

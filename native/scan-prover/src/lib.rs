@@ -1,0 +1,58 @@
+//! The scan argument's provers: noise, every score and the selection of a large index, proved without a trusted setup.
+//!
+//! The protocols and their verifier stand in `ragaudit-scan-protocol`, once for both parties. This crate has what only provers
+//! have: what goes into a run, by the protocol's name, and what they compute of it, in [`prover`]. It verifies by the same
+//! code on all lanes and threads ([`engine`]). The tests of all parties are here, simulators and cheats too.
+pub mod answer;
+pub mod answers;
+pub mod asked;
+pub mod batch;
+pub mod coalition;
+pub mod coins;
+pub mod embed;
+pub mod engine;
+pub mod group;
+pub mod index;
+pub mod link;
+pub mod listing;
+pub mod lists;
+pub mod mle;
+mod msm;
+pub mod noise;
+pub mod poseidon;
+pub mod prover;
+pub mod queries;
+pub mod query;
+mod secrets;
+pub(crate) mod small;
+pub mod verifier;
+mod words;
+
+pub use ragaudit_scan_protocol::{
+    channel, claims, equation, error, expr, gates, lookup, nibbles, numbers, protocol, ranges,
+    segments, session, sumcheck, together, transcript, Error, Result,
+};
+
+#[cfg(test)]
+mod cheat;
+
+#[cfg(test)]
+mod errors;
+
+#[cfg(test)]
+mod lies;
+
+#[cfg(test)]
+mod golden;
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod time;
+
+#[cfg(test)]
+mod mutations;
+
+#[cfg(test)]
+mod simulator;

@@ -1,0 +1,75 @@
+//! Proofs of lists by their provers: `docs/scan/listing.md`.
+use std::sync::Arc;
+
+use ragaudit_scan_protocol::listing::listing_protocol;
+pub use ragaudit_scan_protocol::listing::{statement, ListingStatement, LIMITS, MAX_LISTED, RULES};
+use zeroize::Zeroize;
+
+use crate::channel::Proves;
+use crate::equation::Equation;
+use crate::error::{Error, Result};
+use crate::group::encode_scalar;
+use crate::index::IndexKey;
+use crate::session::{Column, Opening, Session};
+use crate::verifier::Verifier;
+
+mod inputs;
+
+use inputs::*;
+pub use inputs::{bit_column, committed_bits, nothing_held, Bits, Listing, Outcome};
+
+/// Proves a list; in `low_memory` the same in more time, so many blocks at a time. `columns` are those that the statement has
+/// commitments to, in its order.
+pub(crate) fn prove_as<P: Proves>(
+    statement: &ListingStatement,
+    listing: &Listing,
+    outcome: &Outcome,
+    columns: [&Column; 4],
+    key: &IndexKey,
+    low_memory: Option<usize>,
+) -> Result<Vec<u8>> {
+    statement.check()?;
+    let missing = || Error::Unsatisfied("the openings of the bits are missing".to_owned());
+    let openings: Vec<&Arc<Opening>> = columns
+        .iter()
+        .map(|column| column.opening.as_ref().ok_or_else(missing))
+        .collect::<Result<_>>()?;
+    let secret = Secret {
+        listing,
+        outcome,
+        hidden: hidden_values(statement, listing, outcome),
+        openings: openings.try_into().map_err(|_| missing())?,
+        key,
+    };
+    prove_with::<P>(statement, secret, low_memory)
+}
+
+fn prove_with<P: Proves>(
+    statement: &ListingStatement,
+    secret: Secret,
+    low_memory: Option<usize>,
+) -> Result<Vec<u8>> {
+    let listing = secret.listing;
+    let mut seed: Vec<u8> = listing.query.iter().map(|v| *v as u8).collect();
+    seed.extend(encode_scalar(&listing.query_salt));
+    seed.extend(encode_scalar(&listing.list_salt));
+    let blindings = secret.openings.iter().flat_map(|o| &o.blindings);
+    seed.extend(blindings.flat_map(encode_scalar));
+    seed.extend(secret.key.0);
+    let row_variables = statement.index.layout.row_variables;
+    let mut session: Session<P> = Session::prover(statement.transcript(), row_variables, &seed)?;
+    seed.zeroize();
+    session.low_memory = low_memory;
+    let key = secret.key;
+    let blinding = |place| key.blinding(place);
+    let private = secret.private(statement, &blinding);
+    Ok(listing_protocol(session, statement, Some(private))?.into())
+}
+
+/// As [`ragaudit_scan_protocol::listing::check_listing`].
+pub fn check_listing(statement: &ListingStatement, proof: &[u8]) -> Result<Equation> {
+    ragaudit_scan_protocol::listing::check_listing::<Verifier>(statement, proof)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

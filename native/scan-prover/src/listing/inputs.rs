@@ -1,0 +1,238 @@
+//! What the prover of a list has, and what follows from it.
+use std::sync::Arc;
+
+use ark_ff::{BigInt, PrimeField};
+use ragaudit_scan_protocol::listing::Private;
+use ragaudit_scan_protocol::prover::Blindings;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::asked::{count_components, count_scores, Asked, SCORE};
+use crate::claims::{Bound, Column, Opening};
+use crate::engine::Fast;
+use crate::error::{Error, Result};
+use crate::group::{Fr, G1Affine};
+use crate::index::{IndexCommitment, IndexKey, Layout};
+use crate::numbers::from_small;
+use crate::prover::columns;
+use ragaudit_scan_protocol::listing::statement::*;
+
+/// The private side of a list.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Listing {
+    /// int4 components.
+    pub query: Vec<i8>,
+    pub query_salt: Fr,
+    /// Of htopk.
+    pub list_salt: Fr,
+    /// Of every position, by the index commitment's own rows.
+    pub scores: Vec<i64>,
+}
+
+impl Listing {
+    pub(super) fn asked(&self) -> Asked<'_> {
+        Asked {
+            components: &self.query,
+            salt: self.query_salt,
+        }
+    }
+}
+
+/// The columns of bits that a statement has commitments to, with their openings.
+#[derive(Clone, Copy)]
+pub struct Bits<'a> {
+    pub chance: &'a Column,
+    pub kept: &'a Column,
+    pub held: &'a Column,
+}
+
+/// What a list comes to: the values of all positions.
+#[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
+pub struct Outcome {
+    pub(super) relevant: Vec<i64>,
+    pub(super) listed: Vec<i64>,
+    /// 1 up to the position at which the list ends.
+    pub(super) within: Vec<i64>,
+    pub(super) count: i64,
+    pub(crate) after: Vec<i64>,
+}
+
+impl Outcome {
+    /// By the same steps whatever is listed.
+    pub fn new(
+        index: &IndexCommitment,
+        (threshold, most): (i64, usize),
+        listing: &Listing,
+        bits: &Bits,
+    ) -> Result<Self> {
+        check_constants(index, threshold, most)?;
+        let (capacity, dimension) = (index.layout.capacity, index.dimension);
+        if listing.scores.len() != capacity {
+            let found = format!("{} scores", listing.scores.len());
+            return Err(Error::invalid(
+                "scores",
+                format!("{capacity} scores"),
+                found,
+            ));
+        }
+        if listing.query.len() != dimension {
+            return Err(Error::invalid(
+                "query",
+                format!("{dimension} components"),
+                format!("{} components", listing.query.len()),
+            ));
+        }
+        let largest = SCORE * dimension as i64;
+        if listing.scores.iter().any(|s| s.abs() > largest) {
+            return Err(Error::Unsatisfied(format!(
+                "the magnitude of a score is above {largest}"
+            )));
+        }
+        let chance = values_of("chance", bits.chance, capacity)?;
+        let kept = values_of("kept", bits.kept, capacity)?;
+        let held = values_of("held before", bits.held, capacity)?;
+        let mut out = Self::default();
+        let mut left = most as i64;
+        for (i, score) in listing.scores.iter().enumerate() {
+            // The top bit of a difference of small numbers says which is larger.
+            let relevant = 1 + ((score - threshold) >> 63);
+            let within = 1 + ((left - 1) >> 63);
+            let listed = (chance[i] | (relevant & kept[i] & (1 - held[i]))) & within;
+            left -= listed;
+            out.relevant.push(relevant);
+            out.within.push(within);
+            out.listed.push(listed);
+            out.after.push(held[i] | listed);
+        }
+        out.count = most as i64 - left;
+        Ok(out)
+    }
+
+    /// The position at which the list ends: of its last winner if there are as many as there may be, the last one of all
+    /// otherwise.
+    pub(super) fn last(&self) -> i64 {
+        self.within.iter().sum::<i64>() - 1
+    }
+
+    /// The elements of htopk's list: a bit a position.
+    pub fn packed(&self) -> Vec<Fr> {
+        let run = |bits: &[i64]| {
+            let mut limbs = [0u64; 4];
+            for (i, bit) in bits.iter().enumerate() {
+                limbs[i / 64] |= (*bit as u64 & 1) << (i % 64);
+            }
+            Fr::from_bigint(BigInt::new(limbs)).expect("252 bits are below the modulus")
+        };
+        self.listed.chunks(BITS_PER_ELEMENT).map(run).collect()
+    }
+}
+
+/// The bits of a column's positions.
+fn values_of<'a>(name: &str, column: &'a Column, capacity: usize) -> Result<&'a [i64]> {
+    let opening = column.opening.as_ref();
+    let values = opening.and_then(|o| o.values.get(..capacity));
+    let values = values.ok_or_else(|| {
+        Error::Unsatisfied(format!(
+            "the opening of the column \"{name}\" is incomplete"
+        ))
+    })?;
+    if Bound::Unsigned(1).holds(values) {
+        Ok(values)
+    } else {
+        Err(Error::Unsatisfied(format!(
+            "a value of the column \"{name}\" is no bit"
+        )))
+    }
+}
+
+/// A column of bits with its commitments, under blindings that the caller never uses again.
+pub fn bit_column(layout: Layout, bits: Vec<i64>, blindings: Vec<Fr>) -> Result<Column> {
+    let bound = Bound::Unsigned(1);
+    if !bound.holds(&bits) {
+        return Err(Error::invalid("bits", "0 and 1", "another value"));
+    }
+    let secret = columns::Secret {
+        values: &bits,
+        blindings: &blindings,
+        bound,
+    };
+    let rows = columns::commit(&[secret], 1 << layout.row_variables);
+    let rows = rows.into_iter().next().unwrap_or_default();
+    Column::opened("bits", rows, bits, blindings, layout)
+}
+
+/// A column of bits of which somebody made the commitments before.
+pub fn committed_bits(
+    layout: Layout,
+    rows: Vec<G1Affine>,
+    bits: Vec<i64>,
+    blindings: Vec<Fr>,
+) -> Result<Column> {
+    Column::opened("bits", rows, bits, blindings, layout)
+}
+
+/// As [`ragaudit_scan_protocol::listing::nothing_held`].
+pub fn nothing_held(layout: Layout) -> Column {
+    ragaudit_scan_protocol::listing::nothing_held::<Fast>(layout)
+}
+
+/// The hidden values of a run, in the order in which they are sent: htopk's salt and packed bits, how many positions are
+/// listed, the bits of the last place, and those of what the list lacks.
+pub(super) fn hidden_values(
+    statement: &ListingStatement,
+    listing: &Listing,
+    outcome: &Outcome,
+) -> Vec<Fr> {
+    let bits = |x: i64, count: usize| (0..count).map(move |k| Fr::from((x >> k & 1) as u8));
+    let mut out = vec![listing.list_salt];
+    out.extend(outcome.packed());
+    out.truncate(1 + statement.elements());
+    out.push(from_small(outcome.count));
+    out.extend(bits(outcome.last(), statement.index.layout.variables));
+    let lacking = statement.most as i64 - outcome.count;
+    out.extend(bits(lacking, statement.room_bits()));
+    out
+}
+
+/// The private inputs of one run.
+pub(super) struct Secret<'a> {
+    pub(super) listing: &'a Listing,
+    pub(super) outcome: &'a Outcome,
+    pub(super) hidden: Vec<Fr>,
+    /// In the order of [`ListingStatement::columns`].
+    pub(super) openings: [&'a Arc<Opening>; 4],
+    pub(super) key: &'a IndexKey,
+}
+
+impl Secret<'_> {
+    /// As the protocol takes it.
+    pub(super) fn private<'s>(
+        &'s self,
+        statement: &ListingStatement,
+        index: Blindings<'s>,
+    ) -> Private<'s> {
+        let columns = Columns {
+            relevant: self.outcome.relevant.clone(),
+            listed: self.outcome.listed.clone(),
+            score_rows: count_scores(&self.listing.scores, statement.index.dimension),
+            nibbles: count_components(&self.listing.query),
+        };
+        Private {
+            asked: self.listing.asked(),
+            scores: Arc::new(Opening {
+                values: self.listing.scores.clone(),
+                blindings: Vec::new(),
+            }),
+            openings: self.openings.map(Arc::clone),
+            columns: columns.in_order(),
+            hidden: &self.hidden,
+            within: &self.outcome.within,
+            index,
+        }
+    }
+}
+
+impl Drop for Secret<'_> {
+    fn drop(&mut self) {
+        self.hidden.zeroize();
+    }
+}

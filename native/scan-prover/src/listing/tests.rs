@@ -1,0 +1,740 @@
+use super::inputs::*;
+use super::statement::*;
+use super::*;
+use crate::cheat::{
+    every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat, Without, REPEATED,
+};
+use crate::engine::Fast;
+use crate::group::Fr;
+use crate::group::{tables, vector_generators};
+use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
+use crate::lies::each_claim_stands_against_a_lie;
+use crate::nibbles::TAG_VECTOR;
+use crate::prover::fractions::RUN;
+use crate::prover::Prover;
+use crate::simulator::Simulates;
+use crate::transcript::Hash;
+use ark_ff::Field;
+use ragaudit_field_simd::commitment::pack_nibbles;
+use ragaudit_field_simd::poseidon::hash_list;
+use ragaudit_scan_protocol::listing::{check_listing as check_as, claim_list};
+
+fn draws(seed: u64, count: usize, of: u64) -> Vec<u64> {
+    let mut x = seed;
+    let mut next = || {
+        x = x
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (x >> 33) % of
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn components(seed: u64, count: usize) -> Vec<i8> {
+    let drawn = draws(seed, count, 15).into_iter();
+    drawn.map(|v| v as i8 - 7).collect()
+}
+
+/// One in so many is 1.
+fn some_bits(seed: u64, count: usize, of: u64) -> Vec<i64> {
+    let drawn = draws(seed, count, of).into_iter();
+    drawn.map(|v| i64::from(v == 0)).collect()
+}
+
+fn column(layout: Layout, bits: Vec<i64>, blinding: u64) -> Column {
+    let blindings = (0..layout.rows() as u64).map(|a| Fr::from(blinding + a));
+    bit_column(layout, bits, blindings.collect()).unwrap()
+}
+
+#[cfg(test)]
+mod lies;
+
+struct Case {
+    index: IndexCommitment,
+    key: IndexKey,
+    listing: Listing,
+    chance: Column,
+    kept: Column,
+    held: Column,
+    after: Column,
+    outcome: Outcome,
+    cq: Fr,
+    htopk: Fr,
+    threshold: i64,
+    most: usize,
+}
+
+fn list_hash(salt: Fr, capacity: usize, packed: &[Fr]) -> Fr {
+    let list = [&[salt, Fr::from(capacity as u64)], packed].concat();
+    hash_list(TAG_TOPK, &list)
+}
+
+fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
+    let mut list = vec![salt];
+    list.extend(pack_nibbles(query));
+    hash_list(TAG_VECTOR, &list)
+}
+
+/// The statement's columns of bits.
+#[derive(Clone)]
+struct Given {
+    chance: Vec<i64>,
+    kept: Vec<i64>,
+    held: Vec<i64>,
+}
+
+impl Given {
+    fn new(capacity: usize) -> Self {
+        Self {
+            chance: some_bits(11, capacity, 9),
+            kept: some_bits(12, capacity, 10).iter().map(|b| 1 - b).collect(),
+            held: some_bits(13, capacity, 5),
+        }
+    }
+}
+
+fn case_of(
+    [documents, capacity, dimension, most]: [usize; 4],
+    threshold: i64,
+    given: Given,
+) -> Case {
+    let rows = components(5, documents * dimension);
+    let query = components(77, dimension);
+    let key = IndexKey([3; 32]);
+    let index = commit_index(&rows, dimension, capacity, &key).unwrap();
+    let layout = index.layout;
+    let dot = |row: &[i8]| {
+        let pairs = row.iter().zip(&query);
+        pairs.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum()
+    };
+    let mut scores: Vec<i64> = rows.chunks(dimension).map(dot).collect();
+    scores.resize(capacity, 0);
+    let listing = Listing {
+        query,
+        query_salt: Fr::from(1000u64),
+        list_salt: Fr::from(2000u64),
+        scores,
+    };
+    let chance = column(layout, given.chance, 100);
+    let kept = column(layout, given.kept, 200);
+    let held = column(layout, given.held, 300);
+    let bits = Bits {
+        chance: &chance,
+        kept: &kept,
+        held: &held,
+    };
+    let outcome = Outcome::new(&index, (threshold, most), &listing, &bits).unwrap();
+    Case {
+        cq: vector_hash(listing.query_salt, &listing.query),
+        htopk: list_hash(listing.list_salt, capacity, &outcome.packed()),
+        after: column(layout, outcome.after.clone(), 400),
+        index,
+        key,
+        listing,
+        chance,
+        kept,
+        held,
+        outcome,
+        threshold,
+        most,
+    }
+}
+
+fn case(documents: usize, capacity: usize, dimension: usize, most: usize) -> Case {
+    let sizes = [documents, capacity, dimension, most];
+    case_of(sizes, 40, Given::new(capacity))
+}
+
+/// Fewer win than may be listed.
+fn short() -> Case {
+    let case = case(300, 310, 7, 200);
+    assert!(case.outcome.count < 190);
+    case
+}
+
+/// More win than may be listed.
+fn full() -> Case {
+    let case = case(300, 310, 7, 20);
+    assert_eq!(case.outcome.count, 20);
+    assert!(short().outcome.count > 30);
+    case
+}
+
+impl Case {
+    fn statement(&self) -> ListingStatement<'_> {
+        ListingStatement {
+            context: [2; 32],
+            index: &self.index,
+            chance: &self.chance.rows,
+            kept: &self.kept.rows,
+            held: &self.held.rows,
+            after: &self.after.rows,
+            cq: self.cq,
+            htopk: self.htopk,
+            threshold: self.threshold,
+            most: self.most,
+        }
+    }
+
+    fn columns(&self) -> [&Column; 4] {
+        [&self.chance, &self.kept, &self.held, &self.after]
+    }
+
+    fn secret(&self) -> Secret<'_> {
+        Secret {
+            listing: &self.listing,
+            outcome: &self.outcome,
+            hidden: hidden_values(&self.statement(), &self.listing, &self.outcome),
+            openings: self.columns().map(|c| c.opening.as_ref().unwrap()),
+            key: &self.key,
+        }
+    }
+
+    /// By a prover that refuses nothing.
+    fn proof(&self, low_memory: Option<usize>) -> Vec<u8> {
+        prove_with::<Cheat>(&self.statement(), self.secret(), low_memory).unwrap()
+    }
+
+    fn forged(&self) -> bool {
+        verify(&self.statement(), &self.proof(None)).is_ok()
+    }
+
+    /// Whether a prover gets through with another outcome, which it commits to and hashes as if it were the true one.
+    fn lies(&self, lie: impl Fn(&mut Outcome)) -> bool {
+        let mut other = self.again();
+        lie(&mut other.outcome);
+        let packed = other.outcome.packed();
+        let packed = &packed[..other.statement().elements()];
+        other.htopk = list_hash(other.listing.list_salt, other.outcome.after.len(), packed);
+        other.after = column(other.index.layout, other.outcome.after.clone(), 400);
+        other.forged()
+    }
+
+    /// Whether it does with other hidden values, of which the first ones are htopk's list.
+    fn hides(&self, lie: impl Fn(&mut [Fr])) -> bool {
+        let mut other = self.again();
+        let mut hidden = self.secret().hidden.clone();
+        lie(&mut hidden);
+        let packed = &hidden[1..1 + self.statement().elements()];
+        other.htopk = list_hash(hidden[0], self.outcome.after.len(), packed);
+        let mut secret = other.secret();
+        secret.hidden = hidden;
+        let proof = prove_with::<Cheat>(&other.statement(), secret, None).unwrap();
+        verify(&other.statement(), &proof).is_ok()
+    }
+
+    fn again(&self) -> Self {
+        let [chance, kept, held, after] = self.columns().map(Clone::clone);
+        Self {
+            index: self.index.clone(),
+            key: self.key.clone(),
+            listing: Listing {
+                query: self.listing.query.clone(),
+                scores: self.listing.scores.clone(),
+                ..self.listing
+            },
+            chance,
+            kept,
+            held,
+            after,
+            outcome: self.outcome.clone(),
+            ..*self
+        }
+    }
+
+    /// The first position of which this holds: of chance, relevance, keeping, holding and listing.
+    fn find(&self, what: impl Fn([bool; 5]) -> bool) -> usize {
+        let columns = [&self.chance, &self.kept, &self.held];
+        let [c, k, h] = columns.map(|c| &c.opening.as_ref().unwrap().values);
+        let (r, l) = (&self.outcome.relevant, &self.outcome.listed);
+        let found = (0..r.len()).find(|i| what([c, r, k, h, l].map(|bits| bits[*i] == 1)));
+        found.expect("the case has such a position")
+    }
+}
+
+fn verify(statement: &ListingStatement, proof: &[u8]) -> Result<()> {
+    let equation = check_as::<Cheat>(statement, proof)?;
+    let holds = equation.holds::<Fast>(&statement.index.points);
+    holds.then_some(()).ok_or(Error::Rejected)
+}
+
+#[test]
+fn lists_verify() {
+    for case in [
+        short(),
+        full(),
+        case(1, 1, 1, 1),
+        case(2, 2, 3, 1),
+        case(2, 2, 3, 2),
+        case(250, 252, 3, 252),
+        case(253, 253, 3, 10),
+        case(1024, 1024, 2, 1024),
+        case(1025, 1025, 2, 3),
+        case(2100, 2100, 70, 50),
+    ] {
+        assert!(
+            case.forged(),
+            "{:?}, at most {}",
+            case.index.layout,
+            case.most
+        );
+    }
+}
+
+/// Nothing wins, everything is held, everything wins by chance, the last position is the last of the list, and the first
+/// one the only one.
+#[test]
+fn lists_of_every_kind_verify() {
+    let capacity = 300;
+    let of = |most: usize, threshold: i64, given: Given| {
+        case_of([300, capacity, 7, most], threshold, given)
+    };
+    let bits = |bit: i64| vec![bit; capacity];
+    let (none, all) = (bits(0), bits(1));
+    let given = |chance: &[i64], kept: &[i64], held: &[i64]| Given {
+        chance: chance.to_vec(),
+        kept: kept.to_vec(),
+        held: held.to_vec(),
+    };
+    let mut last = none.clone();
+    last[capacity - 1] = 1;
+    let cases = [
+        (of(5, 49 * 7, given(&none, &all, &none)), 0),
+        (of(5, 40, given(&none, &all, &all)), 0),
+        (of(5, 40, given(&none, &none, &none)), 0),
+        (of(300, 40, given(&all, &none, &all)), 300),
+        (of(299, 40, given(&all, &all, &none)), 299),
+        (of(1, 40, given(&all, &all, &none)), 1),
+        (of(1, 49 * 7, given(&last, &all, &none)), 1),
+        (of(2, 49 * 7, given(&last, &all, &none)), 1),
+    ];
+    for (k, (case, count)) in cases.iter().enumerate() {
+        assert_eq!(case.outcome.count, *count, "case {k}");
+        assert!(case.forged(), "case {k}");
+        let held = &case.held.opening.as_ref().unwrap().values;
+        let both = held.iter().zip(&case.outcome.listed).map(|(h, l)| h | l);
+        assert!(both.eq(case.outcome.after.iter().copied()));
+    }
+}
+
+/// The definition of docs/relation.md, position by position.
+#[test]
+fn outcomes_are_the_first_winners() {
+    for case in [short(), full(), case(1, 1, 1, 1), case(2, 2, 3, 1)] {
+        let columns = [&case.chance, &case.kept, &case.held];
+        let [c, k, h] = columns.map(|c| &c.opening.as_ref().unwrap().values);
+        let wins = |i: &usize| {
+            let relevant = case.listing.scores[*i] >= case.threshold;
+            c[*i] == 1 || (relevant && k[*i] == 1 && h[*i] == 0)
+        };
+        let winners = (0..c.len()).filter(wins).take(case.most);
+        let listed = (0..c.len()).filter(|i| case.outcome.listed[*i] == 1);
+        assert!(winners.eq(listed));
+    }
+}
+
+#[test]
+fn a_proof_is_for_its_statement_only() {
+    let case = full();
+    let base = case.statement();
+    let proof = case.proof(None);
+    verify(&base, &proof).unwrap();
+    // A new field has to be changed below.
+    let ListingStatement {
+        context: _,
+        index: _,
+        chance: _,
+        kept: _,
+        held: _,
+        after: _,
+        cq: _,
+        htopk: _,
+        threshold: _,
+        most: _,
+    } = &base;
+    let rows = components(5, 300 * 7);
+    let index = |rows: &[i8], dimension, capacity| {
+        commit_index(rows, dimension, capacity, &case.key).unwrap()
+    };
+    let mut swapped = case.index.clone();
+    swapped.points.swap(0, 1);
+    let indices = [
+        index(&components(6, 300 * 7), 7, 310),
+        index(&rows, 7, 311),
+        index(&rows[..300 * 6], 6, 310),
+        swapped,
+    ];
+    // The same bits under another blinding, and other bits.
+    let layout = case.index.layout;
+    let mut other_bits = case.outcome.after.clone();
+    other_bits[309] ^= 1;
+    let others = case.columns().map(|c| {
+        let values = c.opening.as_ref().unwrap().values.clone();
+        column(layout, values, 999)
+    });
+    let other_after = column(layout, other_bits, 400);
+    type Change<'a> = Box<dyn Fn(&mut ListingStatement<'a>) + 'a>;
+    let mut changes: Vec<Change> = vec![
+        Box::new(|s| s.context[5] ^= 1),
+        Box::new(|s| s.cq += Fr::ONE),
+        Box::new(|s| s.htopk += Fr::ONE),
+        Box::new(|s| s.threshold += 1),
+        Box::new(|s| s.threshold -= 1),
+        Box::new(|s| s.most += 1),
+        Box::new(|s| s.most -= 1),
+        Box::new(|s| s.chance = &others[0].rows),
+        Box::new(|s| s.kept = &others[1].rows),
+        Box::new(|s| s.held = &others[2].rows),
+        Box::new(|s| s.after = &others[3].rows),
+        Box::new(|s| s.after = &other_after.rows),
+        Box::new(|s| std::mem::swap(&mut s.held, &mut s.after)),
+        Box::new(|s| std::mem::swap(&mut s.chance, &mut s.kept)),
+    ];
+    for index in &indices {
+        changes.push(Box::new(move |s| s.index = index));
+    }
+    for (i, change) in changes.iter().enumerate() {
+        let mut other = base.clone();
+        change(&mut other);
+        assert!(verify(&other, &proof).is_err(), "change {i}");
+        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
+        assert_ne!(changed, before, "change {i}");
+    }
+}
+
+/// The smallest one with two rows of nothing in common, for the tests that prove it many times.
+fn tiny() -> Case {
+    case_of([250, 260, 3, 9], 40, Given::new(260))
+}
+
+#[test]
+fn a_transcript_forgets_nothing() {
+    let case = tiny();
+    let base = case.statement();
+    let prove = || case.proof(None);
+    nothing_is_forgotten(prove, |proof| verify(&base, proof));
+    // Forgotten by both sides, a field that is in no equation lets one proof stand for two records.
+    let mut other = base.clone();
+    other.context[0] ^= 1;
+    let forgets = Without::Message("context".to_owned());
+    let (proof, _) = run(forgets.clone(), prove);
+    assert_eq!(run(forgets, || verify(&other, &proof)).0, Ok(()));
+    assert!(verify(&other, &prove()).is_err());
+}
+
+fn skips_no_claim(each: bool) {
+    let case = tiny();
+    let base = case.statement();
+    let prove = || case.proof(None);
+    no_claim_is_skipped(prove, |proof| verify(&base, proof), each);
+    every_point_is_opened(prove, |proof| verify(&base, proof));
+}
+
+#[test]
+fn claims_and_openings_are_all_needed() {
+    skips_no_claim(false);
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+#[ignore = "a quarter of a minute"]
+fn each_claim_stands_against_one_false_value() {
+    let case = tiny();
+    let base = case.statement();
+    each_claim_stands_against_a_lie("listing", || case.proof(None), |proof| verify(&base, proof));
+}
+
+#[test]
+#[ignore = "a minute"]
+fn every_single_claim_is_needed() {
+    skips_no_claim(true);
+}
+
+/// Lists of nothing, of everything and of some positions take the same steps, up to the closing.
+#[test]
+fn lists_take_the_same_work() {
+    use ragaudit_field_simd::count;
+    let of = |given: Given| case_of([300, 310, 7, 20], 40, given);
+    let bits = |bit: i64| vec![bit; 310];
+    let given = |bit: i64| Given {
+        chance: bits(bit),
+        kept: bits(bit),
+        held: bits(bit),
+    };
+    let cases = [of(Given::new(310)), of(given(0)), of(given(1))];
+    let work = |case: &Case| {
+        let statement = case.statement();
+        let rows = statement.index.layout.row_variables;
+        let mut session: Session<Prover> =
+            Session::prover(statement.transcript(), rows, b"").unwrap();
+        let columns = case.columns().map(|c| c.opening.as_ref().unwrap());
+        let bits = Bits {
+            chance: &case.chance,
+            kept: &case.kept,
+            held: &case.held,
+        };
+        count::take();
+        let outcome = Outcome::new(&case.index, (40, 20), &case.listing, &bits).unwrap();
+        let blindings = vec![Fr::from(5u8)];
+        bit_column(case.index.layout, outcome.after.clone(), blindings).unwrap();
+        let secret = Secret {
+            hidden: hidden_values(&statement, &case.listing, &outcome),
+            outcome: &outcome,
+            listing: &case.listing,
+            openings: columns,
+            key: &case.key,
+        };
+        let blinding = |place| case.key.blinding(place);
+        let mut private = secret.private(&statement, &blinding);
+        claim_list(&mut session, &statement, Some(&mut private)).unwrap();
+        count::take()
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let counts = pool.unwrap().install(|| {
+        // The first one makes tables.
+        work(&cases[0]);
+        cases.each_ref().map(work)
+    });
+    assert!(counts.iter().all(|c| *c == counts[0]), "{counts:?}");
+    assert_eq!(counts[0][2], 0, "additions without a chord");
+}
+
+#[test]
+fn mutated_proofs_are_refused() {
+    let case = tiny();
+    let statement = case.statement();
+    let proof = case.proof(None);
+    let mut at = 0;
+    while at < proof.len() {
+        let mut bad = proof.clone();
+        bad[at] ^= 1 << (at % 8);
+        assert!(verify(&statement, &bad).is_err(), "byte {at}");
+        at += 397;
+    }
+    let length = proof.len();
+    for length in [0, 1, 31, 32, length / 2, length - 32, length - 1] {
+        assert!(verify(&statement, &proof[..length]).is_err());
+    }
+    assert!(verify(&statement, &[&proof[..], &[0; 32]].concat()).is_err());
+}
+
+/// Another query, other coins, nothing held, and a list that is full: the same messages in the same order, as many bytes.
+#[test]
+fn proofs_have_one_shape() {
+    let shape = |case: &Case| {
+        let (proof, claimed) = run(Without::Nothing, || case.proof(None));
+        (proof.len(), claimed.trace)
+    };
+    let bits = |bit: i64| vec![bit; 310];
+    let base = shape(&full());
+    for given in [
+        Given {
+            chance: bits(0),
+            kept: bits(0),
+            held: bits(0),
+        },
+        Given {
+            chance: bits(1),
+            kept: bits(1),
+            held: bits(1),
+        },
+    ] {
+        assert_eq!(base, shape(&case_of([3, 310, 7, 20], 40, given)));
+    }
+    assert_ne!(full().proof(None), full().proof(None), "nonces are fresh");
+}
+
+#[test]
+fn low_memory_gives_the_same_proof() {
+    let case = case(2900, 3000, 70, 40);
+    REPEATED.set(true);
+    let [kept, anew, several] = [None, Some(RUN), Some(3)].map(|low| case.proof(low));
+    REPEATED.set(false);
+    verify(&case.statement(), &anew).unwrap();
+    assert!(kept == anew);
+    assert!(kept == several);
+}
+
+/// The most that the proof of a list may be about.
+pub(crate) fn largest() {
+    simulate(MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED);
+}
+
+/// Of an index and of bits that nobody can open.
+pub(crate) fn simulate(capacity: usize, dimension: usize, most: usize) {
+    let layout = Layout::new(capacity).unwrap();
+    let point = vector_generators(1)[0];
+    let index = IndexCommitment {
+        layout,
+        dimension,
+        points: vec![point; dimension * layout.rows()],
+    };
+    let rows = vec![point; layout.rows()];
+    let public = ListingStatement {
+        context: [2; 32],
+        index: &index,
+        chance: &rows,
+        kept: &rows,
+        held: &rows,
+        after: &rows,
+        cq: Fr::ONE,
+        htopk: Fr::ONE,
+        threshold: 1,
+        most,
+    };
+    let session = Session::simulator(public.transcript(), layout.row_variables);
+    listing_protocol(session, &public, None).unwrap();
+}
+
+/// As for query proofs: commitments that nobody can open.
+#[test]
+fn proofs_are_simulated_without_a_query() {
+    let case = full();
+    let real = case.proof(None);
+    let mut public = case.statement();
+    (public.cq, public.htopk) = (Fr::from(31_337u64), Fr::from(31_338u64));
+    let point = vec![vector_generators(1)[0]];
+    public.after = &point;
+    let rows = public.index.layout.row_variables;
+    let session = Session::simulator(public.transcript(), rows);
+    let simulated = listing_protocol(session, &public, None).unwrap();
+    assert_eq!(simulated.proof.len(), real.len());
+    assert!(
+        verify(&public, &simulated.proof).is_err(),
+        "under the hash function it is no proof"
+    );
+    let told = simulated.tell(public.transcript());
+    let session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
+    let equation: Equation = listing_protocol(session, &public, None).unwrap().into();
+    assert!(equation.holds::<Fast>(&public.index.points));
+}
+
+#[test]
+fn malformed_inputs_are_refused() {
+    let case = short();
+    let layout = case.index.layout;
+    let bits = Bits {
+        chance: &case.chance,
+        kept: &case.kept,
+        held: &case.held,
+    };
+    let outcome = |threshold: i64, most: usize, listing: &Listing, bits: &Bits| {
+        Outcome::new(&case.index, (threshold, most), listing, bits)
+    };
+    assert!(outcome(40, 20, &case.listing, &bits).is_ok());
+    for (threshold, most) in [(0, 20), (344, 20), (40, 0), (40, 311)] {
+        assert!(outcome(threshold, most, &case.listing, &bits).is_err());
+    }
+    let mut listing = case.again().listing;
+    listing.scores[0] = 344;
+    assert!(outcome(40, 20, &listing, &bits).is_err());
+    listing.scores.pop();
+    assert!(outcome(40, 20, &listing, &bits).is_err());
+    let mut listing = case.again().listing;
+    listing.query.pop();
+    assert!(outcome(40, 20, &listing, &bits).is_err());
+    let no_bits = committed_bits(layout, case.kept.rows.clone(), vec![2; 310], vec![Fr::ONE]);
+    let no_bits = no_bits.unwrap();
+    let of = Bits {
+        kept: &no_bits,
+        ..bits
+    };
+    assert!(outcome(40, 20, &case.listing, &of).is_err());
+    let closed = Column {
+        opening: None,
+        ..case.held.clone()
+    };
+    let of = Bits {
+        held: &closed,
+        ..bits
+    };
+    assert!(outcome(40, 20, &case.listing, &of).is_err());
+    for bits in [vec![2; 310], vec![0; 309], vec![0; 311]] {
+        assert!(bit_column(layout, bits, vec![Fr::ONE]).is_err());
+    }
+    assert!(bit_column(layout, vec![0; 310], vec![]).is_err());
+    let (rows, blindings) = (case.kept.rows.clone(), vec![Fr::ONE; 2]);
+    assert!(committed_bits(layout, rows, vec![0; 310], blindings).is_err());
+    // An honest prover makes no proof of what does not hold.
+    let mut other = case.again();
+    other.outcome.after[0] ^= 1;
+    other.after = column(layout, other.outcome.after.clone(), 400);
+    let statement = other.statement();
+    let refused = prove_as::<Prover>(
+        &statement,
+        &other.listing,
+        &other.outcome,
+        other.columns(),
+        &other.key,
+        None,
+    );
+    assert!(matches!(refused, Err(Error::Unsatisfied(_))));
+}
+
+/// The public parameters at the end of their range and one beyond it, each refused by its name.
+#[test]
+fn every_parameter_ends_where_the_errors_do() {
+    let checked = |dimension: usize, threshold: i64, most: usize, rows: [usize; 4]| {
+        let layout = Layout::new(2 * MAX_LISTED).unwrap();
+        let point = vector_generators(1)[0];
+        let index = IndexCommitment {
+            layout,
+            dimension,
+            points: vec![point; dimension * layout.rows()],
+        };
+        let columns = rows.map(|rows| vec![point; rows]);
+        let statement = ListingStatement {
+            context: [0; 32],
+            index: &index,
+            chance: &columns[0],
+            kept: &columns[1],
+            held: &columns[2],
+            after: &columns[3],
+            cq: Fr::ONE,
+            htopk: Fr::ONE,
+            threshold,
+            most,
+        };
+        match check_listing(&statement, &[]) {
+            // The parameters were taken; there is no proof.
+            Err(Error::Malformed { at: 0, .. }) => "taken".to_owned(),
+            Err(Error::Invalid { field, .. }) => field,
+            other => panic!("{:?}", other.map(|_| ())),
+        }
+    };
+    let (d, rows) = (MAX_DIMENSION, [2; 4]);
+    let largest = 49 * d as i64;
+    assert_eq!(checked(d, largest, MAX_LISTED, rows), "taken");
+    assert_eq!(checked(1, 1, 1, rows), "taken");
+    assert_eq!(checked(d + 1, 1, 1, rows), "dimension");
+    assert_eq!(checked(0, 1, 1, rows), "dimension");
+    for threshold in [0, -1, largest + 1] {
+        assert_eq!(checked(d, threshold, 1, rows), "threshold");
+    }
+    assert_eq!(checked(1, 50, 1, rows), "threshold");
+    for most in [0, MAX_LISTED + 1] {
+        assert_eq!(checked(1, 1, most, rows), "listed positions");
+    }
+    for (k, name) in ["chance", "kept", "held before", "held after"]
+        .into_iter()
+        .enumerate()
+    {
+        for wrong in [0, 1, 3] {
+            let mut rows = rows;
+            rows[k] = wrong;
+            assert_eq!(checked(1, 1, 1, rows), name);
+        }
+    }
+}
+
+#[test]
+fn nothing_held_is_a_column_that_everyone_can_make() {
+    for capacity in [1, 1000, 1025, 5000] {
+        let layout = Layout::new(capacity).unwrap();
+        let nothing = nothing_held(layout);
+        let blindings = vec![Fr::ONE; layout.rows()];
+        let made = bit_column(layout, vec![0; capacity], blindings).unwrap();
+        assert_eq!(nothing.rows, made.rows);
+        assert!(nothing.rows.iter().all(|p| *p == tables().h.point));
+    }
+}

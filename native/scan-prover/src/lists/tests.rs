@@ -1,0 +1,486 @@
+use super::*;
+use std::sync::Arc;
+
+use crate::answer::Slot;
+use crate::batch::{self, verify_all, Kind, Refusals};
+use crate::coins::prove_coins;
+use crate::error::Error;
+use crate::index::commit_index;
+use crate::listing::nothing_held;
+use crate::mutations::refused;
+use crate::noise::Seed;
+use crate::session::Column;
+use crate::transcript::Transcript;
+use ragaudit_field_simd::commitment::pack_nibbles;
+use ragaudit_field_simd::poseidon::{hash, hash_list};
+
+const CAPACITY: usize = 14;
+
+pub(crate) fn rows_of_index() -> Vec<i8> {
+    (0..3 * CAPACITY).map(|i| (i * 5 % 15) as i8 - 7).collect()
+}
+
+fn index() -> Arc<IndexCommitment> {
+    Arc::new(commit_index(&rows_of_index(), 3, CAPACITY, &key()).unwrap())
+}
+
+pub(crate) fn key() -> IndexKey {
+    IndexKey([9; 32])
+}
+
+fn bits_at(ones: &[usize]) -> Vec<i64> {
+    let bit = |i| i64::from(ones.contains(&i));
+    (0..CAPACITY).map(bit).collect()
+}
+
+fn column(index: &IndexCommitment, ones: &[usize], blinding: u64) -> Column {
+    bit_column(index.layout, bits_at(ones), vec![Fr::from(blinding)]).unwrap()
+}
+
+pub(crate) fn encoded(column: &Column) -> Vec<u8> {
+    column.rows.iter().flat_map(encode_point).collect()
+}
+
+fn kept(index: &IndexCommitment) -> Column {
+    column(index, &[0, 1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 13], 70)
+}
+
+fn constants(index: &IndexCommitment) -> Constants {
+    Constants {
+        window: [4; 32],
+        kept: kept(index).rows,
+        threshold: 20,
+        most: 3,
+        chance: None,
+    }
+}
+
+/// A record of an account, before its proof.
+pub(crate) struct Case {
+    pub(crate) index: Arc<IndexCommitment>,
+    pub(crate) constants: Constants,
+    pub(crate) record: Record,
+    pub(crate) listing: Listing,
+    pub(crate) chance: Column,
+    pub(crate) kept: Column,
+    pub(crate) held: Column,
+    /// Of what the account holds after it.
+    pub(crate) blindings: Vec<Fr>,
+    after: Vec<i64>,
+    chance_rows: Vec<u8>,
+    held_rows: Vec<u8>,
+}
+
+impl Case {
+    /// Of slot `slot`, after what the account held before.
+    fn new(slot: u64, held: Column) -> Self {
+        let chance = column(&index(), &[slot as usize, 10], 80 + slot);
+        Self::of(slot_of(slot), slot, held, chance)
+    }
+
+    fn of(of: Slot, slot: u64, held: Column, chance: Column) -> Self {
+        let index = index();
+        let constants = constants(&index);
+        let query = vec![3i8, -7, slot as i8 % 7];
+        let dot = |row: &[i8]| {
+            let pairs = row.iter().zip(&query);
+            pairs.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum()
+        };
+        let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
+        let listing = Listing {
+            scores: rows_of_index().chunks(3).map(dot).collect(),
+            query,
+            query_salt,
+            list_salt,
+        };
+        let kept = kept(&index);
+        let bits = Bits {
+            chance: &chance,
+            kept: &kept,
+            held: &held,
+        };
+        let outcome = Outcome::new(&index, (20, 3), &listing, &bits).unwrap();
+        let mut vector = vec![query_salt];
+        vector.extend(pack_nibbles(&listing.query));
+        let mut list = vec![list_salt, Fr::from(CAPACITY as u64)];
+        list.extend(outcome.packed());
+        let record = Record {
+            slot: of,
+            context: Fr::from(77u8),
+            cq: hash_list(4, &vector),
+            htopk: hash_list(5, &list),
+        };
+        Self {
+            chance_rows: encoded(&chance),
+            held_rows: encoded(&held),
+            blindings: vec![Fr::from(900 + slot)],
+            after: outcome.after.clone(),
+            index,
+            constants,
+            record,
+            listing,
+            chance,
+            kept,
+            held,
+        }
+    }
+
+    /// The proof, and the commitments to what the account holds after it.
+    pub(crate) fn prove<P: Proves>(&self, low_memory: bool) -> (Vec<u8>, Vec<u8>) {
+        let bits = Bits {
+            chance: &self.chance,
+            kept: &self.kept,
+            held: &self.held,
+        };
+        prove_as::<P>(
+            &self.index,
+            &self.constants,
+            &self.record,
+            &self.listing,
+            &bits,
+            self.blindings.clone(),
+            &key(),
+            low_memory,
+        )
+        .unwrap()
+    }
+
+    pub(crate) fn rows<'a>(&'a self, after: &'a [u8]) -> Rows<'a> {
+        Rows {
+            chance: &self.chance_rows,
+            held: &self.held_rows,
+            after,
+        }
+    }
+}
+
+fn slot_of(slot: u64) -> Slot {
+    Slot {
+        c_seed: Fr::from(3u8),
+        beacon: Fr::from(8u8),
+        slot: Fr::from(slot),
+    }
+}
+
+pub(crate) fn golden() -> Case {
+    Case::new(1, nothing_held(index().layout))
+}
+
+/// A record with its proof.
+struct Answered {
+    case: Case,
+    after: Vec<u8>,
+    proof: Vec<u8>,
+}
+
+impl Answered {
+    fn item(&self) -> Item<'_> {
+        (self.case.record, self.case.rows(&self.after), &self.proof)
+    }
+}
+
+/// The records of one account, one after another.
+fn chain(length: u64) -> Vec<Answered> {
+    let mut held = nothing_held(index().layout);
+    let mut out = Vec::new();
+    for slot in 1..=length {
+        let case = Case::new(slot, held);
+        let (proof, after) = case.prove::<Prover>(false);
+        let (bits, blindings) = (case.after.clone(), case.blindings.clone());
+        held = bit_column(case.index.layout, bits, blindings).unwrap();
+        assert_eq!(encoded(&held), after);
+        out.push(Answered { case, after, proof });
+    }
+    out
+}
+
+fn numbers(refused: &Refusals) -> Vec<usize> {
+    refused.iter().map(|(i, _)| *i).collect()
+}
+
+/// A changed proof is the one that its batch names.
+pub(crate) fn mutations(count: usize) {
+    let index = index();
+    let constants = constants(&index);
+    let cases = chain(2);
+    let [good, bad] = [0, 1].map(|i| cases[i].item());
+    refused("list", bad.2, count, |proof| {
+        verify(&index, &constants, &(bad.0, bad.1, proof)).is_ok()
+    });
+    refused("list in a batch", bad.2, count / 10 + 10, |proof| {
+        let named = verify_all(&index, &constants, &[good, (bad.0, bad.1, proof)]);
+        numbers(&named) != [1]
+    });
+    certificate_mutations(count / 10 + 10);
+}
+
+/// A changed certificate of coins is named as its record's.
+fn certificate_mutations(count: usize) {
+    let index = index();
+    let of = certified(&[1, 2]);
+    let (constants, items) = (&of.constants, of.items());
+    refused(
+        "coins in a batch of lists",
+        items[1].1.chance,
+        count,
+        |chance| {
+            let mut changed = items.clone();
+            changed[1].1.chance = chance;
+            numbers(&verify_all(&index, constants, &changed)) != [1]
+        },
+    );
+}
+
+/// The state after everything of a batch, before its weights.
+fn state_of(index: &IndexCommitment, constants: &Constants, items: &[Item]) -> [u8; 32] {
+    let mut transcript: Transcript = constants.transcript(&index.digest());
+    Constants::absorb(&mut transcript, items);
+    transcript.digest()
+}
+
+#[test]
+fn batch_weights_follow_everything() {
+    let index = index();
+    let constants = constants(&index);
+    let case = &chain(1)[0];
+    let base = case.item();
+    let other_index = commit_index(&rows_of_index(), 3, CAPACITY, &IndexKey([8; 32])).unwrap();
+    // A new field has to be changed below.
+    let Constants {
+        window: _,
+        kept: _,
+        threshold: _,
+        most: _,
+        chance: _,
+    } = &constants;
+    let Record {
+        slot: Slot {
+            c_seed: _,
+            beacon: _,
+            slot: _,
+        },
+        context: _,
+        cq: _,
+        htopk: _,
+    } = &base.0;
+    let Rows {
+        chance: _,
+        held: _,
+        after: _,
+    } = &base.1;
+    let with = |change: &dyn Fn(&mut Constants)| {
+        let mut other = constants.clone();
+        change(&mut other);
+        state_of(&index, &other, &[base])
+    };
+    let about = |change: &dyn Fn(&mut Item)| {
+        let mut other = base;
+        change(&mut other);
+        state_of(&index, &constants, &[other])
+    };
+    let of = |items: &[Item]| state_of(&index, &constants, items);
+    let one = Fr::from(1u8);
+    let other = column(&index, &[4], 1);
+    let (bytes, rows) = (encoded(&other), other.rows[0]);
+    let digests = [
+        of(&[base]),
+        of(&[base, base]),
+        of(&[]),
+        state_of(&other_index, &constants, &[base]),
+        with(&|c| c.window[0] ^= 1),
+        with(&|c| c.kept[0] = rows),
+        with(&|c| c.kept.push(rows)),
+        with(&|c| c.threshold += 1),
+        with(&|c| c.most += 1),
+        about(&|i| i.0.slot.c_seed += one),
+        about(&|i| i.0.slot.beacon += one),
+        about(&|i| i.0.slot.slot += one),
+        about(&|i| i.0.context += one),
+        about(&|i| i.0.cq += one),
+        about(&|i| i.0.htopk += one),
+        about(&|i| i.1.chance = &[]),
+        about(&|i| i.1.held = &[]),
+        about(&|i| i.1.after = &[]),
+        about(&|i| i.2 = &[]),
+    ];
+    for (k, digest) in digests.iter().enumerate() {
+        assert!(!digests[..k].contains(digest), "change {k}");
+    }
+    for change in [
+        (&|i: &mut Item| i.0.slot.c_seed += Fr::from(1u8)) as &dyn Fn(&mut Item),
+        &|i| i.0.slot.beacon += Fr::from(1u8),
+        &|i| i.0.slot.slot += Fr::from(1u8),
+        &|i| i.0.context += Fr::from(1u8),
+    ] {
+        let mut other = base;
+        change(&mut other);
+        assert_eq!(verify(&index, &constants, &other), Err(Error::Rejected));
+    }
+    let mut other = base;
+    other.1.chance = &bytes;
+    assert_eq!(verify(&index, &constants, &other), Err(Error::Rejected));
+    verify(&index, &constants, &base).unwrap();
+}
+
+/// Each record starts from what the one before it left, and none from anything else.
+#[test]
+fn a_chain_is_not_forked() {
+    let index = index();
+    let constants = constants(&index);
+    let cases = chain(3);
+    let items: Vec<Item> = cases.iter().map(Answered::item).collect();
+    assert!(verify_all(&index, &constants, &items).is_empty());
+    assert_eq!(items[0].1.held, encoded(&nothing_held(index.layout)));
+    // From before the record before it, from the beginning, and with what another one left.
+    for (i, held) in [
+        (2, items[1].1.held),
+        (1, items[0].1.held),
+        (0, items[0].1.after),
+    ] {
+        let mut other = items.clone();
+        other[i].1.held = held;
+        assert_eq!(numbers(&verify_all(&index, &constants, &other)), [i]);
+    }
+    let mut other = items.clone();
+    other[1].1.after = items[2].1.after;
+    assert_eq!(numbers(&verify_all(&index, &constants, &other)), [1]);
+    let mut other = items.clone();
+    other[1].1.chance = items[2].1.chance;
+    assert_eq!(numbers(&verify_all(&index, &constants, &other)), [1]);
+    let mut other = constants.clone();
+    other.kept = column(&index, &[0], 70).rows;
+    assert_eq!(numbers(&verify_all(&index, &other, &items)), [0, 1, 2]);
+}
+
+#[test]
+fn batches_name_the_bad_ones() {
+    let index = index();
+    let constants = constants(&index);
+    let cases = chain(3);
+    let good: Vec<Item> = cases.iter().map(Answered::item).collect();
+    let named = |items: &[Item]| numbers(&verify_all(&index, &constants, items));
+    assert!(named(&good).is_empty());
+    assert!(named(&[]).is_empty());
+    let mut items = good.clone();
+    items[1].2 = good[2].2;
+    items[2].2 = &good[2].2[1..];
+    assert_eq!(named(&items), [1, 2]);
+    // What is no encoding of points, or too few of them, hides no false proof.
+    let mut items = good.clone();
+    items[0].0.context += Fr::from(1u8);
+    items[1].1.held = &[0xff; 32];
+    items[2].1.after = &[];
+    let outcomes = verify_all(&index, &constants, &items);
+    assert_eq!(numbers(&outcomes), [0, 1, 2]);
+    assert_eq!(outcomes[0].1, Error::Rejected);
+    assert!(matches!(outcomes[1].1, Error::Malformed { at: 0, .. }));
+    assert!(matches!(outcomes[2].1, Error::Invalid { .. }));
+    let mut other = constants.clone();
+    other.window[0] ^= 1;
+    assert_eq!(numbers(&verify_all(&index, &other, &good)), [0, 1, 2]);
+}
+
+/// Records that come with the certificates of their coins.
+struct Certified {
+    constants: Constants,
+    answered: Vec<Answered>,
+    certificates: Vec<Vec<u8>>,
+}
+
+fn certified(slots: &[u64]) -> Certified {
+    let seed = Seed([1u8, 2].map(Fr::from));
+    let chance = Chance {
+        context: [6; 32],
+        bound: 1 << 38,
+    };
+    let mut held = nothing_held(index().layout);
+    let (mut answered, mut certificates) = (Vec::new(), Vec::new());
+    for slot in slots {
+        let of = Slot {
+            c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
+            ..slot_of(*slot)
+        };
+        let made = prove_coins(&chance.statement(&of, CAPACITY), &seed, false).unwrap();
+        let case = Case::of(of, *slot, held, made.column);
+        let (proof, after) = case.prove::<Prover>(false);
+        let (bits, blindings) = (case.after.clone(), case.blindings.clone());
+        held = bit_column(case.index.layout, bits, blindings).unwrap();
+        answered.push(Answered { case, after, proof });
+        certificates.push(made.proof);
+    }
+    Certified {
+        constants: Constants {
+            chance: Some(chance),
+            ..constants(&index())
+        },
+        answered,
+        certificates,
+    }
+}
+
+impl Certified {
+    fn items(&self) -> Vec<Item<'_>> {
+        let mut items: Vec<Item> = self.answered.iter().map(Answered::item).collect();
+        for (item, certificate) in items.iter_mut().zip(&self.certificates) {
+            item.1.chance = certificate;
+        }
+        items
+    }
+}
+
+/// Certificate and list stand in one sum, in which neither makes up for the other.
+#[test]
+fn certificates_of_coins_are_verified_with_the_records() {
+    let index = index();
+    let of = certified(&[1, 2, 3]);
+    let (constants, good) = (&of.constants, of.items());
+    let outcomes = |items: &[Item]| verify_all(&index, constants, items);
+    assert_eq!(outcomes(&good), []);
+    verify(&index, constants, &good[0]).unwrap();
+    // Another slot's, one that is cut short, and commitments without what proves them.
+    let mut items = good.clone();
+    items[0].1.chance = good[2].1.chance;
+    items[1].1.chance = &good[1].1.chance[1..];
+    items[2].1.chance = &of.answered[2].case.chance_rows;
+    let [(0, Error::Rejected), (1, Error::Malformed { .. }), (2, Error::Malformed { .. })] =
+        outcomes(&items)[..]
+    else {
+        panic!("{:?}", outcomes(&items));
+    };
+    // Of a certificate that is false the commitments may be the very ones that the list is about.
+    let mut bytes = good[1].1.chance.to_vec();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let mut items = good.clone();
+    items[1].1.chance = &bytes;
+    assert_eq!(outcomes(&items), [(1, Error::Rejected)]);
+    assert_eq!(verify(&index, constants, &items[1]), Err(Error::Rejected));
+    for change in [
+        (&|c: &mut Chance| c.bound += 1) as &dyn Fn(&mut Chance),
+        &|c| c.context[0] ^= 1,
+    ] {
+        let mut other = constants.clone();
+        change(other.chance.as_mut().unwrap());
+        assert_eq!(numbers(&verify_all(&index, &other, &good)), [0, 1, 2]);
+        assert_ne!(
+            state_of(&index, &other, &good),
+            state_of(&index, constants, &good)
+        );
+    }
+}
+
+#[test]
+fn a_batch_keeps_no_more_for_more_records() {
+    let index = index();
+    let cases = chain(1);
+    let chunk = vec![cases[0].item(); batch::CHUNK];
+    let mut batch: Batch = Batch::new(Arc::clone(&index), constants(&index));
+    let mut kept = Vec::new();
+    for count in [batch::CHUNK, 3, 1] {
+        assert_eq!(batch.add(&chunk[..count]), []);
+        kept.push(batch.kept());
+    }
+    assert!(batch.holds());
+    let shared = (1 << index.layout.row_variables) + 4 + index.points.len() + 3;
+    assert_eq!(kept, [shared; 3]);
+}

@@ -1,0 +1,205 @@
+//! Changed proofs: every byte range of a proof of each kind, alone and in a batch, in every way that a forger or a bad
+//! disk may change it. All are refused, none panics.
+use ark_bn254::Fq;
+use ark_ff::{BigInteger, PrimeField};
+use ark_std::rand::rngs::StdRng;
+use ark_std::rand::{Rng, SeedableRng};
+use ragaudit_field_simd::commitment::pack_nibbles;
+use ragaudit_field_simd::poseidon::{hash, hash_list};
+use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
+use rayon::prelude::*;
+
+use crate::group::{Fr, ENCODED};
+use crate::index::{commit_index, IndexCommitment, IndexKey};
+use crate::noise::{prove_noise, verify_noise, Certificate, NoiseStatement, Seed};
+use crate::query::{prove_query, verify_query, Answer, Certified, QueryStatement};
+use crate::{answer, coalition, coins, embed, lists, queries};
+
+/// Ways to change a proof. The first ones keep its length.
+const WAYS: usize = 14;
+
+/// A changed copy: the `i`-th of `count` starts at the `i`-th part of the proof, so that no range is left out.
+fn mutation(proof: &[u8], i: usize, count: usize) -> Vec<u8> {
+    let mut rng = StdRng::seed_from_u64(i as u64);
+    let mut out = proof.to_vec();
+    let (from, to) = (
+        i * proof.len() / count,
+        ((i + 1) * proof.len()).div_ceil(count),
+    );
+    let at = rng.gen_range(from..to.max(from + 1));
+    let word = at / ENCODED * ENCODED;
+    let words = proof.len() / ENCODED;
+    let other = rng.gen_range(0..words) * ENCODED;
+    let add = |word: &mut [u8], modulus: &[u8]| {
+        // The same residue, not below the modulus; with wrap-around where it does not fit.
+        let mut carry = 0u16;
+        for (b, m) in word.iter_mut().rev().zip(modulus.iter().rev()) {
+            carry += u16::from(*b) + u16::from(*m);
+            *b = carry as u8;
+            carry >>= 8;
+        }
+    };
+    match rng.gen_range(0..WAYS) {
+        0 => out[at] ^= 1 << rng.gen_range(0..8),
+        1 => out[at] = out[at].wrapping_add(rng.gen_range(1..=255)),
+        2 => {
+            let end = proof.len().min(at + rng.gen_range(1..200));
+            rng.fill(&mut out[at..end]);
+        }
+        // The opposite point, or a scalar that is too large.
+        3 => out[word] ^= 0x80,
+        4 => {
+            out[word..word + ENCODED].fill(0);
+            out[word] = 0x40;
+        }
+        5 => out[word..word + ENCODED].fill(0),
+        6 => out[word..word + ENCODED].fill(0xff),
+        7 => out.copy_within(other..other + ENCODED, word),
+        8 => (0..ENCODED).for_each(|k| out.swap(word + k, other + k)),
+        9 => add(&mut out[word..word + ENCODED], &Fr::MODULUS.to_bytes_be()),
+        10 => add(&mut out[word..word + ENCODED], &Fq::MODULUS.to_bytes_be()),
+        11 => out.truncate(at),
+        12 => drop(out.drain(word..word + ENCODED)),
+        _ => drop(out.splice(at..at, proof[other..other + ENCODED].to_vec())),
+    }
+    out
+}
+
+/// Holds that `count` mutations of a proof are refused. Some leave it as it is (a word exchanged for its equal): those
+/// are the proof.
+pub(crate) fn refused(
+    name: &str,
+    proof: &[u8],
+    count: usize,
+    accepts: impl Fn(&[u8]) -> bool + Sync,
+) {
+    assert!(accepts(proof), "{name}");
+    let changed: usize = (0..count)
+        .into_par_iter()
+        .map(|i| {
+            let mutated = mutation(proof, i, count);
+            if mutated == proof {
+                return 0;
+            }
+            assert!(!accepts(&mutated), "{name}: mutation {i} of {count}");
+            1
+        })
+        .sum();
+    assert!(changed * 10 > count * 9, "{name}: only {changed} changed");
+    println!(
+        "{name}: {changed} changed proofs of {} bytes, all refused",
+        proof.len()
+    );
+}
+
+struct Case {
+    slot: NoiseStatement,
+    certificate: Certificate,
+    index: IndexCommitment,
+    proof: Vec<u8>,
+    cq: Fr,
+    htopk: Fr,
+}
+
+impl Case {
+    /// The smallest tenant: three positions of two components.
+    fn new() -> Self {
+        const CAPACITY: usize = 3;
+        let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
+        let slot = NoiseStatement {
+            context: [1; 32],
+            c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
+            beacon: Fr::from(3u8),
+            slot: Fr::from(4u8),
+            capacity: CAPACITY,
+            gains: vec![1],
+        };
+        let certificate = prove_noise(&slot, &seed, false).unwrap();
+        let (rows, query, key) = ([5i8, -1, 2, 7, -3, 0], vec![4i8, -6], IndexKey([5; 32]));
+        let index = commit_index(&rows, 2, CAPACITY, &key).unwrap();
+        let noise = &certificate.noise.opening.as_ref().unwrap().values[..CAPACITY];
+        let dot = |row: &[i8]| {
+            (0..2)
+                .map(|j| i32::from(row[j]) * i32::from(query[j]))
+                .sum()
+        };
+        let scores: Vec<i32> = rows.chunks(2).map(dot).collect();
+        let noise: Vec<i32> = noise.iter().map(|z| *z as i32).collect();
+        let window = ScoreWindow::new(5, 60, 32).unwrap();
+        let listed = noised_top_k(&scores, &window, &noise, 2).unwrap();
+        let (query_salt, list_salt) = (Fr::from(6u8), Fr::from(7u8));
+        let mut list = vec![list_salt, Fr::from(2u8)];
+        list.extend(listed.iter().map(|p| Fr::from(*p as u64)));
+        let answer = Answer {
+            query_salt,
+            list_salt,
+            positions: listed.iter().map(|p| *p as i64).collect(),
+            scores: scores.iter().map(|s| i64::from(*s)).collect(),
+            query,
+        };
+        let mut vector = vec![query_salt];
+        vector.extend(pack_nibbles(&answer.query));
+        let mut case = Self {
+            slot,
+            certificate,
+            index,
+            proof: Vec::new(),
+            cq: hash_list(4, &vector),
+            htopk: hash_list(5, &list),
+        };
+        let statement = case.statement();
+        let certified = Certified {
+            noise: Some(&case.certificate.noise),
+            kept: None,
+        };
+        case.proof = prove_query(&statement, &answer, certified, &key, false).unwrap();
+        case
+    }
+
+    fn statement(&self) -> QueryStatement<'_> {
+        QueryStatement {
+            context: [2; 32],
+            index: &self.index,
+            noise: &self.certificate.noise.rows,
+            kept: None,
+            gains: vec![1],
+            cq: self.cq,
+            htopk: self.htopk,
+            listed: 2,
+            lo: 5,
+            hi: 60,
+            lattice: 32,
+        }
+    }
+
+    fn mutations(&self, count: usize) {
+        refused("certificate", &self.certificate.proof, count, |proof| {
+            verify_noise(&self.slot, proof).is_ok()
+        });
+        refused("query proof", &self.proof, count, |proof| {
+            verify_query(&self.statement(), proof).is_ok()
+        });
+    }
+}
+
+/// So many changes of a proof of each kind, and a tenth as many in a batch.
+fn mutations(count: usize) {
+    Case::new().mutations(count);
+    coins::tests::mutations(count);
+    embed::tests::mutations(count);
+    coalition::tests::mutations(count);
+    answer::tests::mutations(count / 10);
+    lists::tests::mutations(count);
+    queries::tests::mutations(count / 10);
+}
+
+#[test]
+fn changed_proofs_are_refused() {
+    mutations(150);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn a_hundred_thousand_changed_proofs_are_refused() {
+    mutations(20_000);
+}

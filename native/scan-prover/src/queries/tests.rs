@@ -1,0 +1,731 @@
+//! Several records' certificate and query proof, by all parties.
+use super::*;
+use crate::answer::{Parameters, Record, Slot};
+use crate::answers::{self, Item, Together};
+use crate::batch::verify_all;
+use crate::cheat::{
+    answers as said, caught_by, end_is_held_by, every_point_is_opened, no_claim_is_skipped,
+    nothing_is_forgotten, Cheat, Log, REPEATED,
+};
+use crate::engine::Fast;
+use crate::group::{vector_generators, Fr};
+use crate::index::{commit_index, IndexCommitment, Layout, MAX_DIMENSION};
+use crate::lies::each_claim_stands_against_a_lie;
+use crate::mle::{eq_table, prefix};
+use crate::mutations::refused;
+use crate::noise::tests::MOST_GAINS;
+use crate::noise::{noise_key, prove_slots_as, Certificates, Seed, SlotsStatement};
+use crate::query::MAX_LISTED;
+use crate::simulator::Simulates;
+use crate::together::{MAX_ENTRIES, MAX_TOGETHER};
+use crate::transcript::Hash;
+use ark_ff::{AdditiveGroup, Field};
+use ragaudit_field_simd::commitment::pack_nibbles;
+use ragaudit_field_simd::noise::draw;
+use ragaudit_field_simd::poseidon::{hash, hash_list};
+use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow, MAX_LATTICE};
+use ragaudit_scan_protocol::answers::{queries_statement, slots_statement};
+use ragaudit_scan_protocol::noise::{certify_slots, check_slots as check_slots_as};
+use ragaudit_scan_protocol::queries::check_queries as check_as;
+
+/// A tenant with records, each of another account's slot.
+pub(crate) struct Case {
+    pub(crate) rows: Vec<i8>,
+    pub(crate) key: IndexKey,
+    pub(crate) index: Arc<IndexCommitment>,
+    pub(crate) together: Together,
+    pub(crate) records: Vec<Record>,
+    pub(crate) seeds: Vec<Seed>,
+    pub(crate) answers: Vec<Answer>,
+}
+
+fn components(seed: u64, count: usize) -> Vec<i8> {
+    let mut x = seed;
+    let mut next = || {
+        x = x
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((x >> 33) % 15) as i8 - 7
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn case(count: usize, [capacity, dimension, listed]: [usize; 3], gains: &[u32]) -> Case {
+    let key = IndexKey([9; 32]);
+    let rows = components(5, capacity * dimension);
+    let index = Arc::new(commit_index(&rows, dimension, capacity, &key).unwrap());
+    let parameters = Parameters {
+        window: [4; 32],
+        gains: gains.to_vec(),
+        listed,
+        lo: 5,
+        hi: 60,
+        lattice: 32,
+        kept: None,
+    };
+    let mut case = Case {
+        rows,
+        key,
+        index,
+        together: Together(parameters),
+        records: Vec::new(),
+        seeds: Vec::new(),
+        answers: Vec::new(),
+    };
+    for k in 0..count as u64 {
+        case.answer(k, components(70 + k, dimension));
+    }
+    case
+}
+
+/// Small, and neither records nor positions a power of two.
+pub(crate) fn small() -> Case {
+    case(3, [12, 3, 2], &[1, 8])
+}
+
+/// Of a tenant that lists the exact first.
+pub(crate) fn exact() -> Case {
+    case(2, [12, 3, 2], &[])
+}
+
+impl Case {
+    /// Adds a record with its list.
+    fn answer(&mut self, k: u64, query: Vec<i8>) {
+        let parameters = &self.together.0;
+        let capacity = self.index.layout.capacity;
+        let seed = Seed([2 * k, 2 * k + 1].map(Fr::from));
+        let slot = Slot {
+            c_seed: hash(&[Fr::ONE, seed.0[0], seed.0[1]]).unwrap(),
+            beacon: Fr::from(8 + k),
+            slot: Fr::from(90 + k),
+        };
+        let kappa = noise_key(&seed, slot.beacon, slot.slot);
+        let noise = match &parameters.gains[..] {
+            [] => vec![0; capacity],
+            gains => draw(&kappa, capacity, gains).unwrap(),
+        };
+        let dot = |row: &[i8]| {
+            let pairs = row.iter().zip(&query);
+            pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+        };
+        let scores: Vec<i32> = self.rows.chunks(query.len()).map(dot).collect();
+        let window = ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
+        let listed = noised_top_k(&scores, &window, &noise, parameters.listed).unwrap();
+        let answer = Answer {
+            positions: listed.iter().map(|p| *p as i64).collect(),
+            scores: scores.iter().map(|s| i64::from(*s)).collect(),
+            query,
+            query_salt: Fr::from(500 + k),
+            list_salt: Fr::from(600 + k),
+        };
+        self.records.push(Record {
+            slot,
+            context: Fr::from(77 + k),
+            cq: vector_hash(&answer),
+            htopk: list_hash(&answer),
+        });
+        self.seeds.push(seed);
+        self.answers.push(answer);
+    }
+
+    pub(crate) fn prove(&self, low_memory: bool) -> Result<[Vec<u8>; 2]> {
+        answers::prove_as::<Cheat>(
+            &self.index,
+            &self.together,
+            &self.records,
+            &self.seeds,
+            &self.answers,
+            &self.key,
+            low_memory,
+        )
+    }
+
+    pub(crate) fn item<'a>(&'a self, parts: &'a [Vec<u8>; 2]) -> Item<'a> {
+        Item {
+            records: self.records.clone(),
+            parts: [&parts[0], &parts[1]],
+        }
+    }
+
+    fn verify(&self, parts: &[Vec<u8>; 2]) -> Result<()> {
+        answers::verify(&self.index, &self.together, self.item(parts))
+    }
+
+    fn slots(&self) -> SlotsStatement {
+        slots_statement(&self.index, &self.together, &self.records)
+    }
+
+    fn certificates(&self) -> Certificates {
+        prove_slots_as::<Cheat>(&self.slots(), &self.seeds, false).unwrap()
+    }
+
+    fn queries<'a>(&'a self, rows: &'a [Vec<crate::group::G1Affine>]) -> QueriesStatement<'a> {
+        queries_statement(&self.index, &self.together, &self.records, b"", rows)
+    }
+
+    /// Whether a prover that refuses nothing gets through with this noise and these witnesses.
+    fn forged(&self, noise: &[Column], lie: impl Fn(&mut Vec<Witness>)) -> bool {
+        let rows = rows_of(noise);
+        let statement = self.queries(&rows);
+        let openings = openings(&statement, noise).unwrap();
+        let mut witnesses = witnesses(&statement, &self.answers, &openings).unwrap();
+        lie(&mut witnesses);
+        let (answers, key) = (&self.answers, &self.key);
+        let proof =
+            prove_with::<Cheat>(&statement, answers, &witnesses, &openings, key, None).unwrap();
+        verify_as(&statement, &proof).is_ok()
+    }
+}
+
+fn rows_of(noise: &[Column]) -> Vec<Vec<crate::group::G1Affine>> {
+    noise.iter().map(|column| column.rows.clone()).collect()
+}
+
+fn vector_hash(answer: &Answer) -> Fr {
+    let mut vector = vec![answer.query_salt];
+    vector.extend(pack_nibbles(&answer.query));
+    hash_list(4, &vector)
+}
+
+fn list_hash(answer: &Answer) -> Fr {
+    let mut list = vec![answer.list_salt, Fr::from(answer.positions.len() as u64)];
+    list.extend(answer.positions.iter().map(|p| Fr::from(*p as u64)));
+    hash_list(5, &list)
+}
+
+fn verify_as(statement: &QueriesStatement, proof: &[u8]) -> Result<()> {
+    let equation = check_as::<Cheat>(statement, proof)?;
+    let holds = equation.holds::<Fast>(&statement.index.points);
+    holds.then_some(()).ok_or(Error::Rejected)
+}
+
+fn verify_slots(statement: &SlotsStatement, proof: &[u8]) -> Result<()> {
+    let (_, equation) = check_slots_as::<Cheat>(statement, proof)?;
+    let holds = equation.holds::<Fast>(&[]);
+    holds.then_some(()).ok_or(Error::Rejected)
+}
+
+#[test]
+fn records_verify_together() {
+    for (count, sizes, gains) in [
+        (1, [12, 3, 2], &[1, 8][..]),
+        (2, [1, 1, 1], &[1]),
+        (3, [70, 65, 4], &[]),
+        (5, [81, 8, 5], &[1, 8, 64]),
+        (9, [1025, 3, 5], &[1]),
+        (MAX_TOGETHER, [2, 2, 2], &[1]),
+    ] {
+        let case = case(count, sizes, gains);
+        let parts = case.prove(false).unwrap();
+        assert_eq!(case.verify(&parts), Ok(()), "{count}");
+        assert_eq!(parts[0].is_empty(), gains.is_empty());
+    }
+    let most = case(MAX_TOGETHER + 1, [2, 2, 2], &[1]);
+    let refusal = most.prove(false).map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("1 to 64"), "{refusal}");
+    let mut sampled = small();
+    sampled.together.0.kept = Some(vec![sampled.index.points[0]]);
+    let refusal = sampled.prove(false).map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("a sampled tenant"), "{refusal}");
+}
+
+#[test]
+fn low_memory_gives_the_same_proofs() {
+    let case = case(3, [1500, 3, 5], &[1, 8]);
+    REPEATED.set(true);
+    let [kept, anew] = [false, true].map(|low| case.prove(low).unwrap());
+    REPEATED.set(false);
+    assert_eq!(case.verify(&anew), Ok(()));
+    assert!(kept == anew);
+    let [one, other] = [(); 2].map(|()| small().prove(false).unwrap());
+    assert!((0..2).all(|k| one[k] != other[k]), "nonces are fresh");
+}
+
+#[test]
+fn proofs_are_for_their_records_only() {
+    let case = small();
+    let parts = case.prove(false).unwrap();
+    assert_eq!(case.verify(&parts), Ok(()));
+    type Change = fn(&mut Case);
+    let changes: [Change; 17] = [
+        |c| c.together.0.window[5] ^= 1,
+        |c| c.together.0.gains[1] = 7,
+        |c| c.together.0.gains = Vec::new(),
+        |c| c.together.0.listed -= 1,
+        |c| c.together.0.lo += 1,
+        |c| c.together.0.hi += 1,
+        |c| c.together.0.lattice *= 2,
+        |c| c.records[1].slot.c_seed += Fr::ONE,
+        |c| c.records[1].slot.beacon += Fr::ONE,
+        |c| c.records[1].slot.slot += Fr::ONE,
+        |c| c.records[1].context += Fr::ONE,
+        |c| c.records[1].cq += Fr::ONE,
+        |c| c.records[1].htopk += Fr::ONE,
+        // In another order, one fewer, one twice.
+        |c| c.records.swap(0, 2),
+        |c| c.records.truncate(2),
+        |c| c.records.push(c.records[2]),
+        |c| {
+            let rows = components(6, c.rows.len());
+            c.index = Arc::new(commit_index(&rows, 3, 12, &c.key).unwrap());
+        },
+    ];
+    for (i, change) in changes.iter().enumerate() {
+        let mut other = small();
+        change(&mut other);
+        assert!(other.verify(&parts).is_err(), "change {i}");
+    }
+    // The certificate is part of what the query proof is about.
+    let [first, second] = [(); 2].map(|()| case.prove(false).unwrap());
+    let mixed = [first[0].clone(), second[1].clone()];
+    assert!(case.verify(&mixed).is_err());
+    // Every field of a statement is absorbed; a new one has to be changed below.
+    let certificates = case.certificates();
+    let rows = rows_of(&certificates.noise);
+    let base = case.queries(&rows);
+    let QueriesStatement {
+        context: _,
+        index: _,
+        noise: _,
+        gains: _,
+        records: _,
+        listed: _,
+        lo: _,
+        hi: _,
+        lattice: _,
+    } = &base;
+    let (fewer, mut swapped) = (&rows[..2], rows.clone());
+    swapped.swap(0, 1);
+    type Other<'a> = Box<dyn Fn(&mut QueriesStatement<'a>) + 'a>;
+    let others: [Other; 12] = [
+        Box::new(|s| s.context[0] ^= 1),
+        Box::new(|s| s.noise = fewer),
+        Box::new(|s| s.noise = &swapped),
+        Box::new(|s| s.gains[0] = 2),
+        Box::new(|s| s.gains.push(64)),
+        Box::new(|s| s.records[2][0] += Fr::ONE),
+        Box::new(|s| s.records[2][1] += Fr::ONE),
+        Box::new(|s| s.records.truncate(2)),
+        Box::new(|s| s.listed += 1),
+        Box::new(|s| s.lo += 1),
+        Box::new(|s| s.hi += 1),
+        Box::new(|s| s.lattice *= 2),
+    ];
+    for (i, change) in others.iter().enumerate() {
+        let mut other = base.clone();
+        change(&mut other);
+        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
+        assert_ne!(changed, before, "field {i}");
+    }
+    let base = case.slots();
+    let SlotsStatement {
+        context: _,
+        slots: _,
+        capacity: _,
+        gains: _,
+    } = &base;
+    let others: [fn(&mut SlotsStatement); 7] = [
+        |s| s.context[0] ^= 1,
+        |s| s.slots[1][0] += Fr::ONE,
+        |s| s.slots[1][1] += Fr::ONE,
+        |s| s.slots[1][2] += Fr::ONE,
+        |s| s.slots.truncate(2),
+        |s| s.capacity += 1,
+        |s| s.gains[0] = 2,
+    ];
+    for (i, change) in others.iter().enumerate() {
+        let mut other = base.clone();
+        change(&mut other);
+        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
+        assert_ne!(changed, before, "field {i}");
+    }
+}
+
+#[test]
+fn transcripts_forget_nothing() {
+    let case = case(2, [5, 3, 2], &[1, 8]);
+    let slots = case.slots();
+    nothing_is_forgotten(
+        || case.certificates().proof,
+        |proof| verify_slots(&slots, proof),
+    );
+    let certificates = case.certificates();
+    let rows = rows_of(&certificates.noise);
+    let statement = case.queries(&rows);
+    let (answers, noise) = (&case.answers, &certificates.noise);
+    nothing_is_forgotten(
+        || prove_as::<Cheat>(&statement, answers, noise, &case.key, false).unwrap(),
+        |proof| verify_as(&statement, proof),
+    );
+}
+
+fn skips_no_claim(each: bool) {
+    let case = case(2, [5, 3, 2], &[1, 8]);
+    let slots = case.slots();
+    let prove = || case.certificates().proof;
+    no_claim_is_skipped(prove, |proof| verify_slots(&slots, proof), each);
+    every_point_is_opened(prove, |proof| verify_slots(&slots, proof));
+    let certificates = case.certificates();
+    let rows = rows_of(&certificates.noise);
+    let statement = case.queries(&rows);
+    let (answers, noise) = (&case.answers, &certificates.noise);
+    let prove = || prove_as::<Cheat>(&statement, answers, noise, &case.key, false).unwrap();
+    no_claim_is_skipped(prove, |proof| verify_as(&statement, proof), each);
+    every_point_is_opened(prove, |proof| verify_as(&statement, proof));
+}
+
+#[test]
+fn claims_and_openings_are_all_needed() {
+    skips_no_claim(false);
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+#[ignore = "a quarter of a minute"]
+fn each_claim_stands_against_one_false_value() {
+    let case = case(2, [5, 3, 2], &[1, 8]);
+    let certificates = case.certificates();
+    let rows = rows_of(&certificates.noise);
+    let statement = case.queries(&rows);
+    let (answers, noise) = (&case.answers, &certificates.noise);
+    let prove = || prove_as::<Cheat>(&statement, answers, noise, &case.key, false).unwrap();
+    each_claim_stands_against_a_lie("queries", prove, |proof| verify_as(&statement, proof));
+}
+
+#[test]
+#[ignore = "a minute"]
+fn every_single_claim_is_needed() {
+    skips_no_claim(true);
+}
+
+/// What one record has is not another's: its table of positions and noised scores, its noise, its query, its scores.
+#[test]
+fn records_do_not_borrow_from_each_other() {
+    let case = small();
+    let noise = case.certificates().noise;
+    assert!(case.forged(&noise, |_| ()));
+    let n = case.index.layout.variables;
+    // A position with the noised score that it has in another record, and the mark in that one's table.
+    let other = (0..12).find(|p| !case.answers.iter().any(|a| a.positions.contains(p)));
+    let p = other.expect("lists are short") as usize;
+    let lie = |w: &mut Vec<Witness>| {
+        let y = noised(&noise[1], &w[1], p);
+        let least = *case.answers[0].positions.last().unwrap();
+        assert_ne!(y, noised(&noise[0], &w[0], p));
+        let key = |p: i64, y: i64| crate::query::inputs::key(y, p, n);
+        let last = w[0].noised.len() - 1;
+        w[0].noised[last] = y;
+        // What is listed in the last one's place is bound below.
+        let first = key(case.answers[0].positions[0], w[0].noised[0]);
+        w[0].order[last - 1] = first - key(least, y) - 1;
+        w[1].selected[p] += 1;
+    };
+    assert!(!case.forged(&noise, lie));
+    // Noise of another record's slot, with the list that it makes.
+    let mut turned = small();
+    turned
+        .answers
+        .iter_mut()
+        .zip([1, 0, 2])
+        .for_each(|(answer, k)| {
+            let noise: Vec<i32> = values(&noise[k]).iter().map(|z| *z as i32).collect();
+            let scores: Vec<i32> = answer.scores.iter().map(|s| *s as i32).collect();
+            let window = ScoreWindow::new(5, 60, 32).unwrap();
+            let listed = noised_top_k(&scores, &window, &noise, 2).unwrap();
+            answer.positions = listed.iter().map(|p| *p as i64).collect();
+        });
+    let lists = turned.answers.iter().map(list_hash).collect::<Vec<_>>();
+    turned
+        .records
+        .iter_mut()
+        .zip(lists)
+        .for_each(|(r, htopk)| r.htopk = htopk);
+    let mut opened = noise.clone();
+    let openings = [1, 0, 2].map(|k| noise[k].opening.clone());
+    opened
+        .iter_mut()
+        .zip(openings)
+        .for_each(|(c, o)| c.opening = o);
+    assert!(!turned.forged(&opened, |_| ()));
+    // Another record's query behind cq, and its scores.
+    let mut swapped = small();
+    swapped.answers.swap(0, 1);
+    assert!(!swapped.forged(&noise, |_| ()), "queries changed round");
+    let mut swapped = small();
+    let [a, b] = [0, 1].map(|k| swapped.answers[k].scores.clone());
+    (swapped.answers[0].scores, swapped.answers[1].scores) = (b, a);
+    assert!(!swapped.forged(&noise, |_| ()), "scores changed round");
+}
+
+fn values(column: &Column) -> &[i64] {
+    &column.opening.as_ref().unwrap().values
+}
+
+fn noised(noise: &Column, witness: &Witness, p: usize) -> i64 {
+    witness.scored[p] + values(noise)[p]
+}
+
+/// One record among honest ones: what it does wrong is found as it would be alone.
+#[test]
+fn one_false_record_spoils_the_proof() {
+    let base = small();
+    let noise = base.certificates().noise;
+    type Lie = fn(&mut Witness);
+    let lies: [(&str, Lie); 3] = [
+        ("constraint: lookup layer", |w| {
+            w.quantised[3] -= 1;
+            w.scored[3] -= 1;
+        }),
+        ("constraint: selection", |w| w.distances[4] += 1),
+        ("constraint: order of the list", |w| w.order[0] += 1),
+    ];
+    for (claim, lie) in lies {
+        for k in [0, 2] {
+            let forged = || base.forged(&noise, |w| lie(&mut w[k]));
+            if claim == "constraint: lookup layer" {
+                assert!(!forged());
+            } else {
+                caught_by(claim, forged);
+            }
+        }
+    }
+    // Two of them whose errors have the opposite sign.
+    let both = |w: &mut Vec<Witness>| {
+        w[0].distances[4] += 1;
+        w[1].distances[4] -= 1;
+    };
+    assert!(!base.forged(&noise, both));
+    // cq and the components.
+    for change in [
+        |c: &mut Case| c.records[2].cq += Fr::ONE,
+        |c: &mut Case| c.answers[2].query_salt += Fr::ONE,
+        |c: &mut Case| c.answers[2].query[0] += 16,
+        |c: &mut Case| c.answers[2].scores[0] += 1,
+        |c: &mut Case| c.answers[2].list_salt += Fr::ONE,
+        |c: &mut Case| c.key = IndexKey([4; 32]),
+    ] {
+        let mut other = small();
+        change(&mut other);
+        assert!(!other.forged(&noise, |_| ()));
+    }
+}
+
+/// Whoever ends the selection's sumcheck in a false value says another one in the message behind it: the product with the
+/// marks, the marks' squares, and the columns' values are held by a claim each.
+#[test]
+fn the_selection_ends_in_the_columns_values() {
+    let case = small();
+    let noise = case.certificates().noise;
+    let rows = rows_of(&noise);
+    let statement = case.queries(&rows);
+    let within = |log: &Log| {
+        let of_rounds = said(log, "selection");
+        let point = &of_rounds[of_rounds.len() / 2..];
+        let (record, place) = point.split_at(2);
+        let every: Fr = eq_table(record)[..3].iter().sum();
+        prefix(place, 12) * every
+    };
+    type Factor<'a> = &'a dyn Fn(&Log) -> Fr;
+    let claims: [(&str, usize, Factor); 3] = [
+        ("product: selection", 3, &|log| within(log).double()),
+        ("product: selected rows", 4, &|log| {
+            said(log, "selected rows")[0]
+        }),
+        ("column claim: selection", 2, &|log| -within(log)),
+    ];
+    for (claim, place, factor) in claims {
+        end_is_held_by(
+            claim,
+            ["selection"; 2],
+            place,
+            factor,
+            || prove_as::<Cheat>(&statement, &case.answers, &noise, &case.key, false).unwrap(),
+            |proof| verify_as(&statement, proof),
+        );
+    }
+}
+
+/// Scores that differ by opposite amounts in two records: their sum is right, their combination is not.
+#[test]
+fn scores_are_linked_one_by_one() {
+    let mut case = small();
+    let noise = case.certificates().noise;
+    case.answers[0].scores[0] += 1;
+    case.answers[1].scores[0] -= 1;
+    assert!(!case.forged(&noise, |_| ()));
+}
+
+#[test]
+fn draws_are_each_slot_s_own() {
+    let case = small();
+    let statement = case.slots();
+    let certificates = case.certificates();
+    assert_eq!(verify_slots(&statement, &certificates.proof), Ok(()));
+    for (k, column) in certificates.noise.iter().enumerate() {
+        let slot = &case.records[k].slot;
+        let kappa = noise_key(&case.seeds[k], slot.beacon, slot.slot);
+        let drawn = draw(&kappa, 12, &[1, 8]).unwrap();
+        let same = values(column).iter().zip(&drawn);
+        assert!(same.into_iter().all(|(a, b)| *a == i64::from(*b)));
+    }
+    // Another slot's seed, or the same draws for two slots.
+    for seeds in [[1, 0, 2], [0, 0, 2]] {
+        let seeds = seeds.map(|k| Seed(case.seeds[k].0));
+        let made = prove_slots_as::<Cheat>(&statement, &seeds, false).unwrap();
+        assert!(verify_slots(&statement, &made.proof).is_err());
+    }
+    let refusal = prove_slots_as::<Cheat>(&statement, &case.seeds[..2], false);
+    assert!(refusal.is_err());
+}
+
+#[test]
+fn a_batch_names_the_bad_groups() {
+    let groups: Vec<Case> = [3, 1, 2]
+        .map(|count| case(count, [12, 3, 2], &[1, 8]))
+        .into();
+    let mut parts: Vec<_> = groups.iter().map(|g| g.prove(false).unwrap()).collect();
+    let (index, together) = (&groups[0].index, &groups[0].together);
+    let bad = |parts: &[[Vec<u8>; 2]]| -> Vec<usize> {
+        let items: Vec<Item> = groups.iter().zip(parts).map(|(g, p)| g.item(p)).collect();
+        let refused = verify_all(index, together, &items);
+        refused.iter().map(|(i, _)| *i).collect()
+    };
+    assert_eq!(bad(&parts), []);
+    for k in 0..2 {
+        let last = parts[2][k].len() - 1;
+        parts[2][k][last] ^= 1;
+        assert_eq!(bad(&parts), [2]);
+        parts[2][k][last] ^= 1;
+    }
+    parts.swap(0, 1);
+    assert_eq!(bad(&parts), [0, 1]);
+}
+
+/// A record that an honest prover cannot prove is named before there is a proof.
+#[test]
+fn the_prover_names_a_bad_record() {
+    let mut case = small();
+    case.answers[1].positions[0] = 12;
+    let refusal = case.prove(false).map(drop).unwrap_err().to_string();
+    assert!(refusal.contains("answer 1"), "{refusal}");
+    case.answers.truncate(2);
+    assert!(case.prove(false).is_err());
+}
+
+/// Changed proofs, in a batch with another one.
+pub(crate) fn mutations(count: usize) {
+    let [good, bad] = [case(2, [5, 3, 2], &[1]), case(3, [5, 3, 2], &[1])];
+    let (of_good, of_bad) = (good.prove(false).unwrap(), bad.prove(false).unwrap());
+    for (name, part) in [("certificate of several", 0), ("query proof of several", 1)] {
+        refused(name, &of_bad[part], count, |proof| {
+            let mut parts = [&of_bad[0][..], &of_bad[1]];
+            parts[part] = proof;
+            let items = [
+                good.item(&of_good),
+                Item {
+                    records: bad.records.clone(),
+                    parts,
+                },
+            ];
+            let named = verify_all(&good.index, &good.together, &items);
+            named.iter().map(|(i, _)| *i).collect::<Vec<_>>() != [1]
+        });
+    }
+}
+
+/// The most that a certificate of several slots may be about.
+pub(crate) fn largest_slots() {
+    let positions = MAX_ENTRIES / MAX_TOGETHER / MOST_GAINS.len().next_power_of_two();
+    simulate_slots(MAX_TOGETHER, positions, &MOST_GAINS);
+}
+
+pub(crate) fn simulate_slots(count: usize, capacity: usize, gains: &[u32]) {
+    let public = SlotsStatement {
+        context: [1; 32],
+        slots: (0..count as u64).map(|k| [k, 2, 3].map(Fr::from)).collect(),
+        capacity,
+        gains: gains.to_vec(),
+    };
+    let shape = public.shape().unwrap();
+    let rows = public.row_variables().unwrap();
+    let mut session = Session::simulator(public.transcript(), rows);
+    certify_slots(&mut session, &public, &shape, None).unwrap();
+    session.close(None).unwrap();
+}
+
+/// The most that a proof of several queries may be about.
+pub(crate) fn largest() {
+    let sizes = [MAX_ENTRIES / MAX_TOGETHER, MAX_DIMENSION, MAX_LISTED];
+    simulate(MAX_TOGETHER, sizes, &[1]);
+}
+
+/// Of an index that nobody can open.
+pub(crate) fn simulate(count: usize, [capacity, dimension, listed]: [usize; 3], gains: &[u32]) {
+    let layout = Layout::new(capacity).unwrap();
+    let point = vector_generators(1)[0];
+    let index = IndexCommitment {
+        layout,
+        dimension,
+        points: vec![point; dimension * layout.rows()],
+    };
+    let length = 1 << crate::together::row_variables(layout, count);
+    let column = vec![point; capacity.div_ceil(length)];
+    let noise = match gains.is_empty() {
+        true => Vec::new(),
+        false => vec![column; count],
+    };
+    let public = QueriesStatement {
+        context: [2; 32],
+        index: &index,
+        noise: &noise,
+        gains: gains.to_vec(),
+        records: vec![[Fr::ONE; 2]; count],
+        listed,
+        lo: 10,
+        hi: 90,
+        lattice: MAX_LATTICE,
+    };
+    let session = Session::simulator(public.transcript(), public.row_variables());
+    answers_protocol(session, &public, None).unwrap();
+}
+
+/// Public values alone, commitments that nobody can open, and an oracle that says when it must.
+#[test]
+fn proofs_are_simulated_without_secrets() {
+    let case = small();
+    let mut slots = case.slots();
+    let certificates = case.certificates();
+    slots
+        .slots
+        .iter_mut()
+        .for_each(|slot| slot[0] = Fr::from(31_337u64));
+    let (shape, rows) = (slots.shape().unwrap(), slots.row_variables().unwrap());
+    let mut session = Session::simulator(slots.transcript(), rows);
+    certify_slots(&mut session, &slots, &shape, None).unwrap();
+    let simulated = session.close(None).unwrap();
+    assert_eq!(simulated.proof.len(), certificates.proof.len());
+    assert!(verify_slots(&slots, &simulated.proof).is_err());
+    let told = simulated.tell(slots.transcript());
+    let mut session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
+    certify_slots(&mut session, &slots, &shape, None).unwrap();
+    let equation: Equation = session.close(None).unwrap().into();
+    assert!(equation.holds::<Fast>(&[]));
+
+    let of_noise = rows_of(&certificates.noise);
+    let mut public = case.queries(&of_noise);
+    let (answers, noise) = (&case.answers, &certificates.noise);
+    let real = prove_as::<Cheat>(&public, answers, noise, &case.key, false).unwrap();
+    public
+        .records
+        .iter_mut()
+        .for_each(|r| *r = [31_338u64, 31_339].map(Fr::from));
+    let rows = public.row_variables();
+    let session = Session::simulator(public.transcript(), rows);
+    let simulated = answers_protocol(session, &public, None).unwrap();
+    assert_eq!(simulated.proof.len(), real.len());
+    assert!(verify_as(&public, &simulated.proof).is_err());
+    let told = simulated.tell(public.transcript());
+    let session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
+    let equation: Equation = answers_protocol(session, &public, None).unwrap().into();
+    assert!(equation.holds::<Fast>(&public.index.points));
+}

@@ -1,0 +1,213 @@
+//! What the prover of an answer has, and the columns' values that it makes of it.
+use std::sync::Arc;
+
+use ragaudit_field_simd::selection::ScoreWindow;
+use ragaudit_scan_protocol::prover::Blindings;
+use ragaudit_scan_protocol::query::Private;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::asked::{count_components, count_scores, Asked, SCORE};
+use crate::error::{Error, Result};
+use crate::group::Fr;
+use crate::numbers::from_small;
+use crate::prover::columns::count;
+use crate::ranges::LIMB_BITS;
+use crate::session::Opening;
+use ragaudit_scan_protocol::query::statement::*;
+
+/// The private side of an answer.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Answer {
+    /// int4 components.
+    pub query: Vec<i8>,
+    pub query_salt: Fr,
+    /// In the order of htopk.
+    pub positions: Vec<i64>,
+    pub list_salt: Fr,
+    /// Of every position, by the index commitment's own rows.
+    pub scores: Vec<i64>,
+}
+
+impl Answer {
+    pub(crate) fn asked(&self) -> Asked<'_> {
+        Asked {
+            components: &self.query,
+            salt: self.query_salt,
+        }
+    }
+}
+
+/// The prover's columns and values.
+#[derive(Default, Clone)]
+pub(crate) struct Witness {
+    pub(crate) quantised: Vec<i64>,
+    /// What the positions score: the same where all are kept.
+    pub(crate) scored: Vec<i64>,
+    pub(crate) selected: Vec<i64>,
+    pub(crate) distances: Vec<i64>,
+    pub(crate) noised: Vec<i64>,
+    pub(crate) order: Vec<i64>,
+}
+
+pub(crate) fn key(noised: i64, position: i64, variables: usize) -> i64 {
+    (noised << variables) + (1 << variables) - 1 - position
+}
+
+impl Witness {
+    pub(crate) fn new(
+        statement: &QueryStatement,
+        window: ScoreWindow,
+        answer: &Answer,
+        [noise, kept]: [Option<&[i64]>; 2],
+    ) -> Result<Self> {
+        let capacity = statement.index.layout.capacity;
+        let variables = statement.index.layout.variables;
+        let beyond = |values: Option<&[i64]>| values.map_or(capacity, <[i64]>::len);
+        if answer.scores.len() != capacity || beyond(noise) < capacity || beyond(kept) < capacity {
+            let found = format!(
+                "{} scores, {} noise values, {} coins",
+                answer.scores.len(),
+                beyond(noise),
+                beyond(kept)
+            );
+            return Err(Error::invalid(
+                "answer",
+                format!("{capacity} of each kind"),
+                found,
+            ));
+        }
+        if answer.query.len() != statement.index.dimension {
+            let expected = format!("{} components", statement.index.dimension);
+            return Err(Error::invalid(
+                "query",
+                expected,
+                format!("{} components", answer.query.len()),
+            ));
+        }
+        let inside = |p: &i64| usize::try_from(*p).is_ok_and(|p| p < capacity);
+        if answer.positions.len() != statement.listed || !answer.positions.iter().all(inside) {
+            return Err(Error::Unsatisfied(
+                "the listed positions are not positions of the index".to_owned(),
+            ));
+        }
+        let most = SCORE * statement.index.dimension as i64;
+        if answer.scores.iter().any(|s| s.abs() > most) {
+            return Err(Error::Unsatisfied(format!(
+                "the magnitude of a score is above {most}"
+            )));
+        }
+        let quantised: Vec<i64> = answer
+            .scores
+            .iter()
+            .map(|s| window.quantise(*s as i32))
+            .collect();
+        let scored = match kept {
+            Some(kept) => quantised.iter().zip(kept).map(|(u, k)| u * k).collect(),
+            None => quantised.clone(),
+        };
+        let keys: Vec<i64> = (0..capacity)
+            .map(|p| {
+                let noise = noise.map_or(0, |noise| noise[p]);
+                key(scored[p] + noise, p as i64, variables)
+            })
+            .collect();
+        let listed: Vec<i64> = answer.positions.iter().map(|p| keys[*p as usize]).collect();
+        let least = listed[listed.len() - 1];
+        let mut selected = vec![0; capacity];
+        answer
+            .positions
+            .iter()
+            .for_each(|p| selected[*p as usize] = 1);
+        let distances = keys
+            .iter()
+            .zip(&selected)
+            // With b = 0 least - 1 - k.
+            .map(|(k, b)| (k - least) ^ (b - 1))
+            .collect();
+        Ok(Self {
+            quantised,
+            scored,
+            selected,
+            distances,
+            noised: answer
+                .positions
+                .iter()
+                .map(|p| keys[*p as usize] >> variables)
+                .collect(),
+            order: listed
+                .windows(2)
+                .map(|pair| pair[0] - pair[1] - 1)
+                .collect(),
+        })
+    }
+}
+
+pub(crate) fn limb(x: i64, k: usize) -> i64 {
+    x >> (LIMB_BITS * k) & 0xffff
+}
+
+/// The private inputs of one run.
+pub(crate) struct Secret<'a> {
+    pub(crate) answer: &'a Answer,
+    pub(crate) witness: &'a Witness,
+    pub(crate) noise: Option<&'a Arc<Opening>>,
+    pub(crate) kept: Option<&'a Arc<Opening>>,
+}
+
+impl<'a> Secret<'a> {
+    /// As the protocol takes it.
+    pub(crate) fn private(&self, statement: &QueryStatement, index: Blindings<'a>) -> Private<'a> {
+        Private {
+            asked: self.answer.asked(),
+            scores: Arc::new(Opening {
+                values: self.answer.scores.clone(),
+                blindings: Vec::new(),
+            }),
+            certified: [self.noise.cloned(), self.kept.cloned()],
+            columns: columns(statement, self).in_order(),
+            listed: self.listed(statement),
+            index,
+        }
+    }
+}
+
+impl Secret<'_> {
+    /// The list as it is sent.
+    pub(crate) fn listed(&self, statement: &QueryStatement) -> Vec<Fr> {
+        let key_limbs = statement.key_limbs();
+        let mut listed = vec![self.answer.list_salt];
+        listed.extend(self.answer.positions.iter().map(|p| from_small(*p)));
+        listed.extend(self.witness.noised.iter().map(|y| from_small(*y)));
+        let order = self.witness.order.iter();
+        let limbs = order.flat_map(|d| (0..key_limbs).map(|i| from_small(limb(*d, i))));
+        listed.extend(limbs);
+        listed
+    }
+}
+
+/// What the prover's columns hold.
+pub(crate) fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Vec<i64>> {
+    let key_limbs = statement.key_limbs();
+    let witness = secret.witness;
+    let distance: Vec<Vec<i64>> = (0..key_limbs)
+        .map(|k| witness.distances.iter().map(|d| limb(*d, k)).collect())
+        .collect();
+    let mut range = vec![0; 1 << LIMB_BITS];
+    distance
+        .iter()
+        .flatten()
+        .for_each(|v| count(&mut range, *v));
+    let order = witness.order.iter();
+    order
+        .flat_map(|d| (0..key_limbs).map(|i| limb(*d, i)))
+        .for_each(|v| count(&mut range, v));
+    Columns {
+        quantised: witness.quantised.clone(),
+        scored: secret.kept.map(|_| witness.scored.clone()),
+        selected: witness.selected.clone(),
+        distance,
+        score_rows: count_scores(&secret.answer.scores, statement.index.dimension),
+        range,
+        nibbles: count_components(&secret.answer.query),
+    }
+}

@@ -1,0 +1,807 @@
+use super::inputs::*;
+use super::statement::*;
+use super::*;
+use crate::cheat::{
+    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
+    Without, REPEATED,
+};
+use crate::coins::{prove_coins, verify_coins, CoinStatement};
+use crate::engine::Fast;
+use crate::group::vector_generators;
+use crate::group::Fr;
+use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
+use crate::lies::each_claim_stands_against_a_lie;
+use crate::nibbles::TAG_VECTOR;
+use crate::noise::tests::MOST_GAINS;
+use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
+use crate::simulator::Simulates;
+use crate::transcript::Hash;
+use ark_ff::Field;
+use ragaudit_field_simd::commitment::pack_nibbles;
+use ragaudit_field_simd::poseidon::{hash, hash_list};
+use ragaudit_field_simd::selection::{ScoreWindow, MAX_LATTICE};
+use ragaudit_scan_protocol::query::check_query as check_as;
+
+struct Case {
+    index: IndexCommitment,
+    key: IndexKey,
+    /// Zeros without commitments where there are no gains.
+    noise: Column,
+    kept: Option<Column>,
+    answer: Answer,
+    gains: Vec<u32>,
+    cq: Fr,
+    htopk: Fr,
+    /// lo, hi, lattice.
+    window: [i64; 3],
+}
+
+const LO: i64 = 10;
+const HI: i64 = 90;
+const LATTICE: i64 = 64;
+
+fn list_hash(salt: Fr, positions: &[i64]) -> Fr {
+    let mut list = vec![salt, Fr::from(positions.len() as u64)];
+    list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
+    hash_list(TAG_TOPK, &list)
+}
+
+fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
+    let mut list = vec![salt];
+    list.extend(pack_nibbles(query));
+    hash_list(TAG_VECTOR, &list)
+}
+
+fn prove_query(
+    statement: &QueryStatement,
+    answer: &Answer,
+    certified: Certified,
+    key: &IndexKey,
+    low_memory: bool,
+) -> Result<Vec<u8>> {
+    prove_as::<Cheat>(statement, answer, certified, key, low_memory)
+}
+
+fn verify_query(statement: &QueryStatement, proof: &[u8]) -> Result<()> {
+    let equation = check_as::<Cheat>(statement, proof)?;
+    let holds = equation.holds::<Fast>(&statement.index.points);
+    holds.then_some(()).ok_or(Error::Rejected)
+}
+
+fn components(seed: u64, count: usize) -> Vec<i8> {
+    let mut x = seed;
+    let mut next = || {
+        x = x
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((x >> 33) % 15) as i8 - 7
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn certificate(capacity: usize, gains: &[u32], slot: u64) -> Column {
+    let seed = Seed([Fr::from(9u8), Fr::from(10u8)]);
+    let statement = NoiseStatement {
+        context: [1; 32],
+        c_seed: hash(&[Fr::ONE, seed.0[0], seed.0[1]]).unwrap(),
+        beacon: Fr::from(3u8),
+        slot: Fr::from(slot),
+        capacity,
+        gains: gains.to_vec(),
+    };
+    let certificate = prove_noise(&statement, &seed, false).unwrap();
+    verify_noise(&statement, &certificate.proof).unwrap();
+    certificate.noise
+}
+
+/// About half of the positions, or those of another slot.
+fn coins(capacity: usize, slot: u64) -> Column {
+    let seed = Seed([Fr::from(9u8), Fr::from(10u8)]);
+    let statement = CoinStatement {
+        context: [1; 32],
+        c_seed: hash(&[Fr::ONE, seed.0[0], seed.0[1]]).unwrap(),
+        beacon: Fr::from(3u8),
+        slot: Fr::from(slot),
+        capacity,
+        bound: 1 << 39,
+    };
+    let certificate = prove_coins(&statement, &seed, false).unwrap();
+    verify_coins(&statement, &certificate.proof).unwrap();
+    certificate.column
+}
+
+fn case(documents: usize, capacity: usize, dimension: usize, gains: &[u32], listed: usize) -> Case {
+    let sizes = [documents, capacity, dimension, listed];
+    case_in([LO, HI, LATTICE], sizes, gains)
+}
+
+fn case_in(window: [i64; 3], sizes: [usize; 4], gains: &[u32]) -> Case {
+    any_case(window, sizes, gains, None)
+}
+
+/// Of a sampled tenant.
+fn sampled(sizes: [usize; 4], gains: &[u32]) -> Case {
+    any_case([LO, HI, LATTICE], sizes, gains, Some(coins(sizes[1], 8)))
+}
+
+fn any_case(
+    window: [i64; 3],
+    [documents, capacity, dimension, listed]: [usize; 4],
+    gains: &[u32],
+    kept: Option<Column>,
+) -> Case {
+    let rows = components(5, documents * dimension);
+    let query = components(77, dimension);
+    let key = IndexKey([3; 32]);
+    let index = commit_index(&rows, dimension, capacity, &key).unwrap();
+    let mut scores: Vec<i64> = rows
+        .chunks(dimension)
+        .map(|row| {
+            row.iter()
+                .zip(&query)
+                .map(|(a, b)| i64::from(*a) * i64::from(*b))
+                .sum()
+        })
+        .collect();
+    scores.resize(capacity, 0);
+    let noise = match gains {
+        [] => Column {
+            variables: 0,
+            rows: Vec::new(),
+            opening: Some(Arc::new(Opening {
+                values: vec![0; capacity],
+                blindings: Vec::new(),
+            })),
+        },
+        _ => certificate(capacity, gains, 4),
+    };
+    let bits = kept
+        .as_ref()
+        .map(|kept| &kept.opening.as_ref().unwrap().values);
+    let scores_of = |p: usize| bits.map_or(1, |bits| bits[p]);
+    let [lo, hi, lattice] = window;
+    let steps = ScoreWindow::new(lo, hi, lattice).unwrap();
+    let drawn = &noise.opening.as_ref().unwrap().values;
+    let mut order: Vec<i64> = (0..capacity as i64).collect();
+    order.sort_by_key(|p| {
+        let p = *p as usize;
+        (
+            std::cmp::Reverse(scores_of(p) * steps.quantise(scores[p] as i32) + drawn[p]),
+            p,
+        )
+    });
+    let positions = order[..listed].to_vec();
+    let (query_salt, list_salt) = (Fr::from(1000u64), Fr::from(2000u64));
+    Case {
+        index,
+        key,
+        noise,
+        kept,
+        gains: gains.to_vec(),
+        cq: vector_hash(query_salt, &query),
+        htopk: list_hash(list_salt, &positions),
+        window,
+        answer: Answer {
+            query,
+            query_salt,
+            positions,
+            list_salt,
+            scores,
+        },
+    }
+}
+
+impl Case {
+    fn statement(&self) -> QueryStatement<'_> {
+        QueryStatement {
+            context: [2; 32],
+            index: &self.index,
+            noise: &self.noise.rows,
+            kept: self.kept.as_ref().map(|kept| &kept.rows[..]),
+            gains: self.gains.clone(),
+            cq: self.cq,
+            htopk: self.htopk,
+            listed: self.answer.positions.len(),
+            lo: self.window[0],
+            hi: self.window[1],
+            lattice: self.window[2],
+        }
+    }
+
+    fn witness(&self) -> Witness {
+        let statement = self.statement();
+        let window = statement.check().unwrap();
+        let values = self.openings().map(|o| o.map(|o| &o.values[..]));
+        Witness::new(&statement, window, &self.answer, values).unwrap()
+    }
+
+    fn certified(&self) -> Certified<'_> {
+        Certified {
+            noise: (!self.gains.is_empty()).then_some(&self.noise),
+            kept: self.kept.as_ref(),
+        }
+    }
+
+    fn openings(&self) -> [Option<&Arc<Opening>>; 2] {
+        openings(&self.statement(), self.certified()).unwrap()
+    }
+
+    /// Whether a prover that refuses nothing gets through with this witness.
+    fn forged(&self, witness: &Witness) -> bool {
+        let statement = self.statement();
+        let proof = prove_with::<Cheat>(
+            &statement,
+            &self.answer,
+            witness,
+            self.openings(),
+            &self.key,
+            None,
+        )
+        .unwrap();
+        verify_query(&statement, &proof).is_ok()
+    }
+
+    /// The first positions under the scores, noise and coins that it has.
+    fn order(&self) -> Vec<i64> {
+        let witness = self.witness();
+        let noise = &self.noise.opening.as_ref().unwrap().values;
+        let mut order: Vec<i64> = (0..self.answer.scores.len() as i64).collect();
+        order.sort_by_key(|p| (-witness.scored[*p as usize] - noise[*p as usize], *p));
+        order.truncate(self.answer.positions.len());
+        order
+    }
+
+    /// The same with other positions, as if they were the answer.
+    fn lists(&mut self, positions: Vec<i64>) -> bool {
+        self.answer.positions = positions;
+        self.htopk = list_hash(self.answer.list_salt, &self.answer.positions);
+        self.forged(&self.witness())
+    }
+}
+
+fn small() -> Case {
+    case(30, 37, 70, &[1, 8], 4)
+}
+
+#[test]
+fn answers_verify() {
+    for case in [
+        small(),
+        case(1, 1, 1, &[1], 1),
+        case(150, 150, 64, &[1, 8, 64], 5),
+        case(4, 9, 3, &[1, 8], 9),
+    ] {
+        let statement = case.statement();
+        let proof =
+            prove_query(&statement, &case.answer, case.certified(), &case.key, false).unwrap();
+        verify_query(&statement, &proof).unwrap();
+        assert!(case.forged(&case.witness()));
+    }
+}
+
+#[test]
+fn a_proof_is_for_its_statement_only() {
+    let case = small();
+    let base = case.statement();
+    let proof = prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
+    verify_query(&base, &proof).unwrap();
+    // A new field has to be changed below.
+    let QueryStatement {
+        context: _,
+        index: _,
+        noise: _,
+        kept: _,
+        gains: _,
+        cq: _,
+        htopk: _,
+        listed: _,
+        lo: _,
+        hi: _,
+        lattice: _,
+    } = &base;
+    let rows = components(5, 30 * 70);
+    let index = |rows: &[i8], dimension, capacity| {
+        commit_index(rows, dimension, capacity, &case.key).unwrap()
+    };
+    let mut swapped = case.index.clone();
+    swapped.points.swap(0, 1);
+    let indices = [
+        index(&components(6, 30 * 70), 70, 37),
+        index(&rows, 70, 38),
+        index(&rows[..30 * 69], 69, 37),
+        swapped,
+    ];
+    let (slot, shorter) = (certificate(37, &[1, 8], 5), certificate(37, &[1, 8], 4));
+    type Change<'a> = Box<dyn Fn(&mut QueryStatement<'a>) + 'a>;
+    let mut changes: Vec<Change> = vec![
+        Box::new(|s| s.context[5] ^= 1),
+        Box::new(|s| s.cq += Fr::ONE),
+        Box::new(|s| s.htopk += Fr::ONE),
+        Box::new(|s| s.lo += 1),
+        Box::new(|s| s.hi += 1),
+        Box::new(|s| s.lattice *= 2),
+        Box::new(|s| s.listed -= 1),
+        Box::new(|s| s.gains = vec![1, 7]),
+        Box::new(|s| s.gains.push(1)),
+        Box::new(|s| s.noise = &slot.rows),
+        // The same noise under other blindings.
+        Box::new(|s| s.noise = &shorter.rows),
+    ];
+    for index in &indices {
+        changes.push(Box::new(move |s| s.index = index));
+    }
+    for (i, change) in changes.iter().enumerate() {
+        let mut other = base.clone();
+        change(&mut other);
+        assert!(verify_query(&other, &proof).is_err(), "change {i}");
+        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
+        assert_ne!(changed, before, "change {i}");
+    }
+}
+
+#[test]
+fn a_transcript_forgets_nothing() {
+    let case = case(5, 6, 3, &[1, 8], 2);
+    let base = case.statement();
+    let prove = || prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
+    nothing_is_forgotten(prove, |proof| verify_query(&base, proof));
+    // Forgotten by both sides, a field that is in no equation lets one proof stand for two records.
+    let mut other = base.clone();
+    other.context[0] ^= 1;
+    let forgets = Without::Message("context".to_owned());
+    let (proof, _) = run(forgets.clone(), prove);
+    assert_eq!(run(forgets, || verify_query(&other, &proof)).0, Ok(()));
+    assert!(verify_query(&other, &prove()).is_err());
+}
+
+fn skips_no_claim(each: bool) {
+    let case = case(5, 6, 3, &[1, 8], 2);
+    let base = case.statement();
+    let witness = case.witness();
+    let prove = || {
+        prove_with::<Cheat>(
+            &base,
+            &case.answer,
+            &witness,
+            case.openings(),
+            &case.key,
+            None,
+        )
+        .unwrap()
+    };
+    no_claim_is_skipped(prove, |proof| verify_query(&base, proof), each);
+    every_point_is_opened(prove, |proof| verify_query(&base, proof));
+}
+
+#[test]
+fn claims_and_openings_are_all_needed() {
+    skips_no_claim(false);
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+#[ignore = "a quarter of a minute"]
+fn each_claim_stands_against_one_false_value() {
+    let case = case(5, 6, 3, &[1, 8], 2);
+    let base = case.statement();
+    let prove = || prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
+    each_claim_stands_against_a_lie("query", prove, |proof| verify_query(&base, proof));
+}
+
+#[test]
+#[ignore = "a minute"]
+fn every_single_claim_is_needed() {
+    skips_no_claim(true);
+}
+
+#[test]
+fn other_lists_are_refused() {
+    let right = small().answer.positions.clone();
+    let mut swapped = right.clone();
+    swapped.swap(1, 2);
+    caught_by("constraint: order of the list", || {
+        small().lists(swapped.clone())
+    });
+    // A position that is not among the first.
+    let mut missing = right.clone();
+    let other = (0..37).find(|p| !right.contains(p)).unwrap();
+    missing[3] = other;
+    caught_by("constraint: selection", || {
+        let mut case = small();
+        case.lists(missing.clone())
+    });
+    // Two claims stand against it: the list's strict order, and its multiset.
+    let mut twice = right.clone();
+    twice[3] = twice[2];
+    assert!(!small().lists(twice), "one position twice");
+    assert!(small().lists(right));
+}
+
+/// All noise is negative, so that row 3 of a capacity of 3 would be the first of four.
+#[test]
+fn a_padding_row_is_never_selected() {
+    let mut case = case(0, 3, 2, &[1], 1);
+    case.noise = (4..)
+        .map(|slot| certificate(3, &[1], slot))
+        .find(|noise| {
+            noise.opening.as_ref().unwrap().values[..3]
+                .iter()
+                .all(|z| *z < 0)
+        })
+        .unwrap();
+    let noise = case.noise.opening.as_ref().unwrap().values.clone();
+    case.answer.positions = vec![3];
+    case.htopk = list_hash(case.answer.list_salt, &[3]);
+    let witness = Witness {
+        quantised: vec![0; 3],
+        scored: vec![0; 3],
+        selected: vec![0, 0, 0, 1],
+        distances: (0..3)
+            .map(|p| key(0, 3, 2) - 1 - key(noise[p as usize], p, 2))
+            .collect(),
+        noised: vec![0],
+        order: vec![],
+    };
+    assert!(!case.forged(&witness));
+    let best = (0..3).min_by_key(|p| (-noise[*p as usize], *p)).unwrap();
+    assert!(case.lists(vec![best]));
+}
+
+#[test]
+fn false_columns_are_refused() {
+    let case = small();
+    let out = (0..37)
+        .find(|p| !case.answer.positions.contains(p))
+        .unwrap() as usize;
+    let first = case.answer.positions[0] as usize;
+    type Lie<'a> = (&'a str, &'a dyn Fn(&mut Witness));
+    let lies: [Lie; 3] = [
+        // A step that is not the score's, with the distance that it makes.
+        ("constraint: lookup layer", &|w| {
+            w.quantised[out] -= 1;
+            w.distances[out] += 1 << case.index.layout.variables;
+        }),
+        ("constraint: selection", &|w| w.distances[out] += 1),
+        // A listed score that is not the position's.
+        ("constraint: lookup layer", &|w| {
+            w.noised[0] += 1;
+            w.order[0] += 1 << case.index.layout.variables;
+        }),
+    ];
+    for (claim, lie) in lies {
+        let mut witness = case.witness();
+        lie(&mut witness);
+        caught_by(claim, || case.forged(&witness));
+    }
+    // An unlisted row marked, a listed one unmarked: against both stand the multiset of the list and the distance.
+    for (row, mark) in [(out, 1), (first, 0)] {
+        let mut witness = case.witness();
+        witness.selected[row] = mark;
+        assert!(!case.forged(&witness), "{mark}");
+        witness.distances[row] = -1 - witness.distances[row];
+        assert!(!case.forged(&witness), "{mark}");
+    }
+}
+
+/// Scores are looked up in a table of all that the components admit, so no window takes a score out of it: not one
+/// beyond reach, where all are 0, nor one unit wide, nor the largest lattice.
+#[test]
+fn false_scores_are_refused_in_every_window() {
+    let reach = 64 * 70;
+    let most = i64::from(i32::MAX);
+    for window in [
+        [reach + 1, reach + 709, LATTICE],
+        [most - 1, most, LATTICE],
+        [0, most, MAX_LATTICE],
+        [10, 11, LATTICE],
+        [LO, HI, MAX_LATTICE],
+        [LO, HI, 1],
+    ] {
+        let case = case_in(window, [30, 37, 70, 4], &[1, 8]);
+        assert!(case.forged(&case.witness()), "{window:?}: the honest one");
+        let out = (0..37)
+            .find(|p| !case.answer.positions.contains(p))
+            .unwrap() as usize;
+        let mut witness = case.witness();
+        witness.quantised[out] -= 1;
+        witness.distances[out] += 1 << case.index.layout.variables;
+        caught_by("constraint: lookup layer", || case.forged(&witness));
+    }
+}
+
+/// Two equal noised scores listed with the larger position first.
+#[test]
+fn ties_go_to_the_smaller_position() {
+    // Without documents all scores are equal; look for a tie of noise at the border of the list.
+    let mut case = case(0, 60, 4, &[1], 1);
+    let noise = case.noise.opening.as_ref().unwrap().values[..60].to_vec();
+    let mut order: Vec<usize> = (0..60).collect();
+    order.sort_by_key(|p| (std::cmp::Reverse(noise[*p]), *p));
+    let at = (0..59)
+        .find(|i| noise[order[*i]] == noise[order[i + 1]])
+        .unwrap();
+    let mut list: Vec<i64> = order[..=at].iter().map(|p| *p as i64).collect();
+    assert!(case.lists(list.clone()));
+    list[at] = order[at + 1] as i64;
+    assert!(!case.lists(list));
+}
+
+#[test]
+fn the_query_is_the_committed_one() {
+    // Scores and proof of another vector than cq's.
+    let mut other = small();
+    other.answer.query[0] = if other.answer.query[0] == 0 { 1 } else { 0 };
+    assert!(!other.forged(&other.witness()), "cq of another query");
+    let mut salt = small();
+    salt.answer.query_salt += Fr::ONE;
+    assert!(!salt.forged(&salt.witness()), "another salt");
+    // 16 taken from one component and 1 added to the next pack into the same element.
+    let mut wide = small();
+    wide.answer.query[0] -= 16;
+    wide.answer.query[1] += 1;
+    let rows = components(5, 30 * 70);
+    for (row, score) in rows.chunks(70).zip(&mut wide.answer.scores) {
+        *score += i64::from(row[1]) - 16 * i64::from(row[0]);
+    }
+    let window = ScoreWindow::new(LO, HI, LATTICE).unwrap();
+    let noise = wide.noise.opening.as_ref().unwrap().values.clone();
+    let mut order: Vec<i64> = (0..37).collect();
+    order.sort_by_key(|p| {
+        let i = *p as usize;
+        (
+            -window.quantise(wide.answer.scores[i] as i32) - noise[i],
+            *p,
+        )
+    });
+    order.truncate(4);
+    assert!(!wide.lists(order), "components that are not int4");
+    // Scores that are not the index's, consistent in themselves.
+    let mut scores = small();
+    scores.answer.scores[0] += 1;
+    assert!(!scores.forged(&scores.witness()), "a score of no row");
+    let mut key = small();
+    key.key = IndexKey([4; 32]);
+    assert!(!key.forged(&key.witness()), "another index's blindings");
+}
+
+#[test]
+fn noise_is_the_certificate_s() {
+    let mut case = small();
+    let mut opening = case.noise.opening.as_ref().unwrap().as_ref().clone();
+    opening.values[0] += 500;
+    case.noise.opening = Some(Arc::new(opening));
+    assert!(!case.forged(&case.witness()));
+}
+
+/// A prover who says the tenant's index and scores with another: another tenant's, and its own with two components
+/// changed round.
+#[test]
+fn scores_are_of_the_tenant_s_index() {
+    let case = small();
+    let (statement, rows) = (case.statement(), components(5, 30 * 70));
+    let mut turned = rows.clone();
+    turned.chunks_mut(70).for_each(|row| row.swap(0, 1));
+    for (rows, accepted) in [
+        (components(6, 30 * 70), false),
+        (turned, false),
+        (rows, true),
+    ] {
+        let mut lying = self::case(30, 37, 70, &[1, 8], 4);
+        lying.index = commit_index(&rows, 70, 37, &lying.key).unwrap();
+        lying.noise = case.noise.clone();
+        let dot = |row: &[i8]| {
+            let terms = row.iter().zip(&lying.answer.query);
+            terms.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum()
+        };
+        let scores = rows.chunks(70).map(dot).collect::<Vec<i64>>();
+        lying.answer.scores[..30].copy_from_slice(&scores);
+        let noise = case.noise.opening.as_ref().unwrap();
+        let window = statement.check().unwrap();
+        let noised = |p: &i64| {
+            let p = *p as usize;
+            window.quantise(lying.answer.scores[p] as i32) + noise.values[p]
+        };
+        let mut order: Vec<i64> = (0..37).collect();
+        order.sort_by_key(|p| (-noised(p), *p));
+        lying.answer.positions = order[..4].to_vec();
+        let htopk = list_hash(lying.answer.list_salt, &lying.answer.positions);
+        let claimed = QueryStatement {
+            htopk,
+            ..statement.clone()
+        };
+        let (witness, own) = (
+            lying.witness(),
+            QueryStatement {
+                index: &lying.index,
+                ..claimed.clone()
+            },
+        );
+        let session: Result<Session<Cheat>> = Session::prover(
+            claimed.transcript(),
+            claimed.index.layout.row_variables,
+            b"",
+        );
+        let secret = Secret {
+            answer: &lying.answer,
+            witness: &witness,
+            noise: Some(noise),
+            kept: None,
+        };
+        let blinding = |place| lying.key.blinding(place);
+        let secret = secret.private(&own, &blinding);
+        let closed = answer_protocol(session.unwrap(), &own, Some(secret)).unwrap();
+        let proof: Vec<u8> = closed.into();
+        assert_eq!(verify_query(&claimed, &proof).is_ok(), accepted);
+    }
+}
+
+#[test]
+fn mutated_proofs_are_refused() {
+    let case = case(5, 6, 3, &[1], 2);
+    let statement = case.statement();
+    let proof = prove_query(&statement, &case.answer, case.certified(), &case.key, false).unwrap();
+    let mut at = 0;
+    while at < proof.len() {
+        let mut bad = proof.clone();
+        bad[at] ^= 1 << (at % 8);
+        assert!(verify_query(&statement, &bad).is_err(), "byte {at}");
+        at += 397;
+    }
+    for length in [
+        0,
+        1,
+        31,
+        32,
+        proof.len() / 2,
+        proof.len() - 32,
+        proof.len() - 1,
+    ] {
+        assert!(verify_query(&statement, &proof[..length]).is_err());
+    }
+    assert!(verify_query(&statement, &[&proof[..], &[0; 32]].concat()).is_err());
+}
+
+/// Another query, and another document: the same messages in the same order, as many bytes.
+#[test]
+fn proofs_have_one_shape() {
+    let base = small();
+    let shape = |case: &Case| {
+        let statement = case.statement();
+        let prove = || {
+            let witness = case.witness();
+            prove_with::<Cheat>(
+                &statement,
+                &case.answer,
+                &witness,
+                case.openings(),
+                &case.key,
+                None,
+            )
+            .unwrap()
+        };
+        let (proof, claimed) = run(Without::Nothing, prove);
+        (proof.len(), claimed.trace)
+    };
+    let mut query = small();
+    query.answer.query = components(78, 70);
+    query.cq = vector_hash(query.answer.query_salt, &query.answer.query);
+    assert_eq!(shape(&base), shape(&query));
+
+    let mut rows = components(5, 30 * 70);
+    rows[7 * 70..8 * 70].copy_from_slice(&components(79, 70));
+    let document = {
+        let mut case = small();
+        case.index = commit_index(&rows, 70, 37, &case.key).unwrap();
+        let row = rows[7 * 70..8 * 70].iter().zip(&case.answer.query);
+        case.answer.scores[7] = row.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum();
+        case
+    };
+    assert_ne!(document.answer.scores, base.answer.scores);
+    assert_eq!(shape(&base), shape(&document));
+    let prove = || {
+        prove_query(
+            &base.statement(),
+            &base.answer,
+            base.certified(),
+            &base.key,
+            false,
+        )
+        .unwrap()
+    };
+    assert_ne!(prove(), prove(), "nonces are fresh");
+}
+
+/// The most that a query proof may be about.
+pub(crate) fn largest() {
+    simulate(MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED, &MOST_GAINS);
+}
+
+/// The same of a sampled tenant.
+pub(crate) fn largest_sampled() {
+    simulate_any([MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED], &MOST_GAINS, true);
+}
+
+/// Of an index that nobody can open.
+pub(crate) fn simulate(capacity: usize, dimension: usize, listed: usize, gains: &[u32]) {
+    simulate_any([capacity, dimension, listed], gains, false);
+}
+
+/// Of a sampled tenant, or without noise.
+pub(crate) fn simulate_any([capacity, dimension, listed]: [usize; 3], gains: &[u32], kept: bool) {
+    let layout = Layout::new(capacity).unwrap();
+    let index = IndexCommitment {
+        layout,
+        dimension,
+        points: vec![vector_generators(1)[0]; dimension * layout.rows()],
+    };
+    let rows = vec![index.points[0]; layout.rows()];
+    let public = QueryStatement {
+        context: [2; 32],
+        index: &index,
+        noise: if gains.is_empty() { &[] } else { &rows },
+        kept: kept.then_some(&rows),
+        gains: gains.to_vec(),
+        cq: Fr::ONE,
+        htopk: Fr::ONE,
+        listed,
+        lo: LO,
+        hi: HI,
+        lattice: MAX_LATTICE,
+    };
+    let session = Session::simulator(public.transcript(), layout.row_variables);
+    answer_protocol(session, &public, None).unwrap();
+}
+
+#[test]
+fn low_memory_gives_the_same_proof() {
+    let case = case(2900, 3000, 70, &[1, 8], 5);
+    let statement = case.statement();
+    REPEATED.set(true);
+    let [kept, anew] = [false, true].map(|low| {
+        prove_query(&statement, &case.answer, case.certified(), &case.key, low).unwrap()
+    });
+    let witness = case.witness();
+    let several = prove_with::<Cheat>(
+        &statement,
+        &case.answer,
+        &witness,
+        case.openings(),
+        &case.key,
+        Some(3),
+    );
+    REPEATED.set(false);
+    verify_query(&statement, &anew).unwrap();
+    assert!(kept == anew);
+    assert!(kept == several.unwrap());
+}
+
+/// As for certificates: cq and htopk that nobody can open.
+#[test]
+fn proofs_are_simulated_without_a_query() {
+    let case = small();
+    let real = prove_query(
+        &case.statement(),
+        &case.answer,
+        case.certified(),
+        &case.key,
+        false,
+    )
+    .unwrap();
+    let mut public = case.statement();
+    (public.cq, public.htopk) = (Fr::from(31_337u64), Fr::from(31_338u64));
+    let rows = public.index.layout.row_variables;
+    let session = Session::simulator(public.transcript(), rows);
+    let simulated = answer_protocol(session, &public, None).unwrap();
+    assert_eq!(simulated.proof.len(), real.len());
+    assert!(
+        verify_query(&public, &simulated.proof).is_err(),
+        "under the hash function it is no proof"
+    );
+    let told = simulated.tell(public.transcript());
+    let session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
+    let equation: Equation = answer_protocol(session, &public, None).unwrap().into();
+    assert!(equation.holds::<Fast>(&public.index.points));
+}
+
+#[cfg(test)]
+mod sampled;

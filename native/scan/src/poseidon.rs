@@ -1,5 +1,0 @@
-//! The layered argument for permutations, and its tests: `docs/scan/poseidon.md`.
-pub use ragaudit_argument::poseidon::*;
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,460 @@
+//! The verifiers of both proof systems, as the Python module's bindings call them (`native/python`).
+use std::hint::black_box;
+use std::iter::successors;
+use std::sync::Arc;
+
+use ark_bn254::Fr;
+use ark_ff::Field;
+use ragaudit_field_simd::field::elements;
+use ragaudit_groth16::verify::{decode_inputs, decode_proof, VerifyingKey};
+use ragaudit_scan_protocol::answer::{self, Parameters, Record, Slot};
+use ragaudit_scan_protocol::answers::{self, Together};
+use ragaudit_scan_protocol::batch::{Refusals, CHUNK};
+use ragaudit_scan_protocol::coalition::{verify_coalition, Blocks, CoalitionStatement};
+use ragaudit_scan_protocol::coins::{verify_coins, CoinStatement};
+use ragaudit_scan_protocol::embed::{self, verify_embed, EmbedStatement, OfTable};
+use ragaudit_scan_protocol::engine::Engine;
+use ragaudit_scan_protocol::group::{decode_points, encode_point, vector_generators, G1Affine};
+use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
+use ragaudit_scan_protocol::listing::nothing_held;
+use ragaudit_scan_protocol::lists::{self, Chance, Constants, Rows};
+use ragaudit_scan_protocol::transcript::Hash;
+use ragaudit_scan_protocol::{prepared, protocol, together, verifier, Error};
+
+use crate::engine::Web;
+use crate::objects::{find, forget, keep, shelf, Shelf};
+use crate::wire::{Arguments, Outcome, Results};
+
+/// Points that are summed and points that are decoded ahead of the first proof.
+const SUMMED: usize = 2048;
+const DECODED: usize = 256;
+
+type Verifier<'p> = verifier::Verifier<'p, Hash, Web>;
+type Embedded = (Arc<IndexCommitment>, (usize, u64));
+
+enum Batch {
+    Answers(answer::Batch<Hash, Web>),
+    Together(answers::Batch<Hash, Web>),
+    Lists(lists::Batch<Hash, Web>),
+    Embeddings(Embedded, embed::Batch<Hash, Web>),
+}
+
+thread_local! {
+    static INDICES: Shelf<Arc<IndexCommitment>> = shelf();
+    static PARAMETERS: Shelf<Parameters> = shelf();
+    static LISTINGS: Shelf<Constants> = shelf();
+    static COALITIONS: Shelf<CoalitionStatement> = shelf();
+    static BATCHES: Shelf<Batch> = shelf();
+}
+
+/// Does what the name asks for; None if it is not of this module.
+pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<()>> {
+    Some(match name {
+        "index" => index(a, out),
+        "index_encode" => of_index(a).map(|index| out.bytes(&index.encode())),
+        "index_digest" => of_index(a).map(|index| out.bytes(&index.digest())),
+        "index_drop" => INDICES.with(|shelf| forget(shelf, a)),
+        "parameters" => parameters(a, out),
+        "parameters_drop" => PARAMETERS.with(|shelf| forget(shelf, a)),
+        "listing" => listing(a, out),
+        "listing_drop" => LISTINGS.with(|shelf| forget(shelf, a)),
+        "coalition" => coalition(a, out),
+        "coalition_runs" => coalition_runs(a, out),
+        "coalition_verify" => coalition_verify(a),
+        "coalition_drop" => COALITIONS.with(|shelf| forget(shelf, a)),
+        "answers" => answered(a, out),
+        "together" => grouped(a, out),
+        "most_together" => most_together(a, out),
+        "lists" => listed(a, out),
+        "embeddings" => embeddings(a, out),
+        "batch_add" => batch(a, out, Step::Add),
+        "batch_search" => batch(a, out, Step::Search),
+        "batch_holds" => batch(a, out, Step::Holds),
+        "batch_kept" => batch(a, out, Step::Kept),
+        "batch_drop" => BATCHES.with(|shelf| forget(shelf, a)),
+        "chunk" => {
+            out.integer(CHUNK as i64);
+            Ok(())
+        }
+        "scan_verify" => scan_verify(a),
+        "scan_coins_verify" => coins_verify(a, out),
+        "scan_list_verify" => list_verify(a),
+        "scan_embed_verify" => embed_verify(a),
+        "scan_held_zero" => held_zero(a, out),
+        "scan_protocol" => {
+            out.bytes(&protocol::name());
+            Ok(())
+        }
+        "scan_protocols" => {
+            out.list(&protocol::others(), |out, (run, name)| {
+                out.bytes(run.as_bytes());
+                out.bytes(name);
+            });
+            Ok(())
+        }
+        "scan_limits" => {
+            out.list(&protocol::limits(), |out, (name, limit)| {
+                out.bytes(name.as_bytes());
+                out.integer(*limit as i64);
+            });
+            Ok(())
+        }
+        "generators" => generators(a),
+        "groth16_verify" => groth16_verify(a, out),
+        "groth16_verify_batch" => groth16_verify_batch(a, out),
+        _ => return None,
+    })
+}
+
+fn text(reason: impl ToString) -> String {
+    reason.to_string()
+}
+
+fn invalid<T>(field: &str, expected: &str, found: usize) -> Outcome<T> {
+    Err(text(Error::Invalid {
+        field: field.to_owned(),
+        expected: expected.to_owned(),
+        found: format!("{found} bytes"),
+    }))
+}
+
+/// Takes the prepared ones, which then are not hashed.
+fn generators(a: &mut Arguments) -> Outcome<()> {
+    prepared::take(a.bytes()?).map_err(text)?;
+    exercise();
+    Ok(())
+}
+
+/// Sums and decodes points for nothing. A browser compiles again, on a thread of its own, what it finds running for long:
+/// it is to do so while the reader chooses files, not in the first proof.
+fn exercise() {
+    let points = &vector_generators::<Web>(SUMMED)[..SUMMED];
+    let first = Web::hash(&[Fr::ONE]);
+    let scalars: Vec<Fr> = successors(Some(first), |x| Some(x.square() + first))
+        .take(SUMMED)
+        .collect();
+    let _ = black_box(Web::msm(points, &scalars));
+    let bytes: Vec<u8> = points[..DECODED].iter().flat_map(encode_point).collect();
+    black_box(decode_points::<Web>(&bytes)).expect("generators");
+}
+
+fn points(bytes: &[u8]) -> Outcome<Vec<G1Affine>> {
+    decode_points::<Web>(bytes).map_err(text)
+}
+
+fn encoded(rows: &[G1Affine]) -> Vec<u8> {
+    rows.iter().flat_map(encode_point).collect()
+}
+
+fn index(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let (points, dimension, capacity) = (a.bytes()?, a.number()?, a.number()?);
+    let made = IndexCommitment::decode::<Web>(points, dimension, capacity).map_err(text)?;
+    INDICES.with(|shelf| keep(shelf, Arc::new(made), out));
+    Ok(())
+}
+
+fn of_index(a: &mut Arguments) -> Outcome<Arc<IndexCommitment>> {
+    INDICES.with(|shelf| Ok(Arc::clone(&find(shelf, a)?.borrow())))
+}
+
+fn of_parameters(a: &mut Arguments) -> Outcome<Parameters> {
+    PARAMETERS.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
+}
+
+fn of_listing(a: &mut Arguments) -> Outcome<Constants> {
+    LISTINGS.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
+}
+
+fn parameters(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let made = Parameters {
+        window: a.array("window")?,
+        gains: a.list(Arguments::number)?,
+        listed: a.number()?,
+        lo: a.integer()?,
+        hi: a.integer()?,
+        lattice: a.integer()?,
+        kept: a.optional(Arguments::bytes)?.map(points).transpose()?,
+    };
+    PARAMETERS.with(|shelf| keep(shelf, made, out));
+    Ok(())
+}
+
+fn listing(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let made = Constants {
+        window: a.array("window")?,
+        kept: points(a.bytes()?)?,
+        threshold: a.integer()?,
+        most: a.number()?,
+        chance: a.optional(|a| {
+            let (context, bound) = (a.array("context")?, a.number()?);
+            Ok(Chance { context, bound })
+        })?,
+    };
+    LISTINGS.with(|shelf| keep(shelf, made, out));
+    Ok(())
+}
+
+fn slot(bytes: &[u8]) -> Outcome<Slot> {
+    match elements(bytes, "slot").map_err(text)?[..] {
+        [c_seed, beacon, slot] => Ok(Slot {
+            c_seed,
+            beacon,
+            slot,
+        }),
+        _ => invalid("slot", "3 elements of 32 bytes", bytes.len()),
+    }
+}
+
+fn record(bytes: &[u8]) -> Outcome<Record> {
+    match elements(bytes, "record").map_err(text)?[..] {
+        [c_seed, beacon, slot, context, cq, htopk] => Ok(Record {
+            slot: Slot {
+                c_seed,
+                beacon,
+                slot,
+            },
+            context,
+            cq,
+            htopk,
+        }),
+        _ => invalid("record", "6 elements of 32 bytes", bytes.len()),
+    }
+}
+
+fn embed_statement<'a>(
+    (table, of_policy): &'a Embedded,
+    bytes: &[u8],
+) -> Outcome<EmbedStatement<'a>> {
+    let (tokens, norm_factor) = *of_policy;
+    match elements(bytes, "statement").map_err(text)?[..] {
+        [context, hq, cq] => Ok(EmbedStatement {
+            context,
+            table,
+            tokens,
+            norm_factor,
+            hq,
+            cq,
+        }),
+        _ => invalid("statement", "3 elements of 32 bytes", bytes.len()),
+    }
+}
+
+fn scan_verify(a: &mut Arguments) -> Outcome<()> {
+    let (index, parameters) = (of_index(a)?, of_parameters(a)?);
+    let (of, certificate, proof) = (record(a.bytes()?)?, a.bytes()?, a.bytes()?);
+    answer::verify::<Web>(&index, &parameters, &of, [certificate, proof]).map_err(text)
+}
+
+fn coins_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let capacity = a.number()?;
+    let context = a.array("context")?;
+    let Slot {
+        c_seed,
+        beacon,
+        slot,
+    } = slot(a.bytes()?)?;
+    let statement = CoinStatement {
+        context,
+        c_seed,
+        beacon,
+        slot,
+        capacity,
+        bound: a.number()?,
+    };
+    let column = verify_coins::<Verifier>(&statement, a.bytes()?).map_err(text)?;
+    out.bytes(&encoded(&column.rows));
+    Ok(())
+}
+
+fn list_verify(a: &mut Arguments) -> Outcome<()> {
+    let (index, listing) = (of_index(a)?, of_listing(a)?);
+    let of = record(a.bytes()?)?;
+    let rows = Rows {
+        chance: a.bytes()?,
+        held: a.bytes()?,
+        after: a.bytes()?,
+    };
+    lists::verify::<Web>(&index, &listing, &(of, rows, a.bytes()?)).map_err(text)
+}
+
+fn embed_verify(a: &mut Arguments) -> Outcome<()> {
+    let of: Embedded = (of_index(a)?, (a.number()?, a.number()?));
+    let statement = embed_statement(&of, a.bytes()?)?;
+    verify_embed::<Verifier>(&statement, a.bytes()?).map_err(text)
+}
+
+fn held_zero(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let layout = Layout::new(a.number()?).map_err(text)?;
+    out.bytes(&encoded(&nothing_held::<Web>(layout).rows));
+    Ok(())
+}
+
+fn coalition(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let statement = CoalitionStatement {
+        context: a.array("context")?,
+        dimension: a.number()?,
+        cq: elements(a.bytes()?, "cq").map_err(text)?,
+        accounts: a.list(Arguments::number)?,
+        tenants: a.list(Arguments::number)?,
+        first: a.list(Arguments::number)?,
+        theta: [a.number()?, a.number()?],
+        largest: [a.number()?, a.number()?],
+        class_variables: a.number()?,
+        blocks: Blocks::default(),
+    };
+    statement.runs().map_err(text)?;
+    COALITIONS.with(|shelf| keep(shelf, statement, out));
+    Ok(())
+}
+
+fn coalition_runs(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let statement = COALITIONS.with(|shelf| find(shelf, a))?;
+    out.integer(statement.borrow().runs().map_err(text)? as i64);
+    Ok(())
+}
+
+fn coalition_verify(a: &mut Arguments) -> Outcome<()> {
+    let statement = COALITIONS.with(|shelf| find(shelf, a))?;
+    let (records, pairs) = (a.bytes()?, a.list(Arguments::bytes)?);
+    let statement = statement.borrow();
+    verify_coalition::<Web>(&statement, records, &pairs).map_err(text)
+}
+
+fn answered(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let made = answer::Batch::new(of_index(a)?, of_parameters(a)?);
+    BATCHES.with(|shelf| keep(shelf, Batch::Answers(made), out));
+    Ok(())
+}
+
+fn grouped(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let made = answers::Batch::new(of_index(a)?, Together(of_parameters(a)?));
+    BATCHES.with(|shelf| keep(shelf, Batch::Together(made), out));
+    Ok(())
+}
+
+fn most_together(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    out.integer(together::most_together(a.number()?, a.number()?) as i64);
+    Ok(())
+}
+
+fn listed(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let made = lists::Batch::new(of_index(a)?, of_listing(a)?);
+    BATCHES.with(|shelf| keep(shelf, Batch::Lists(made), out));
+    Ok(())
+}
+
+fn embeddings(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let of: Embedded = (of_index(a)?, (a.number()?, a.number()?));
+    let made = embed::Batch::new(Arc::clone(&of.0), OfTable);
+    BATCHES.with(|shelf| keep(shelf, Batch::Embeddings(of, made), out));
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Add,
+    Search,
+    Holds,
+    Kept,
+}
+
+/// One step of a batch, whatever it is of.
+macro_rules! step {
+    ($batch:expr, $step:expr, $out:expr, $items:expr) => {
+        match $step {
+            Step::Add => refused($out, &$batch.add(&$items?)),
+            Step::Search => refused($out, &$batch.search(&$items?)),
+            Step::Holds => $out.integer(i64::from($batch.holds())),
+            Step::Kept => $out.integer($batch.kept() as i64),
+        }
+    };
+}
+
+fn batch(a: &mut Arguments, out: &mut Results, step: Step) -> Outcome<()> {
+    let batch = BATCHES.with(|shelf| find(shelf, a))?;
+    match &mut *batch.borrow_mut() {
+        Batch::Answers(batch) => step!(
+            batch,
+            step,
+            out,
+            a.list(|a| { Ok((record(a.bytes()?)?, [a.bytes()?, a.bytes()?])) })
+        ),
+        Batch::Together(batch) => step!(
+            batch,
+            step,
+            out,
+            a.list(|a| {
+                Ok(answers::Item {
+                    records: a.list(|a| record(a.bytes()?))?,
+                    parts: [a.bytes()?, a.bytes()?],
+                })
+            })
+        ),
+        Batch::Lists(batch) => step!(
+            batch,
+            step,
+            out,
+            a.list(|a| {
+                let of = record(a.bytes()?)?;
+                let rows = Rows {
+                    chance: a.bytes()?,
+                    held: a.bytes()?,
+                    after: a.bytes()?,
+                };
+                Ok((of, rows, a.bytes()?))
+            })
+        ),
+        Batch::Embeddings(of, batch) => step!(
+            batch,
+            step,
+            out,
+            a.list(|a| { Ok((embed_statement(of, a.bytes()?)?, a.bytes()?)) })
+        ),
+    }
+    Ok(())
+}
+
+fn refused(out: &mut Results, bad: &Refusals) {
+    out.list(bad, |out, (i, reason)| {
+        out.integer(*i as i64);
+        out.bytes(reason.to_string().as_bytes());
+    });
+}
+
+fn groth16_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let key = a.text()?;
+    let (proof, inputs) = (a.bytes()?, a.bytes()?);
+    let inputs = decode_inputs(inputs).map_err(text)?;
+    let proof = decode_proof(proof).map_err(text)?;
+    let key = VerifyingKey::cached(key).map_err(text)?;
+    out.integer(i64::from(key.verify(&proof, &inputs).map_err(text)?));
+    Ok(())
+}
+
+/// Each proof by an equation of its own, since a page's module draws no weights: the outcomes are those of a batch.
+fn groth16_verify_batch(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let key = VerifyingKey::cached(a.text()?).map_err(text)?;
+    let (proofs, inputs) = (a.list(Arguments::bytes)?, a.list(Arguments::bytes)?);
+    if proofs.len() != inputs.len() {
+        return Err(format!(
+            "public inputs: expected {} lists, one for each proof, found {}",
+            proofs.len(),
+            inputs.len()
+        ));
+    }
+    let mut bad: Vec<(usize, Option<String>)> = Vec::new();
+    for (i, (proof, inputs)) in proofs.iter().zip(inputs).enumerate() {
+        let outcome = key.verify_alone(proof, inputs);
+        match outcome {
+            Ok(true) => {}
+            Ok(false) => bad.push((i, None)),
+            Err(reason) => bad.push((i, Some(text(reason)))),
+        }
+    }
+    out.list(&bad, |out, (i, reason)| {
+        out.integer(*i as i64);
+        let reason: Vec<&String> = reason.iter().collect();
+        out.list(&reason, |out, reason| out.bytes(reason.as_bytes()));
+    });
+    Ok(())
+}
