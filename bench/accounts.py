@@ -22,7 +22,7 @@ from bench.service import LEAD_MS, text
 from bench.verify import STAND_IN, keys_of, trust_text, without_proofs
 from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit.attest.enrolments import EnrolmentBook, Intake
-from rag_audit.attest.places import Places
+from rag_audit.attest.state import Places
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
 from rag_audit.log.keys import SigningKey

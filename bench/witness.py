@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit._internal.canonical import digest_hex, read_json
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
-from rag_audit.attest.growing import GrowingFile
+from rag_audit.attest.publishing import GrowingFile
 from rag_audit.cli import main as command
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import SigningKey

@@ -7,8 +7,9 @@ outcome alone.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import TypedDict, cast
 
 from rag_audit._internal.canonical import MAX_SAFE_INTEGER, Json
@@ -16,20 +17,61 @@ from rag_audit._internal.errors import RagAuditError, RequestRefused, SchemaErro
 from rag_audit.attest import answering
 from rag_audit.attest.answering import Retained
 from rag_audit.attest.certificates import CertificateStore
+from rag_audit.attest.columns import Holder, Keeper
 from rag_audit.attest.context import Context
-from rag_audit.attest.holding import Holder
-from rag_audit.attest.keeping import Keeper
 from rag_audit.attest.proving import Prover
 from rag_audit.attest.release import Release
-from rag_audit.attest.turns import Turn, each
+from rag_audit.attest.state import Appending
 from rag_audit.attest.waiting import ended, not_open_yet
 from rag_audit.log.note import Note
+from rag_audit.models.publics import SlotKey
 from rag_audit.models.receipts import make_receipt, signed_head
 from rag_audit.models.records import DocumentOpening, QueryRecord
 from rag_audit.models.requests import Answer, DescribedDocument, Refusal, SignedRequest
 from rag_audit.retrieval.engine import Int8Array, Int32Array
 from rag_audit.retrieval.noise_pool import Drawn, NoisePool
 from rag_audit.retrieval.query import OpenedQuery, commit_all
+
+
+@dataclass
+class Turn:
+    """A request on its way, with what each step made of it. It is at its end once it has an outcome."""
+
+    request: SignedRequest = field(repr=False)
+    asked: OpenedQuery = field(repr=False)
+    drawn: bool = False
+    """whether what is drawn for its slot was taken from the pool"""
+    positions: tuple[int, ...] = field(default=(), repr=False)
+    withheld: frozenset[int] = field(default=frozenset(), repr=False)
+    """the positions that the answer returns without a text"""
+    htopk: str | None = None
+    documents: Sequence[DocumentOpening] = field(default=(), repr=False)
+    retained: Retained | None = field(default=None, repr=False)
+    sealed: bytes | None = None
+    record: QueryRecord | None = None
+    """its draft, and from the append on what is in the ledger"""
+    appending: Appending | None = None
+    outcome: Answer | Exception | None = field(default=None, repr=False)
+
+    @property
+    def slot(self) -> SlotKey:
+        return SlotKey(self.request.tenant, self.request.account, self.request.i)
+
+    @property
+    def drafted(self) -> QueryRecord:
+        assert self.record is not None
+        return self.record
+
+
+def each(turns: Iterable[Turn], *steps: Callable[[Turn], None]) -> None:
+    """Do each step of every turn that has no outcome before the next step. What one raises is its turn's outcome."""
+    for step in steps:
+        for turn in turns:
+            if turn.outcome is None:
+                try:
+                    step(turn)
+                except Exception as exc:
+                    turn.outcome = exc
 
 
 class Named(TypedDict):

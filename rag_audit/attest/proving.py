@@ -14,9 +14,8 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError, StoreError, WindowStateError
 from rag_audit.attest import answering
 from rag_audit.attest.certificates import CertificateStore
+from rag_audit.attest.columns import Holder, Keeper
 from rag_audit.attest.context import Context
-from rag_audit.attest.holding import Holder
-from rag_audit.attest.keeping import Keeper
 from rag_audit.attest.publishing import Publisher
 from rag_audit.log.note import parse_note
 from rag_audit.models.challenge import Challenge

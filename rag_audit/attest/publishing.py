@@ -1,9 +1,17 @@
-"""The files that a window publishes: checkpoints and their cosignatures, the opening, the window file."""
+"""What a window publishes, and the notes that it takes for it: checkpoints and their cosignatures, beacons that nobody
+chose, the opening, the window file.
+
+While the ledger grows, window.json has the entries that witnesses read and no proofs. Entries only follow one another:
+a full tile of them stays as it is, so that what one publication writes does not depend on how many entries there are.
+Proofs stand by tenant, and one more moves those after it. Nobody verifies a window that is not closed, so they wait
+until it is (docs/decisions/0045-large-windows-are-in-tiles.md).
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -11,18 +19,76 @@ from rag_audit._internal.canonical import Json, digest_hex, jcs, read_json
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit.attest.context import Context
-from rag_audit.attest.growing import GrowingFile
+from rag_audit.attest.state import Maker, source_of
 from rag_audit.commit.stored import fix_keys
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.log.note import Note, merge_signatures, parse_note
 from rag_audit.models import windowfile
+from rag_audit.models.beacon import Reveal, drand_beacon, members_of, witness_beacon
 from rag_audit.models.constants import KEPT
+from rag_audit.models.drand import DrandChain
 from rag_audit.models.manifest import as_json
 from rag_audit.models.models import FieldHex, Model
 from rag_audit.models.publication import PUBLICATION, Publication
-from rag_audit.models.records import MAX_CHECKPOINT_BYTES, Closing, Entry, KeptEntry, QueryRecord
-from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.models.records import (
+    MAX_CHECKPOINT_BYTES,
+    BeaconEntry,
+    Closing,
+    DrandBeacon,
+    Entry,
+    KeptEntry,
+    QueryRecord,
+)
+from rag_audit.models.tiles import FOLDER, EntryTile, EntryTiles, ProofTiles, write_entries
+from rag_audit.models.windowfile import MEDIA_TYPE, TiledParts, WindowFile
 from rag_audit.proofs.coalition import coalition_system
+
+OPEN_TILE_BYTES = 256 << 10
+"""A tile of an open window ends with the entry that brings its entries to so many bytes. Fewer stand in the file."""
+
+
+class GrowingFile:
+    """The writer of an open window's file, which looks at the entries after the last full tile only.
+
+    :param path: window.json
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._full: list[EntryTile] = []
+        self._covered = 0
+        self._ends: list[str] = []
+        self.size = 0
+        """how many entries the file has that this process wrote last"""
+
+    def save(self, head: WindowFile, entries: Sequence[Entry]) -> None:
+        """Write the file.
+
+        :param head: all of it but entries and proofs
+        :param entries: the ledger's, from the first on, and at least as many as the last time
+        """
+        rest = [e.dump() for e in entries[self._covered :]]
+        if not self._full and sum(len(jcs(e)) for e in rest) < OPEN_TILE_BYTES:
+            head.model_copy(update={"entries": rest}).save(self._path)
+        else:
+            folder, opening = self._path.parent / FOLDER, digest_hex(entries[0].dump())
+            first, full = len(self._full), self._full
+            more = write_entries(rest, folder, opening, number=first, tile_bytes=OPEN_TILE_BYTES).tiles
+            parts = EntryTiles(tiles=full + more)
+            head.save(self._path, TiledParts(opening=opening, entries=parts, proofs=ProofTiles(tiles=[])))
+            # Whether the last one is full does not matter: it is made again, and is then the same file.
+            self._full, end = parts.tiles[:-1], parts.tiles[-1].sha256
+            self._covered = sum(tile.count for tile in self._full)
+            self._forget(folder, end, {tile.sha256 for tile in more})
+        self.size = len(entries)
+
+    def _forget(self, folder: Path, end: str, written: set[str]) -> None:
+        """Delete last tiles of earlier files, but for the one before: a reader may have begun with that file."""
+        self._ends = [e for e in self._ends if e not in written] + [end]
+        for digest in self._ends[:-2]:
+            (folder / f"{digest}.json").unlink(missing_ok=True)
+        self._ends = self._ends[-2:]
+
 
 MAX_PROOF_BYTES = 1 << 20
 MAX_COALITION_BYTES = 64 << 20
@@ -165,6 +231,63 @@ class Publisher:
             if head.size > state.tree.size or state.tree.root(head.size) != head.root:
                 raise StoreError("the ledger lost or changed entries that were published", field=path.name,
                                  expected=f"{head.size} entries", found=f"{state.tree.size}")  # fmt: skip
+
+    # -- notes of witnesses and drand ------------------------------------------------------------------------
+
+    def admit(self, notes: Iterable[str]) -> None:
+        """Take cosigned checkpoints and beacon notes (`Window.admit`)."""
+        reveals: defaultdict[int, list[str]] = defaultdict(list)
+        for text in notes:
+            note = parse_note(text)
+            if note.text.startswith("rag-audit/beacon/"):
+                reveals[Reveal.parse(note.text).size].append(text)
+            else:
+                self.cosign(note)
+        for size, group in sorted(reveals.items()):
+            self._admit_reveals(size, group)
+
+    def admit_drand(self, signatures: Sequence[str], chain: DrandChain) -> None:
+        """Take the drand round that the opening names (`Window.admit_drand`)."""
+        state = self._context.state
+        source = state.beacon_source(0)
+        if not isinstance(source, DrandBeacon):
+            raise WindowStateError("the opening names no drand round", field="beacon", found=source.source,
+                                   hint="the witnesses reveal: `witness beacon`, then run `open` again")  # fmt: skip
+        if 0 in state.beacons:
+            return
+        signed, quorum = self.cosigned(1), len(self._context.witnesses)
+        value, _ = drand_beacon(source, signatures, signed, chain=chain, quorum=quorum)
+        self._append_beacons([0], "drand", value, list(signatures), signed)
+
+    def _admit_reveals(self, size: int, notes: Sequence[str]) -> None:
+        """Draw the beacon of the entry that a checkpoint of that size ends with, and of those that draw theirs with
+        it."""
+        context, state, entry = self._context, self._context.state, size - 1
+        source = state.beacon_source(entry)
+        with state.changed:
+            together = state.waiting.get(source_of(source), {}) if entry else {}
+            due = [e for e in dict.fromkeys([*together, entry]) if e < size and e not in state.beacons]
+        if not due:
+            return
+        if isinstance(source, DrandBeacon):
+            raise WindowStateError("the beacon is a drand round, not witnesses' nonces", field="beacon",
+                                   hint=f"`rag-audit open --drand-signature` takes round {source.round}")  # fmt: skip
+        signed = self.cosigned(size)
+        value, _ = witness_beacon(source, notes, signed, trusted=[m.vkey for m in members_of(source)],
+                                  quorum=len(context.witnesses), window=context.opening.window)  # fmt: skip
+        self._append_beacons(due, "witnesses", value, list(notes), signed)
+
+    def _append_beacons(
+        self, entries: Sequence[int], source: str, value: bytes, notes: list[str], signed: SignedCheckpoint
+    ) -> None:
+        fields = {"type": "beacon", "v": 1, "source": source, "value": value.hex(), "notes": notes,
+                  "checkpoint": str(signed.note)}  # fmt: skip
+
+        def beacon(entry: int) -> Maker:
+            return lambda seq: BeaconEntry.parse({**fields, "entry": entry, "seq": seq}, field="beacon")
+
+        with self._context.state.beacons_of(entries) as due:
+            self._context.state.append_all([beacon(entry) for entry in due])
 
     # -- the opening and the window file ---------------------------------------------------------------------
 

@@ -7,12 +7,13 @@ from functools import cached_property
 from pathlib import Path
 
 from rag_audit._internal.canonical import digest_hex, parse_json
+from rag_audit._internal.clock import local_time
 from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit._internal.lock import is_held
 from rag_audit.attest.answering import open_retained
-from rag_audit.attest.opening import committed_embedder
-from rag_audit.attest.waiting import local_time, missing_cosignatures, waited_for
+from rag_audit.attest.waiting import missing_cosignatures, waited_for
 from rag_audit.commit.commitment import WindowSecrets
+from rag_audit.commit.preparing import committed_embedder
 from rag_audit.commit.stored import StoredCommitment, load_stored
 from rag_audit.estimate import Estimate, estimate_window
 from rag_audit.log.keys import VerifierKey

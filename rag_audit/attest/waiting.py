@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
+from rag_audit._internal.clock import local_time
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.note import parse_note
 from rag_audit.models.layout import PublicFolder
 from rag_audit.models.records import Opening, WitnessBeacon
-
-
-def local_time(milliseconds: int) -> str:
-    """An instant in this machine's time zone, for people."""
-    return f"{datetime.fromtimestamp(milliseconds / 1000).astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
 def not_open_yet(opening: Opening, *, drawn: bool) -> str:

@@ -9,49 +9,55 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rag_audit._internal.canonical import Json
+from rag_audit._internal.canonical import Json, digest_hex, jcs
+from rag_audit._internal.clock import now_ms
+from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import WindowStateError
-from rag_audit.attest import beacons
-from rag_audit.attest import opening as beginnings
 from rag_audit.attest.answers import Answers
 from rag_audit.attest.certificates import CertificateStore
-from rag_audit.attest.closing import declare, estimate_of
+from rag_audit.attest.columns import Keeper
 from rag_audit.attest.context import Context
-from rag_audit.attest.keeping import Keeper
 from rag_audit.attest.proving import Prover
-from rag_audit.attest.publishing import Publisher
+from rag_audit.attest.publishing import CoalitionProof, Publisher
 from rag_audit.attest.release import Release
 from rag_audit.attest.state import LedgerState
-from rag_audit.attest.view import WindowView
 from rag_audit.attest.waiting import waited_for
 from rag_audit.commit.commitment import Commitment
+from rag_audit.commit.preparing import Inputs, begin, make_folder, read_back, require_future, witnesses_of
 from rag_audit.commit.stored import OpenProgress, forget_unfinished, lock_folder
-from rag_audit.estimate import Estimate
+from rag_audit.estimate import Estimate, coalition_private, coalition_statement, estimate_window
+from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import SigningKey, VerifierKey
 from rag_audit.log.place import open_ledger
 from rag_audit.models.drand import QUICKNET, DrandChain
 from rag_audit.models.layout import Layout
-from rag_audit.models.passage import Passage, passage
+from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import BeaconSource, Closing, Enrolment, PreviousWindow, RosterEntry
+from rag_audit.models.records import (
+    BeaconSource,
+    Closing,
+    CoalitionEstimate,
+    Enrolment,
+    Opening,
+    PreviousWindow,
+    QueryRecord,
+    RosterEntry,
+)
 from rag_audit.models.requests import Answer, Refusal, SignedRequest
+from rag_audit.proofs.coalition import coalition_system
+from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.noise_pool import NoisePool
+from rag_audit.retrieval.query import OpenedQuery
 
 
-def now_ms() -> int:
-    """Milliseconds since the Unix epoch."""
-    return time.time_ns() // 1_000_000
-
-
-class Window(WindowView):
+class Window:
     """One audit window on the provider's side. Safe to use from several threads, by one process at a time."""
 
     def __init__(
@@ -78,6 +84,63 @@ class Window(WindowView):
         self.prover = Prover(self.context, self.publisher, self.certificates, self.keeper)
         self.noise_pool = NoisePool(self.context.drawn, limit=commitment.policy.n)
         self.answers = Answers(self.context, self.noise_pool, self.certificates, self.prover, self.keeper)
+
+    # -- what it is and publishes -------------------------------------------------------------------------------
+
+    def export(self, path: Path | None = None) -> Path:
+        """Write window.json as it stands (to public/ by default): entries, checkpoints, proofs, keys."""
+        return self.publisher.export(path)
+
+    def checkpoint(self, size: int | None = None) -> str:
+        """The signed checkpoint note of the ledger's first `size` entries (all by default)."""
+        return self.publisher.checkpoint(size)
+
+    @property
+    def opening(self) -> Opening:
+        """The opening, entry 0 of the ledger."""
+        return self.context.opening
+
+    @property
+    def opening_digest(self) -> str:
+        """The digest of entry 0, which names the window."""
+        return self.context.opening_digest
+
+    @property
+    def commitment(self) -> Commitment:
+        """The commitment: the documents that the opening commits to, with the secrets behind it."""
+        return self.context.commitment
+
+    @property
+    def policy(self) -> Policy:
+        """The window's policy."""
+        return self.context.policy
+
+    @property
+    def witnesses(self) -> tuple[VerifierKey, ...]:
+        """The witnesses whose cosignatures the window waits for."""
+        return self.context.witnesses
+
+    @property
+    def status(self) -> str:
+        """``committed`` (waits for quorum and beacon), ``active``, ``closed`` (waits for cosignatures) or ``final``."""
+        if self.state.ended:
+            return "final" if self.publisher.fully_cosigned(len(self.state.entries)) else "closed"
+        return "active" if 0 in self.state.beacons else "committed"
+
+    @property
+    def records(self) -> list[QueryRecord]:
+        """The query records, in ledger order."""
+        return self.state.records
+
+    @property
+    def low_memory(self) -> bool:
+        """Whether scan tenants' proofs and noise certificates, which stay the same, are made in less memory and more
+        time. It may be set at any time."""
+        return self.prover.low_memory
+
+    @low_memory.setter
+    def low_memory(self, value: bool) -> None:
+        self.prover.low_memory = value
 
     # -- opening ---------------------------------------------------------------------------------------------
 
@@ -115,19 +178,17 @@ class Window(WindowView):
         """
         directory = Path(directory)
         if opens_in is None:
-            beginnings.require_future(policy, clock())
-        placed = {tenant: [passage(d) for d in own] for tenant, own in documents.items()}
-        embedder, manifest = beginnings.inputs_of(policy, roster, placed, embedder)
-        witnesses = beginnings.witnesses_of(witnesses, beacon)
-        beginnings.make_folder(directory)
+            require_future(policy, clock())
+        inputs = Inputs.of(policy, roster, documents, embedder)
+        witnesses = witnesses_of(witnesses, beacon)
+        make_folder(directory)
         lock = lock_folder(directory)
         try:
-            made = beginnings.begin(
-                directory, origin=origin, policy=policy, roster=roster, manifest=manifest, documents=placed,
-                beacon=beacon, witnesses=witnesses, embedder=embedder, previous=previous, opens_in=opens_in,
-                clock=clock, progress=progress,
+            made = begin(
+                directory, inputs, origin=origin, beacon=beacon, witnesses=witnesses, previous=previous,
+                opens_in=opens_in, clock=clock, progress=progress,
             )  # fmt: skip
-            window = cls(directory, key, made, embedder, lock, clock, witnesses)
+            window = cls(directory, key, made, inputs.embedder, lock, clock, witnesses)
         except BaseException:
             os.close(lock)
             raise
@@ -156,7 +217,7 @@ class Window(WindowView):
         directory = Path(directory)
         lock = lock_folder(directory)
         try:
-            made, witnesses, embedder = beginnings.read_back(directory, clock(), embedder, model)
+            made, witnesses, embedder = read_back(directory, clock(), embedder, model)
             window = cls(directory, key, made, embedder, lock, clock, witnesses)
         except BaseException:
             os.close(lock)
@@ -179,7 +240,7 @@ class Window(WindowView):
         :returns: the window's `status`
         :raises RagAuditError: a note is neither, or a signature is wrong; the other notes are kept
         """
-        beacons.admit(self.context, self.publisher, notes)
+        self.publisher.admit(notes)
         self._sample()
         if self.state.ended:
             self.export()
@@ -192,7 +253,7 @@ class Window(WindowView):
         :returns: the window's `status`
         :raises InvalidProof: the signature is not that round's, or the round was due less than 60 s after the quorum
         """
-        beacons.admit_drand(self.context, self.publisher, signatures, chain=chain)
+        self.publisher.admit_drand(signatures, chain)
         self._sample()
         return self.status
 
@@ -266,7 +327,8 @@ class Window(WindowView):
 
         :raises StoreError: a retained query cannot be opened
         """
-        return estimate_of(self.context)
+        records, queries = self._questions()
+        return estimate_window(records, [q.vector for q in queries], self.policy)
 
     def close(
         self,
@@ -295,7 +357,7 @@ class Window(WindowView):
                     self._sample()
                 # No entry may follow the estimate.
                 state.wait_until_quiet()
-                coalition = declare(self.context, executor, progress, certify=certify)
+                coalition = self._declared(executor, progress, certify=certify)
                 state.append(
                     lambda seq: Closing(
                         type="closing", v=1, seq=seq, ts=state.timestamp(), window=self.opening.window,
@@ -306,6 +368,47 @@ class Window(WindowView):
             note = self.publisher.publish_checkpoint(len(state.entries))
             self.export()
             return note
+
+    def _declared(
+        self,
+        executor: concurrent.futures.Executor | None,
+        progress: Callable[[int, int], None] | None,
+        *,
+        certify: bool,
+    ) -> CoalitionEstimate:
+        """The estimate that the closing record declares, with the digest of its coalition proof, which is durable by
+        then."""
+        context = self.context
+        records, queries = self._questions()
+        vectors = [q.vector for q in queries]
+        estimate = estimate_window(records, vectors, self.policy)
+        replace_file(context.layout.estimate, jcs(estimate.evidence()), mode=PRIVATE_MODE)
+        declared, asked = estimate.public(), self.policy.estimator.certificate
+        if asked is None or not certify or not records:
+            return declared
+        size = len(self.state.entries)
+        statement = coalition_statement(
+            records,
+            declared,
+            opening_digest=self.opening_digest,
+            head=Checkpoint(self.opening.log, size, self.state.tree.root(size)),
+            dimension=context.embedder.dimension,
+            capacity=asked.records,
+        )
+        path, ctx = context.layout.coalition, to_hex(statement.ctx)
+        kept = CoalitionProof.load(path) if path.exists() else None
+        if kept is None or kept.ctx != ctx:
+            witness = coalition_private(records, estimate, vectors, [q.salts.vector for q in queries])
+            system = coalition_system(asked.system)
+            certificate = system.certify(statement, witness, executor=executor, progress=progress)
+            kept = CoalitionProof(ctx=ctx, certificate=certificate)
+            replace_file(path, kept.canonical())
+        return declared.model_copy(update={"certificate": digest_hex(kept.certificate)})
+
+    def _questions(self) -> tuple[list[QueryRecord], list[OpenedQuery]]:
+        """The window's records so far, with their questions."""
+        records, context = self.records, self.context
+        return records, [context.retained(record).opened(context.embedder) for record in records]
 
     def shut(self) -> None:
         """Release threads, files and the folder's lock. Shutting twice does nothing."""

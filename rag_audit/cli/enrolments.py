@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from rag_audit._internal.canonical import read_text
+from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import PolicyError, SchemaError, SetupError
 from rag_audit.attest.enrolments import EnrolmentBook, Kept
-from rag_audit.attest.places import Places
-from rag_audit.attest.window import now_ms
+from rag_audit.attest.state import Places
 from rag_audit.cli.common import PATH, Group, emit, json_option
 from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.policy import Policy

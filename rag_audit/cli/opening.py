@@ -12,7 +12,6 @@ import click
 
 from rag_audit._internal.canonical import digest_hex, read_json
 from rag_audit._internal.errors import PolicyError
-from rag_audit.attest.preparing import open_prepared, prepare
 from rag_audit.attest.service import admit_notes
 from rag_audit.attest.window import Window
 from rag_audit.cli.ahead import stop_if_wanting
@@ -21,7 +20,7 @@ from rag_audit.cli.documents import Reading, reading_options
 from rag_audit.cli.options import duration, line, model_option
 from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
-from rag_audit.commit.prepared import load_preparation
+from rag_audit.commit.preparing import load_preparation, open_prepared, prepare
 from rag_audit.commit.stored import unfinished
 from rag_audit.log.place import choose
 from rag_audit.models.beacon import members_of

@@ -10,9 +10,9 @@ from typing import Literal, TypedDict, Unpack, cast
 import click
 
 from rag_audit._internal.canonical import jcs
+from rag_audit._internal.clock import now_ms
 from rag_audit._internal.durable import beside, create_file
 from rag_audit._internal.errors import PolicyError, StoreError
-from rag_audit.attest.window import now_ms
 from rag_audit.cli.ahead import check
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.cli.explore import explore

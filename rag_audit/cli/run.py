@@ -12,7 +12,7 @@ from types import FrameType
 
 import click
 
-from rag_audit.attest.window import now_ms
+from rag_audit._internal.clock import now_ms
 from rag_audit.cli.common import PATH, internal_error, say, signing_key
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.listening import listening

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import SetupError
 from rag_audit.attest.reading import WindowReader
-from rag_audit.attest.window import now_ms
 from rag_audit.cli.common import PATH, emit, json_option
 from rag_audit.commit.stored import lock_folder, unfinished
 from rag_audit.models.layout import Layout
 from rag_audit.models.windowfile import stray_siblings
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.shelf import load_state
-from rag_audit.service.running.standing import in_order, is_running, standing_of
+from rag_audit.service.running.shelf import in_order, is_running, load_state, standing_of
 
 
 @click.command()

@@ -12,10 +12,11 @@ from pathlib import Path
 import click
 
 from rag_audit._internal.canonical import read_text
+from rag_audit._internal.clock import now_ms
 from rag_audit.attest.enrolments import EnrolmentBook, Intake
 from rag_audit.attest.release import LEAST_PERIOD_S, MAX_PERIOD_S
 from rag_audit.attest.service import admit_notes, answer_lines, certifying, serve_socket, stopped_by_signal
-from rag_audit.attest.window import Window, now_ms
+from rag_audit.attest.window import Window
 from rag_audit.cli.common import (
     PATH,
     SOCKET,

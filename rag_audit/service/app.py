@@ -14,10 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rag_audit.attest.enrolments import Intake
 from rag_audit.service.desk import Windows
 from rag_audit.service.enrolments import Enrolments
-from rag_audit.service.health import Health
+from rag_audit.service.health import Health, Metrics
 from rag_audit.service.limits import Limits
 from rag_audit.service.logs import OUTCOMES, REQUEST_ID, log, request_id
-from rag_audit.service.metrics import Metrics
 from rag_audit.service.openapi import openapi
 from rag_audit.service.public import Public
 from rag_audit.service.queries import Queries

@@ -1,4 +1,8 @@
-"""Structured logs: one JSON object a line, with the request's id and nothing that a question or an answer says."""
+"""Structured logs: one JSON object a line, with the request's id and nothing that a question or an answer says; and
+OpenTelemetry's spans around requests, where its API is installed and a program has set it up.
+
+A span has a beginning and an end, so it is for the provider's own eyes (docs/security.md, "Over HTTP").
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,12 @@ import logging
 import random
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
+
+from starlette.requests import Request
 
 log = logging.getLogger("rag_audit.http")
 
@@ -67,3 +75,27 @@ def forget_lines(handler: logging.Handler) -> None:
         logger.removeHandler(handler)
         logger.setLevel(logging.NOTSET)
         logger.propagate = True
+
+
+try:
+    from opentelemetry import propagate, trace
+except ModuleNotFoundError:
+    TRACES = False
+else:
+    TRACES = True
+
+
+@contextmanager
+def span(request: Request, name: str) -> Iterator[None]:
+    """A span around the block, as a child of the one that the request's `traceparent` header names."""
+    if not TRACES:
+        yield
+        return
+    with trace.get_tracer("rag_audit").start_as_current_span(
+        f"rag_audit.{name}",
+        context=propagate.extract(dict(request.headers)),
+        kind=trace.SpanKind.SERVER,
+        attributes={"rag_audit.request_id": str(request.scope.get(REQUEST_ID, ""))},
+        record_exception=False,
+    ):
+        yield

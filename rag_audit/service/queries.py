@@ -19,9 +19,8 @@ from rag_audit.service.bodies import Bodies, Left, Unreadable
 from rag_audit.service.desk import Desk, Use, Windows
 from rag_audit.service.limits import Limits
 from rag_audit.service.line import Line, Places
-from rag_audit.service.logs import OUTCOMES
+from rag_audit.service.logs import OUTCOMES, span
 from rag_audit.service.statuses import RETRY_S, STATUSES, retry_after
-from rag_audit.service.tracing import span
 
 MEDIA_TYPE = "application/json"
 ANSWER = "answer"

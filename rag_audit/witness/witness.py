@@ -9,12 +9,12 @@ rules are in docs/protocol.md, "Phases".
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from rag_audit._internal.canonical import parse_json, sha256
+from rag_audit._internal.clock import now_ms
 from rag_audit._internal.durable import PRIVATE_MODE, create_private, read_private, replace_file
 from rag_audit._internal.errors import SizeError, StoreError
 from rag_audit._internal.lock import locked
@@ -51,10 +51,6 @@ MAX_STATE_BYTES = 64 * 1024 * 1024
 MAX_OPEN_NONCES = 4096
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class Witness:
     """A witness in its directory.
 
@@ -63,14 +59,14 @@ class Witness:
     :raises SetupError: the directory is missing, or accessible to others
     """
 
-    def __init__(self, directory: Path, *, clock: Callable[[], int] = _now) -> None:
+    def __init__(self, directory: Path, *, clock: Callable[[], int] = now_ms) -> None:
         self._directory = directory
         self._clock = clock
         self._key = SigningKey.load(directory / KEY_FILE)
         self._read()
 
     @classmethod
-    def init(cls, directory: Path, name: str, *, clock: Callable[[], int] = _now) -> Witness:
+    def init(cls, directory: Path, name: str, *, clock: Callable[[], int] = now_ms) -> Witness:
         """Make a new witness with a fresh key of that name and an empty state.
 
         :raises StoreError: the directory already holds a witness, or cannot be written

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rag_audit.attest.window import now_ms
+from rag_audit._internal.clock import now_ms
 from rag_audit.cli import main
 from rag_audit.models.layout import Layout
 from rag_audit.proofs.backends.scan import store as index_store

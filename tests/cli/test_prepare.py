@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_audit.attest.window import Window, now_ms
+from rag_audit._internal.clock import now_ms
+from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.models.windowfile import WindowFile
 from tests.window.simulator import TEXTS, Service

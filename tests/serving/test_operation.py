@@ -14,7 +14,8 @@ import pytest
 
 from rag_audit.attest.window import Window
 from rag_audit.errors import SetupError
-from rag_audit.service import logs, tracing
+from rag_audit.service import logs
+from rag_audit.service import logs as tracing
 from rag_audit.service.limits import Limits
 from rag_audit.service.openapi import openapi
 from rag_audit.service.service import http_service, listen, parse_address

@@ -21,8 +21,7 @@ from rag_audit.log.tiles import export_tiles, read_tiles
 from rag_audit.log.tree import MerkleTree
 from rag_audit.models.publication import Publication
 from rag_audit.service import public
-from rag_audit.service.public import open_public
-from rag_audit.service.tiles import CHECKPOINT_S, LiveLog
+from rag_audit.service.public import CHECKPOINT_S, LiveLog, open_public
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import Service
 

@@ -90,7 +90,7 @@ def test_what_the_log_says_of_an_account_is_checked(served: Served, monkeypatch:
         records = [r for r in served.window.records if r.account == "law-1"]
         assert found.queries == {r.i: r.hq for r in records} == asyncio.run(read()) and len(records) == 2
         assert client.recorded("medicine-1", public).queries == {}
-        from rag_audit.service.tiles import LiveLog
+        from rag_audit.service.public import LiveLog
 
         served_file = LiveLog.file
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from rag_audit._internal.canonical import MAX_DEPTH, Json
-from rag_audit.attest.turns import Turn
+from rag_audit.attest.answers import Turn
 from rag_audit.commit import commitment
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, SizeError
 from rag_audit.models.passage import MAX_METADATA_BYTES, MAX_METADATA_VALUES, Passage

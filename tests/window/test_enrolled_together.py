@@ -13,8 +13,7 @@ from click.testing import CliRunner
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.account.account import Account
-from rag_audit.attest import beacons
-from rag_audit.attest.places import Places
+from rag_audit.attest.state import Places
 from rag_audit.attest.window import Window
 from rag_audit.cli import main, opening
 from rag_audit.errors import PolicyError, StoreError
@@ -97,8 +96,10 @@ def test_an_account_that_joins_after_the_reveal_has_no_part_in_it(
     window.admit(reveals)
     assert drawn_for(window) == [0, first[0].seq]
     entry = next(e for e in window.state.entries if isinstance(e, BeaconEntry) and e.entry == first[0].seq)
-    beacons._append(window.context, [late.seq], "witnesses", bytes.fromhex(entry.value), list(entry.notes),
-                    entry.checkpoint)  # fmt: skip
+    signed = window.publisher.open_checkpoint(entry.checkpoint.encode())
+    window.publisher._append_beacons(
+        [late.seq], "witnesses", bytes.fromhex(entry.value), list(entry.notes), signed
+    )
     service.ask(window, NAMES[0], QUESTIONS["law"][0])
     service.ask(window, NAMES[1], QUESTIONS["law"][1])
     found = verdict(service, finish(service, window), monkeypatch)

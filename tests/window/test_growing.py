@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag_audit.attest import growing
+from rag_audit.attest import publishing
 from rag_audit.attest.publishing import Publisher
 from rag_audit.attest.window import Window
 from rag_audit.log.merkle import leaf_hash
@@ -23,7 +23,7 @@ TILE = 20_000
 
 @pytest.fixture
 def window(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
-    monkeypatch.setattr(growing, "OPEN_TILE_BYTES", TILE)
+    monkeypatch.setattr(publishing, "OPEN_TILE_BYTES", TILE)
     with service.open(accounts_max=5) as window:
         service.ask(window, "law-1", QUESTIONS["law"][0])
         yield window
@@ -90,7 +90,7 @@ def test_witnesses_follow_a_window_in_tiles(service: Service, window: Window) ->
     first = window.enrol_all(lines_of(service, ("law-7",)), service.beacon())
     assert b'"mediaType":"%s"' % MEDIA_TYPE.encode() in (public / "window.json").read_bytes()
     window.admit(cosigned(service, window))
-    growing.OPEN_TILE_BYTES = 1_000  # which the fixture takes back
+    publishing.OPEN_TILE_BYTES = 1_000  # which the fixture takes back
     second = window.enrol_all(lines_of(service, ("law-8", "law-9")), service.beacon())
     assert b'"mediaType":"%s"' % TILED_MEDIA_TYPE.encode() in (public / "window.json").read_bytes()
     window.admit(cosigned(service, window))

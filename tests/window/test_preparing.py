@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from rag_audit.attest.preparing import open_prepared, prepare
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import WindowSecrets
-from rag_audit.commit.prepared import load_preparation
+from rag_audit.commit.preparing import load_preparation, open_prepared, prepare
 from rag_audit.commit.stored import load_commitment, unfinished
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.models.chain import ClosedWindow

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rag_audit._internal.canonical import jcs
+from rag_audit._internal.clock import local_time
 from rag_audit.attest.reading import WindowReader
-from rag_audit.attest.waiting import local_time
 from rag_audit.commit.stored import load_stored
 from rag_audit.errors import StoreError, WindowStateError
 from rag_audit.log.store import LedgerStore, read_ledger

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_audit.attest import growing
-from rag_audit.attest.growing import GrowingFile
+from rag_audit.attest import publishing
+from rag_audit.attest.publishing import GrowingFile
 from rag_audit.attest.submitting import Submitting
 from rag_audit.cli import main
 from rag_audit.errors import EncodingError
@@ -103,7 +103,7 @@ class Provider:
 
 @pytest.fixture
 def provider(tmp_path: Path, log_key: SigningKey, monkeypatch: pytest.MonkeyPatch) -> Provider:
-    monkeypatch.setattr(growing, "OPEN_TILE_BYTES", TILE)
+    monkeypatch.setattr(publishing, "OPEN_TILE_BYTES", TILE)
     return Provider(tmp_path, log_key)
 
 
@@ -251,7 +251,7 @@ def test_the_note_goes_with_the_window(provider: Provider) -> None:
 
 @pytest.mark.full
 def test_a_hundred_thousand_entries(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "OPEN_TILE_BYTES", 256 << 10)
+    monkeypatch.setattr(publishing, "OPEN_TILE_BYTES", 256 << 10)
     for size in (100_000, 100_003):
         provider.enrol(size)
         cost = hashed(monkeypatch, lambda: provider.run("cosign"))

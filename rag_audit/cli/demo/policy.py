@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from rag_audit.attest.window import now_ms
+from rag_audit._internal.clock import now_ms
 from rag_audit.cli.demo.own import capacity
 from rag_audit.cli.demo.prepare import LISTED, SMALL_CAPACITY
 from rag_audit.commit.draft import Mechanism, draft_policy

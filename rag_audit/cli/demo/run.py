@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rag_audit._internal.canonical import jcs, read_json
+from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import ExitCode, SetupError, StoreError
-from rag_audit.attest.window import now_ms
 from rag_audit.cli.demo.corpus import SMALL_TENANTS, Question, load_questions
 from rag_audit.cli.demo.own import turns
 from rag_audit.cli.demo.policy import QUERY_TOKENS, demo_policy

@@ -17,10 +17,9 @@ from rag_audit.models.beacon import members_of
 from rag_audit.models.records import WitnessBeacon
 from rag_audit.models.roster import RosterFile
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.nonces import drop_used, find_beacon, set_aside
 from rag_audit.service.running.reception import Reception
 from rag_audit.service.running.shelf import Shelf
-from rag_audit.service.running.submissions import Submissions
+from rag_audit.service.running.witnesses import Submissions, drop_used, find_beacon, set_aside
 
 MAX_BATCH = 4096
 """The most accounts that are enrolled at once."""

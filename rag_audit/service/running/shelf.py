@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +15,11 @@ from pydantic import Field
 from rag_audit._internal.canonical import read_json
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file, sync_directory
 from rag_audit._internal.errors import SetupError, StoreError, WindowStateError
-from rag_audit._internal.lock import hold
+from rag_audit._internal.lock import hold, is_held
+from rag_audit.attest.reading import WindowReader
 from rag_audit.commit.stored import load_stored, unfinished
 from rag_audit.log.keys import VerifierKey
+from rag_audit.log.place import begun
 from rag_audit.models.layout import Layout
 from rag_audit.models.models import Hex32, Identifier, Millis, Model, One
 from rag_audit.models.policy import Policy
@@ -228,3 +230,55 @@ def places(folder: Path, prefix: str) -> Iterator[Place]:
         number = re.fullmatch(r"[1-9][0-9]{0,8}", name.removeprefix(prefix))
         if name.startswith(prefix) and number:
             yield Place(int(number[0]), folder / "windows" / name)
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a process runs the folder."""
+    return is_held(folder / "lock")
+
+
+def in_order(folder: Path, state: RunState) -> list[Place]:
+    """A run's windows by number."""
+    return sorted(places(folder, state.prefix), key=lambda place: place.number)
+
+
+def without_commands(text: str) -> str:
+    """What a window waits for, without the commands on its folder that a run makes needless."""
+    for pattern, instead in (
+        (r", then run `rag-audit [a-z]+`.*", ""),
+        (r": `rag-audit (serve|prove|open)[^`]*`.*", ""),
+        (r"^`rag-audit close`: ", "its closing record: "),
+        (r"^`rag-audit open` on the window's folder, which takes ", ""),
+    ):
+        text = re.sub(pattern, instead, text)
+    return text
+
+
+def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
+    """Where one window stands, as `Standing` has it with the window's id; or how far its preparation is.
+
+    :param now: milliseconds since the epoch
+    """
+    layout = place.layout
+    if (
+        not layout.commitment.exists()
+        or layout.unfinished.exists()
+        or not begun(layout.ledger, layout.ledger_place)
+    ):
+        if layout.prepared.exists():
+            return {
+                "window": place.window,
+                "status": "prepared",
+                "waits_for": "the end of the window before it",
+            }
+        return {"window": place.window, "status": "being prepared", "waits_for": "its documents' index"}
+    found = asdict(WindowReader(place.folder).standing(now))
+    if place.window in state.abandoned:
+        found |= {"status": "abandoned", "waits_for": "nothing"}
+    elif place.window in state.published and not layout.secrets.exists():
+        found |= {
+            "status": "deleted",
+            "waits_for": "nothing: its secrets are deleted, what is published stays",
+        }
+    found["waits_for"] = without_commands(str(found["waits_for"]))
+    return {"window": place.window, **found}

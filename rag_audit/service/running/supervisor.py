@@ -10,11 +10,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rag_audit._internal.canonical import digest_hex, read_text
+from rag_audit._internal.clock import local_time, now_ms
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.attest.service import Say, certifying
-from rag_audit.attest.waiting import local_time, missing_cosignatures, waited_for
-from rag_audit.attest.window import Window, now_ms
+from rag_audit.attest.waiting import missing_cosignatures, waited_for
+from rag_audit.attest.window import Window
 from rag_audit.log.keys import SigningKey
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.models.chain import Unanswered
@@ -23,11 +24,9 @@ from rag_audit.service.running.acts import Acts, previous_of, previous_on_disk
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.jobs import Jobs, Stopped
 from rag_audit.service.running.joining import Joining
-from rag_audit.service.running.notes import Notes
 from rag_audit.service.running.reception import Reception
-from rag_audit.service.running.shelf import Place, Shelf
-from rag_audit.service.running.standing import without_commands
-from rag_audit.service.running.submissions import Submissions
+from rag_audit.service.running.shelf import Place, Shelf, without_commands
+from rag_audit.service.running.witnesses import Notes, Submissions
 
 RETRY_MS = 30_000
 """After a failed act the same is tried again so much later."""

@@ -1,12 +1,17 @@
-"""The samples of a window: the positions that a tenant keeps, committed to and proved after the beacon is drawn.
+"""The columns that the proofs of a tenant's records are about, besides its index: its sample and its disclosed sets.
 
-The bits follow from seed and beacon, but not the blindings of their commitment, which every record's proof needs: the
-commitment is stored with its proof before the ledger names it, and an interrupted call goes on with the stored one.
+A sampled tenant keeps positions that are committed to and proved after the beacon is drawn. The bits follow from seed
+and beacon, but not the blindings of their commitment, which every record's proof needs: the commitment is stored with
+its proof before the ledger names it, and an interrupted call goes on with the stored one.
+
+What the accounts of listing tenants hold follows from the positions of their records. Nothing is stored for it: before
+record i an account holds the union of the lists of its records 1 .. i - 1.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import cached_property
 from typing import cast
 
@@ -17,10 +22,11 @@ from rag_audit._internal.sealed import seal, unseal
 from rag_audit.attest import answering
 from rag_audit.attest.context import Context
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
-from rag_audit.models.publics import KeptCommitment, TenantPublic, kept_public
-from rag_audit.models.records import KeptEntry
-from rag_audit.proofs.interface import KeptColumn
+from rag_audit.models.publics import KeptCommitment, SlotKey, TenantPublic, kept_public
+from rag_audit.models.records import KeptEntry, ListingRecord
+from rag_audit.proofs.interface import KeptColumn, ListingPrivate
 from rag_audit.retrieval.engine import Int8Array
+from rag_audit.retrieval.listing import HeldBits
 
 MAX_KEPT_BYTES = 1 << 26
 _LENGTH = 8
@@ -169,3 +175,56 @@ class Keeper:
     def _associated(self, tenant: str, digest: str) -> bytes:
         named: Json = {"opening": self._context.opening_digest, "tenant": tenant, "commitment": digest}
         return sha256(b"rag-audit/kept-opening/v1" + jcs(named))
+
+
+class Holder:
+    """What one window's accounts hold. Safe to use from several threads."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._bits = HeldBits()
+
+    def before(self, slot: SlotKey) -> Int8Array:
+        """What the account holds before its record of a slot, shape (capacity,), 0 or 1.
+
+        :raises StoreError: an earlier record's retained data cannot be opened
+        """
+        capacity = self._context.commitment.tenants[slot.tenant].index.capacity
+
+        def listed(i: int) -> Sequence[int]:
+            return self._context.retained(self._record(SlotKey(slot.tenant, slot.account, i))).positions
+
+        return self._bits.before(slot.account, slot.i, capacity, listed)
+
+    def private(self, slot: SlotKey, hq: str) -> ListingPrivate:
+        """What the proof of an account's record needs, beside its positions.
+
+        :param hq: the record's own
+        """
+        return ListingPrivate(
+            held=self.before(slot).tobytes(),
+            before=None if slot.i == 1 else self._secret(slot.ahead(-1), self._record(slot.ahead(-1)).hq),
+            after=self._secret(slot, hq),
+        )
+
+    def after(self, slot: SlotKey, hq: str, listed: tuple[int, ...]) -> str:
+        """The commitment to what the account holds after a record, which the record names.
+
+        :param listed: the record's positions
+        """
+        bits = self.before(slot).copy()
+        bits[list(listed)] = 1
+        context = self._context
+        secret = self._secret(slot, hq)
+        return context.system(slot.tenant).hold(context.public(slot.tenant).constants, bits.tobytes(), secret)
+
+    def _secret(self, slot: SlotKey, hq: str) -> bytes:
+        """The secret of the commitment after a slot's record."""
+        before = None if slot.i == 1 else self._record(slot.ahead(-1)).held
+        return self._context.secrets.held_secret(slot, hq, before)
+
+    def _record(self, slot: SlotKey) -> ListingRecord:
+        record = self._context.state.by_slot.get((slot.account, slot.i))
+        if not isinstance(record, ListingRecord):
+            raise StoreError("a record of the account is missing", field=f"{slot.account}, i = {slot.i}")
+        return record

@@ -1,0 +1,408 @@
+"""The beginning of a window: its folder, what is committed there, and its opening.
+
+A window is opened in one go (`begin`), or in two parts: preparing it, which takes long, and opening what is prepared,
+which does not. The first part needs neither dates nor the window before, so it runs while that one serves. The second
+waits for the closing record of the window before, since the opening names the root that has it (docs/protocol.md,
+"Witness rules"; docs/decisions/0039-prepare-date-and-chain-a-window-apart.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_audit._internal.canonical import Json, read_json
+from rag_audit._internal.clock import now_ms
+from rag_audit._internal.durable import PRIVATE_MODE, replace_file
+from rag_audit._internal.errors import PolicyError, StoreError, WindowStateError
+from rag_audit.commit.commitment import (
+    Commitment,
+    CommittedTenant,
+    WindowSecrets,
+    check_inputs,
+    commit,
+    opening_of,
+)
+from rag_audit.commit.stored import (
+    MAX_COMMITMENT_BYTES,
+    OpenProgress,
+    StoredCommitment,
+    commit_tenants,
+    draw_seed,
+    forget_unfinished,
+    load_commitment,
+    lock_folder,
+    store_commitment,
+    store_texts,
+    unfinished,
+    write_stored,
+)
+from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.place import open_ledger
+from rag_audit.models.beacon import members_of
+from rag_audit.models.layout import Layout
+from rag_audit.models.manifest import Manifest, as_json, check_manifest
+from rag_audit.models.models import Model, One, check_line
+from rag_audit.models.opening import check_roster
+from rag_audit.models.passage import Passage, passage
+from rag_audit.models.policy import Policy
+from rag_audit.models.publication import PUBLICATION, Publication
+from rag_audit.models.records import (
+    BeaconSource,
+    Opening,
+    PreviousWindow,
+    RosterEntry,
+    TenantEntry,
+    WitnessBeacon,
+)
+from rag_audit.proofs.policy import check_policy
+from rag_audit.retrieval.embedders import Embedder, get_embedder
+
+LATER = frozenset({"window", "opens_at", "closes_at", "delete_after"})
+"""The policy's fields on which nothing that is prepared rests."""
+
+
+class Preparation(Model):
+    """prepared.json: what a prepared window will open with. It is private, since commitments are published with the
+    opening only.
+
+    :param origin: the ledger's name, if it is known already
+    :param beacon: the source that was named when the window was prepared, if any; another one may replace it
+    """
+
+    v: One = 1
+    origin: str | None
+    policy: dict[str, Json]
+    embedder: dict[str, Json]
+    roster: list[RosterEntry]
+    tenants: list[TenantEntry]
+    beacon: BeaconSource | None
+    witnesses: list[str]
+
+    def parsed_witnesses(self) -> list[VerifierKey]:
+        """The witnesses that were named when the window was prepared."""
+        return [VerifierKey.parse(w, field="prepared.json.witnesses") for w in self.witnesses]
+
+    def parsed_policy(self) -> Policy:
+        """The policy, whose dates may be past."""
+        return Policy.parse(self.policy, field="prepared.json.policy")
+
+    def redated(self, policy: Policy) -> Policy:
+        """Another policy for the same preparation.
+
+        :raises PolicyError: it differs in more than id and dates
+        """
+        prepared, given = self.parsed_policy().dump(), policy.dump()
+        for name in sorted((prepared.keys() | given.keys()) - LATER):
+            if prepared.get(name) != given.get(name):
+                raise PolicyError("the window was prepared for another policy", field=f"policy.{name}",
+                                  expected=prepared.get(name), found=given.get(name),
+                                  hint="with --docs the command checks the new policy against the texts, and keeps the"
+                                  " index if embedder, texts, tenants and capacities are the same")  # fmt: skip
+        return policy
+
+    def save(self, directory: Path) -> None:
+        """Write prepared.json."""
+        replace_file(Layout(directory).prepared, self.canonical(), mode=PRIVATE_MODE)
+
+
+def load_preparation(directory: Path) -> tuple[Preparation, WindowSecrets]:
+    """Read a preparation back with the secrets that were drawn for it. What it committed to is compared with the index
+    and the texts when the window is read back.
+
+    :raises WindowStateError: nothing is prepared there
+    :raises StoreError: a part is missing
+    """
+    layout = Layout(directory)
+    if not layout.prepared.exists():
+        raise WindowStateError("no window is prepared in this folder", field=str(directory),
+                               hint="`rag-audit open --prepare` prepares one, or goes on with it")  # fmt: skip
+    value = read_json(layout.prepared, max_bytes=MAX_COMMITMENT_BYTES)
+    found = Preparation.parse(value, field="prepared.json")
+    window_secrets = WindowSecrets.load(layout.secrets)
+    names = [t.tenant for t in found.tenants]
+    if set(window_secrets.index_salts) != set(names):
+        raise StoreError("the secrets are another window's", field="secrets.json.index_salts")
+    for path in (layout.documents, *(p for n in names for p in (layout.rows(n), layout.positions(n)))):
+        if not path.exists():
+            raise StoreError("a part of the prepared window is missing", field=str(path),
+                             hint="`rag-audit open --prepare` makes what is missing")  # fmt: skip
+    return found, window_secrets
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a window commits to, checked to fit together.
+
+    :param documents: each tenant's passages by position
+    :param manifest: the manifest under C_emb
+    """
+
+    policy: Policy
+    roster: Sequence[RosterEntry]
+    documents: Mapping[str, Sequence[Passage]]
+    embedder: Embedder
+    manifest: Manifest
+
+    @classmethod
+    def of(
+        cls,
+        policy: Policy,
+        roster: Sequence[RosterEntry],
+        documents: Mapping[str, Sequence[str | Passage]],
+        embedder: Embedder | None,
+    ) -> Inputs:
+        """Check the inputs of a window.
+
+        :param documents: each tenant's documents, a text or a passage each
+        :param embedder: the default one if None
+        :raises PolicyError: the inputs do not fit together
+        """
+        tokens = policy.tokens
+        embedder = embedder or get_embedder(query_tokens=tokens.query, document_tokens=tokens.document)
+        placed = {tenant: [passage(d) for d in own] for tenant, own in documents.items()}
+        return cls(policy, roster, placed, embedder, check_inputs(policy, roster, placed, embedder))
+
+    def commit_index(
+        self, folder: Path, progress: OpenProgress | None
+    ) -> tuple[WindowSecrets, dict[str, CommittedTenant]]:
+        """Embed the documents and commit to them in a folder that this process has locked."""
+        secrets, tenants = commit_tenants(
+            folder, self.policy, self.manifest, self.documents, self.embedder, progress
+        )
+        store_texts(folder, tenants)
+        return secrets, tenants
+
+
+def make_folder(folder: Path) -> None:
+    """Make a window's folder with the parts that it needs from the start; all but `public` is private to the provider.
+
+    :raises StoreError: the folder cannot be made
+    """
+    layout = Layout(folder)
+    try:
+        layout.public.folder.mkdir(parents=True, exist_ok=True)
+        layout.proofs.mkdir(exist_ok=True)
+        layout.indices.mkdir(exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as exc:
+        raise StoreError("the window's folder cannot be made", field=str(folder), found=exc.strerror) from exc
+
+
+def witnesses_of(witnesses: Sequence[VerifierKey], beacon: BeaconSource) -> list[VerifierKey]:
+    """The witnesses whose cosignatures the window waits for: the given ones, or else the beacon's.
+
+    :raises PolicyError: there are no witnesses
+    """
+    found = list(witnesses)
+    if not found and isinstance(beacon, WitnessBeacon):
+        found = [m.vkey for m in members_of(beacon)]
+    if not found:
+        raise PolicyError("a window needs witnesses", field="witnesses")
+    return found
+
+
+def require_future(policy: Policy, now: int) -> None:
+    """Refuse a window that would open in the past, which witnesses would not cosign.
+
+    :raises PolicyError: the window would open in the past
+    """
+    if policy.opens_at <= now:
+        raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
+                          expected=f"later than {now}", found=policy.opens_at,
+                          hint="`open --opens-in 15m` dates it once all is committed, and keeps what is")  # fmt: skip
+
+
+def begin(
+    folder: Path,
+    inputs: Inputs,
+    *,
+    origin: str,
+    beacon: BeaconSource,
+    witnesses: Sequence[VerifierKey],
+    previous: PreviousWindow | None,
+    opens_in: int | None,
+    clock: Callable[[], int],
+    progress: OpenProgress | None,
+) -> Commitment:
+    """Commit to everything in a folder that this process has locked. Parameters are those of `Window.open`.
+
+    :raises WindowStateError: the folder already holds a window
+    """
+    check_line(origin, field="origin")
+    if not unfinished(folder):
+        raise WindowStateError(
+            "the folder already holds a window", field=str(folder), hint="use Window.resume"
+        )
+    secrets, tenants = inputs.commit_index(folder, progress)
+    policy = inputs.policy
+    # All that takes long is done by now, so that a date counted from here leaves the witnesses their time.
+    if opens_in is not None:
+        policy = policy.moved(clock() + opens_in)
+        check_policy(policy, inputs.embedder.dimension)
+    # Checked again, since large indices can take longer than their provider expected.
+    require_future(policy, clock())
+    commitment = commit(origin=origin, policy=policy, roster=inputs.roster, manifest=inputs.manifest, tenants=tenants,
+                        window_secrets=draw_seed(folder, secrets), beacon=beacon, previous=previous)  # fmt: skip
+    store_commitment(folder, commitment, witnesses)
+    return commitment
+
+
+def read_back(
+    folder: Path, now: int, embedder: Embedder | None, model: Path | None = None
+) -> tuple[Commitment, list[VerifierKey], Embedder]:
+    """Read back and check the commitment in a folder, with its witnesses and its embedder.
+
+    :param model: the files of the committed embedder, if it has any and is not given itself
+    :raises StoreError: the state is missing or altered, or the embedder is not the committed one
+    """
+    commitment, witnesses = load_commitment(folder, now)
+    return commitment, witnesses, committed_embedder(commitment.manifest, commitment.policy, embedder, model)
+
+
+def committed_embedder(
+    manifest: Manifest, policy: Policy, embedder: Embedder | None = None, model: Path | None = None
+) -> Embedder:
+    """The embedder that a window committed to: the given one, or that of its name.
+
+    :param model: its files, if it has any and is not given itself
+    :raises StoreError: it is not the committed one
+    """
+    part, tokens = manifest["embedder"], policy.tokens
+    embedder = embedder or get_embedder(
+        part["kind"], folder=model, query_tokens=tokens.query, document_tokens=tokens.document
+    )
+    if embedder.manifest() != part:
+        raise StoreError("the embedder is not the committed one", field="embedder", expected=part["kind"])
+    return embedder
+
+
+def prepare(
+    directory: Path,
+    *,
+    policy: Policy,
+    roster: Sequence[RosterEntry],
+    documents: Mapping[str, Sequence[str | Passage]],
+    embedder: Embedder | None = None,
+    origin: str | None = None,
+    beacon: BeaconSource | None = None,
+    witnesses: Sequence[VerifierKey] = (),
+    progress: OpenProgress | None = None,
+) -> Preparation:
+    """Embed the texts and commit to them for a window that `open_prepared` will open, whenever that is.
+
+    Nothing is published. An interrupted call resumes as `Window.open` does, and so does `Window.open` itself.
+
+    :param policy: its dates do not count yet, past or not
+    :param beacon: the witnesses' nonces, if they are known
+    :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
+    :raises WindowStateError: the folder already holds a window
+    """
+    if origin is not None:
+        check_line(origin, field="origin")
+    inputs = Inputs.of(policy, roster, documents, embedder)
+    make_folder(directory)
+    lock = lock_folder(directory)
+    try:
+        if not unfinished(directory):
+            raise WindowStateError("the folder already holds a window", field=str(directory),
+                                   hint="prepare the next one in a folder of its own")  # fmt: skip
+        _, tenants = inputs.commit_index(directory, progress)
+        made = Preparation(
+            origin=origin,
+            policy=policy.dump(),
+            embedder=as_json(inputs.manifest),
+            roster=list(roster),
+            tenants=[t.entry for t in tenants.values()],
+            beacon=beacon,
+            witnesses=[str(w) for w in witnesses],
+        )
+        made.save(directory)
+    finally:
+        os.close(lock)
+    return made
+
+
+def open_prepared(
+    directory: Path,
+    *,
+    key: SigningKey,
+    origin: str | None = None,
+    policy: Policy | None = None,
+    roster: Sequence[RosterEntry] | None = None,
+    beacon: BeaconSource | None = None,
+    witnesses: Sequence[VerifierKey] = (),
+    previous: PreviousWindow | None = None,
+    opens_in: int | None = None,
+    clock: Callable[[], int] = now_ms,
+) -> Opening:
+    """Date a prepared window, chain it, and write and publish its opening, entry 0; `Window.resume` then goes on.
+
+    Neither texts nor rows are read: the work is that of signing one checkpoint. What is left out is taken from the
+    preparation.
+
+    :param policy: one that differs from the prepared one in id and dates only
+    :param opens_in: as for `Window.open`
+    :raises WindowStateError: nothing is prepared in the folder
+    :raises PolicyError: the policy is another, would open in the past, or has another roster; no beacon is known
+    """
+    if origin is not None:
+        check_line(origin, field="origin")
+    lock = lock_folder(directory)
+    try:
+        if not unfinished(directory):
+            raise WindowStateError("the folder already holds a window", field=str(directory),
+                                   hint="use Window.resume")  # fmt: skip
+        made, window_secrets = load_preparation(directory)
+        manifest = check_manifest(made.embedder)
+        chosen = made.parsed_policy() if policy is None else made.redated(policy)
+        if opens_in is not None:
+            chosen = chosen.moved(clock() + opens_in)
+        check_policy(chosen, manifest["schema"]["dimension"])
+        require_future(chosen, clock())
+        accounts = made.roster if roster is None else list(roster)
+        check_roster(accounts, chosen)
+        if (source := beacon or made.beacon) is None:
+            raise PolicyError("the window was prepared without a beacon", field="beacon",
+                              hint="a nonce line of each witness: `rag-audit open --witness`")  # fmt: skip
+        window_secrets = draw_seed(directory, window_secrets)
+        opening = opening_of(
+            origin=origin or made.origin or key.name, policy=chosen, roster=accounts, manifest=manifest,
+            tenants=made.tenants, window_secrets=window_secrets, beacon=source, previous=previous,
+        )  # fmt: skip
+        stored = StoredCommitment(
+            opening=opening,
+            policy=chosen.dump(),
+            embedder=made.embedder,
+            roster=accounts,
+            tenants=made.tenants,
+            witnesses=[str(w) for w in witnesses_of(witnesses or made.parsed_witnesses(), source)],
+        )
+        write_stored(directory, stored)
+        with open_ledger(Layout(directory).ledger, Layout(directory).ledger_place) as store:
+            store.append(opening.canonical()).result()
+        forget_unfinished(directory)
+        _publish(directory, stored, key)
+    finally:
+        os.close(lock)
+    return opening
+
+
+def _publish(directory: Path, stored: StoredCommitment, key: SigningKey) -> None:
+    """Write what witnesses need, as `Publisher.publish` does for a window that a crash left without it."""
+    public, opening = Layout(directory).public, stored.opening
+    head = Checkpoint(opening.log, 1, leaf_hash(opening.canonical()))
+    replace_file(public.checkpoint(1), str(head.sign(key)).encode())
+    publication = Publication(
+        mediaType=PUBLICATION,
+        opening=opening.dump(),
+        policy=stored.policy,
+        embedder=stored.embedder,
+        roster=[r.dump() for r in stored.roster],
+        tenants=[t.dump() for t in stored.tenants],
+    )
+    replace_file(public.opening, publication.canonical())

@@ -1,0 +1,266 @@
+"""What a run takes from its witnesses and asks of them: the notes that they leave in a window's public folder, their
+nonce lines, of which each opening takes one of every witness, and requests to witnesses that have an address, each in
+a thread of its own and with growing patience.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rag_audit._internal.canonical import jcs, read_json, read_text
+from rag_audit._internal.durable import replace_file, sync_directory
+from rag_audit._internal.errors import RagAuditError, StoreError
+from rag_audit.attest.service import Say
+from rag_audit.attest.submitting import Remote, Submitting, fetch_nonce, names_nonce
+from rag_audit.attest.waiting import missing_cosignatures
+from rag_audit.attest.window import Window
+from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.note import MAX_NOTE_BYTES
+from rag_audit.models.records import Enrolment, Opening, WitnessBeacon
+from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.jobs import Jobs
+
+
+class Notes:
+    """Which notes were taken or refused: each version of a file is looked at once, a set of reveals once it changed."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._seen: dict[Path, tuple[int, int]] = {}
+
+    def admit(self, window: Window) -> list[str]:
+        """Take what is new: cosignatures one by one, then each beacon's reveals together.
+
+        :returns: the names of the files that were taken
+        """
+        fresh: list[Path] = []
+        for path in sorted(window.context.layout.public.notes.glob("*.txt")):
+            if path.name.startswith(("challenge-", "drand-")):
+                continue
+            try:
+                found = path.stat()
+            except OSError:
+                continue
+            version = (found.st_mtime_ns, found.st_size)
+            if self._seen.get(path) != version:
+                self._seen[path] = version
+                fresh.append(path)
+        if not fresh:
+            return []
+        cosigned = [p for p in fresh if not p.name.startswith("beacon-")]
+        taken = [p.name for p in cosigned] if self._together(window, cosigned) else [
+            p.name for p in cosigned if self._admit(window, [p])
+        ]  # fmt: skip
+        # A reveal may come before the cosignatures that it rests on: whatever comes, all that wait are tried again.
+        notes = window.context.layout.public.notes
+        for size in sorted({p.name.split("-")[1] for p in notes.glob("beacon-*-*.txt")}):
+            together = sorted(notes.glob(f"beacon-{size}-*.txt"))
+            waits = not size.isdigit() or int(size) - 1 not in window.state.beacons
+            if waits and len(together) >= _nonces(window, size) and self._admit(window, together):
+                taken += [p.name for p in together]
+        return taken
+
+    def _together(self, window: Window, paths: list[Path]) -> bool:
+        """Take several at once, after which an ended window is published once."""
+        try:
+            window.admit([read_text(path, max_bytes=MAX_NOTE_BYTES) for path in paths])
+        except RagAuditError:
+            return False
+        return True
+
+    def _admit(self, window: Window, paths: list[Path]) -> bool:
+        try:
+            window.admit([read_text(path, max_bytes=MAX_NOTE_BYTES) for path in paths])
+        except StoreError:  # no fault of the notes: they are looked at again
+            for path in paths:
+                self._seen.pop(path, None)
+            raise
+        except RagAuditError as exc:
+            self._say(f"{window.opening.window}: {paths[0].name} is not taken: {exc}")
+            return False
+        return True
+
+
+def _nonces(window: Window, size: str) -> int:
+    """How many reveals make the beacon of the entry that a checkpoint of that size ends with."""
+    if not size.isdigit() or not 0 < int(size) <= len(window.state.entries):
+        return len(window.witnesses)
+    entry = window.state.entries[int(size) - 1]
+    beacon = entry.beacon if isinstance(entry, Opening | Enrolment) else None
+    return len(beacon.witnesses) if isinstance(beacon, WitnessBeacon) else len(window.witnesses)
+
+
+MAX_LINE_BYTES = 1 << 16
+
+
+def find_beacon(
+    folder: Path, witnesses: Sequence[VerifierKey], used: set[str], say: Say
+) -> tuple[WitnessBeacon | None, list[str]]:
+    """A fresh nonce commitment of every witness, from the files in a folder, or one file.
+
+    :param used: commitments that an opening names already
+    :returns: the beacon, or None with the names of the witnesses of whom there is none
+    """
+    found: dict[str, dict[str, str]] = {}
+    known = {str(w): w.name for w in witnesses}
+    for path in _lines(folder):
+        try:
+            value = read_json(path, max_bytes=MAX_LINE_BYTES)
+            line = WitnessBeacon.parse(
+                {"source": "witnesses", "witnesses": [value]}, field=path.name
+            ).witnesses[0]
+        except RagAuditError as exc:
+            say(f"{path.name} is no nonce line: {exc}")
+            continue
+        if line.vkey in known and line.commitment not in used:
+            found.setdefault(known[line.vkey], line.model_dump())
+    missing = [w.name for w in witnesses if w.name not in found]
+    if missing:
+        return None, missing
+    lines = [found[w.name] for w in witnesses]
+    return WitnessBeacon.parse({"source": "witnesses", "witnesses": lines}, field=str(folder)), []
+
+
+def set_aside(folder: Path, target: Path, witness: VerifierKey, used: set[str]) -> bool:
+    """Move a witness's fresh nonce line to where no opening looks for one.
+
+    :returns: False if there is none
+    """
+    for path in _lines(folder):
+        if find_beacon(path, [witness], used, lambda _: None)[0] is not None:
+            target.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target / path.name)
+            sync_directory(target)
+            return True
+    return False
+
+
+def drop_used(folder: Path, used: set[str]) -> None:
+    """Remove the files of commitments that openings name, which no other opening can."""
+    for path in _lines(folder):
+        try:
+            value = read_json(path, max_bytes=MAX_LINE_BYTES)
+        except RagAuditError:
+            continue
+        if isinstance(value, dict) and value.get("commitment") in used:
+            path.unlink(missing_ok=True)
+
+
+def _lines(folder: Path) -> list[Path]:
+    if folder.is_file():
+        return [folder]
+    try:
+        return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    except OSError:
+        return []
+
+
+FIRST_MS, LAST_MS = 2_000, 60_000
+"""How long a witness that failed or refused is left alone, at first and at most."""
+
+
+class Submissions:
+    """The requests of a run to its witnesses. What they answer lies in the folders where `Notes` looks for it.
+
+    :param origin: the ledger's name
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        origin: str,
+        key: SigningKey,
+        jobs: Jobs,
+        clock: Callable[[], int],
+        say: Say,
+    ) -> None:
+        self._config, self._origin, self._key = config, origin, key
+        self._jobs, self._clock, self._say = jobs, clock, say
+        self._remotes = config.remotes
+        self._later: dict[str, tuple[int, int]] = {}
+        self._said: dict[str, str] = {}
+
+    def look(self, window: Window) -> str | None:
+        """Begin to ask for what a window lacks of a witness.
+
+        :returns: what was begun, or None
+        """
+        for remote in self._remotes:
+            if self._free(remote) and self._lacks(window, remote):
+                return self._begin(remote, window.opening.window, lambda r=remote: self._both(window, r))  # type: ignore[misc]
+        return None
+
+    def nonces(self, missing: Sequence[str], window: str, folder: Path | None = None) -> str | None:
+        """Begin to ask for a nonce line that a window's opening, or its enrolments, lack.
+
+        :param missing: the names of the witnesses of whom there is none
+        :param folder: where the line goes, if it is for enrolments
+        """
+        for remote in self._remotes:
+            if remote.key.name in missing and self._free(remote):
+                return self._begin(remote, window, lambda r=remote: self._nonce(r, window, folder))  # type: ignore[misc]
+        return None
+
+    def has_address(self, name: str) -> bool:
+        """Whether a witness is asked over HTTP."""
+        return any(remote.key.name == name for remote in self._remotes)
+
+    def _free(self, remote: Remote) -> bool:
+        name = remote.key.name
+        due, wait = self._later.get(name, (0, 0))
+        now = self._clock()
+        return not self._jobs.busy(f"ask {name}") and (now >= due or due - now > wait)
+
+    def _lacks(self, window: Window, remote: Remote) -> bool:
+        public, name, state = window.context.layout.public, remote.key.name, window.state
+        joining = max((seq for seqs in list(state.waiting.values()) for seq in list(seqs)), default=0)
+        if not state.ended and 0 in state.beacons and not joining:
+            return False
+        size = len(state.entries) if state.ended else joining + 1
+        if name in missing_cosignatures(public, size, window.witnesses):
+            return not public.note("cosign", size, name).exists()
+        return (
+            not state.ended
+            and names_nonce(state.beacon_source(size - 1), remote.key)
+            and not missing_cosignatures(public, size, window.witnesses)
+            and not public.note("beacon", size, name).exists()
+        )
+
+    def _begin(self, remote: Remote, window: str, act: Callable[[], object]) -> str:
+        name = remote.key.name
+
+        def ask() -> None:
+            try:
+                act()
+            except (RagAuditError, OSError) as exc:
+                _, wait = self._later.get(name, (0, 0))
+                wait = min(max(2 * wait, FIRST_MS), LAST_MS)
+                self._later[name] = (self._clock() + wait, wait)
+                if self._said.get(name) != str(
+                    exc
+                ):  # a witness that is down for an hour is one line, not a hundred
+                    self._said[name] = str(exc)
+                    self._say(f"{window}: witness {name}: {exc}; it is asked again until it answers")
+            else:
+                self._later.pop(name, None)
+                if self._said.pop(name, None) is not None:
+                    self._say(f"{window}: witness {name} answers again")
+
+        self._jobs.start(f"ask {name}", ask)
+        return f"ask {name} for {window}"
+
+    def _both(self, window: Window, remote: Remote) -> None:
+        public = window.context.layout.public.folder
+        asked = Submitting(public, self._key.verifier, window.witnesses, held=window.state)
+        if asked.cosign(remote) is None:
+            asked.reveal(remote, len(window.witnesses))
+
+    def _nonce(self, remote: Remote, window: str, folder: Path | None) -> Path:
+        line = fetch_nonce(remote, self._origin, window, self._key).witnesses[0]
+        folder = folder or self._config.path(self._config.told.nonces)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{line.name.replace('/', '_')}-{line.commitment[:16]}.json"
+        replace_file(path, jcs(line.dump()))
+        return path
