@@ -10,10 +10,10 @@ from __future__ import annotations
 from bench.common import Cost, by_figure, emit, measured, parser
 from bench.scan import BEACON, BLINDING_KEY, HI, LATTICE, LO, S0, S1, make_case
 from rag_audit import _native as native
-from rag_audit.models.statements import Statement
 from rag_audit.proofs.backends.scan import SYSTEM, CertificateJob, ProofJob, ScanKey, commit_index
 from rag_audit.proofs.backends.scan.key import PROTOCOL
 from rag_audit.proofs.batch import Lazy
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import seed_commitment, topk_commitment, vector_commitment
 
 

@@ -12,7 +12,6 @@ from random import Random
 from bench.common import Cost, by_figure, emit, measured, parser
 from bench.service import WORDS
 from rag_audit import _native as native
-from rag_audit.models.statements import EmbedStatement
 from rag_audit.proofs.backends.scan.embed import (
     EmbedArgument,
     EmbedJob,
@@ -21,6 +20,7 @@ from rag_audit.proofs.backends.scan.embed import (
     parse_embed,
     table_columns,
 )
+from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import get_embedder
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.models.statements import ListedStatement, Statement
 from rag_audit.proofs.backends.scan import (
     SYSTEM,
     CertificateJob,
@@ -30,6 +29,7 @@ from rag_audit.proofs.backends.scan.job import SLOT
 from rag_audit.proofs.backends.scan.kept import certify_coins
 from rag_audit.proofs.backends.scan.key import PROTOCOL
 from rag_audit.proofs.backends.scan.listing import ChanceJob, ListJob, held_digest, held_rows
+from rag_audit.proofs.statements.retrieve import ListedStatement, Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.native import listed_commitment

@@ -37,7 +37,7 @@ from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import sign_note
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.publication import Publication
-from rag_audit.models.publics import SlotKey
+from rag_audit.models.records import SlotKey
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.verify.verifier import verify_window

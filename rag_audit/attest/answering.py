@@ -16,21 +16,21 @@ from rag_audit._internal.sealed import seal, unseal
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.models.passage import EMPTY
 from rag_audit.models.policy import Policy
-from rag_audit.models.publics import SlotKey
 from rag_audit.models.records import (
     DocumentOpening,
     ListingRecord,
     Opening,
     QueryRecord,
     RosterEntry,
+    SlotKey,
     answer_digest,
     document_digest,
     verifies,
 )
 from rag_audit.models.requests import AnsweredDocument, SignedRequest, answered
 from rag_audit.models.tenants import ListingRules
-from rag_audit.proofs.backends.scan import NoiseCertificate
-from rag_audit.proofs.interface import ListingPrivate, RecordPrivate
+from rag_audit.proofs.statements.retrieve import ListingPrivate, RecordPrivate
+from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.commitments import sampling_slot
 from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.native import hash_lists, listed_commitment, noise_key, slot_id, topk_elements

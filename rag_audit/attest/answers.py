@@ -24,9 +24,8 @@ from rag_audit.attest.release import Release
 from rag_audit.attest.state import Appending
 from rag_audit.attest.waiting import ended, not_open_yet
 from rag_audit.log.note import Note
-from rag_audit.models.publics import SlotKey
 from rag_audit.models.receipts import make_receipt, signed_head
-from rag_audit.models.records import DocumentOpening, QueryRecord
+from rag_audit.models.records import DocumentOpening, QueryRecord, SlotKey
 from rag_audit.models.requests import Answer, DescribedDocument, Refusal, SignedRequest
 from rag_audit.retrieval.engine import Int8Array, Int32Array
 from rag_audit.retrieval.noise_pool import Drawn, NoisePool

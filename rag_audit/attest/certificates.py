@@ -14,8 +14,9 @@ from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import RagAuditError, StoreError
 from rag_audit._internal.parts import joined, separated
 from rag_audit._internal.sealed import seal, unseal
-from rag_audit.models.publics import SlotKey
-from rag_audit.proofs.backends.scan import NoiseCertificate, protocols_digest
+from rag_audit.models.records import SlotKey
+from rag_audit.proofs.backends.scan import protocols_digest
+from rag_audit.proofs.statements.sample import NoiseCertificate
 
 MAX_CERTIFICATE_BYTES = 1 << 24
 _PARTS = 3

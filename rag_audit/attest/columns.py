@@ -22,9 +22,10 @@ from rag_audit._internal.sealed import seal, unseal
 from rag_audit.attest import answering
 from rag_audit.attest.context import Context
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
-from rag_audit.models.publics import KeptCommitment, SlotKey, TenantPublic, kept_public
-from rag_audit.models.records import KeptEntry, ListingRecord
-from rag_audit.proofs.interface import KeptColumn, ListingPrivate
+from rag_audit.models.records import KeptEntry, ListingRecord, SlotKey
+from rag_audit.proofs.statements.retrieve import ListingPrivate
+from rag_audit.proofs.statements.sample import KeptColumn, kept_public
+from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic
 from rag_audit.retrieval.engine import Int8Array
 from rag_audit.retrieval.listing import HeldBits
 

@@ -16,9 +16,9 @@ from rag_audit.log.keys import SigningKey, VerifierKey
 from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.layout import Layout
 from rag_audit.models.policy import Policy
-from rag_audit.models.publics import SlotKey, TenantPublic, tenant_public
-from rag_audit.models.records import Opening, QueryRecord
+from rag_audit.models.records import Opening, QueryRecord, SlotKey
 from rag_audit.proofs.interface import ProofSystem, proof_system
+from rag_audit.proofs.statements.tenant import TenantPublic, tenant_public
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import Int8Array, Int32Array
 

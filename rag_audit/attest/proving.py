@@ -19,11 +19,12 @@ from rag_audit.attest.context import Context
 from rag_audit.attest.publishing import Publisher
 from rag_audit.log.note import parse_note
 from rag_audit.models.challenge import Challenge
-from rag_audit.models.publics import RecordPublic, SlotKey, record_public, slot_public
-from rag_audit.models.records import QueryRecord
-from rag_audit.proofs.backends.scan import NoiseCertificate
+from rag_audit.models.records import QueryRecord, SlotKey
 from rag_audit.proofs.executors import run_jobs
-from rag_audit.proofs.interface import Job, RecordJob, RecordPrivate, SharedProofs
+from rag_audit.proofs.interface import Job, RecordJob, SharedProofs
+from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, record_public
+from rag_audit.proofs.statements.sample import NoiseCertificate
+from rag_audit.proofs.statements.tenant import slot_public
 from rag_audit.retrieval.query import OpenedQuery
 
 Progress = Callable[[int, int], None]

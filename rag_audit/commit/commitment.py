@@ -25,19 +25,20 @@ from rag_audit.models.manifest import Manifest, as_json
 from rag_audit.models.opening import check_roster, list_root
 from rag_audit.models.passage import EMPTY, Passage
 from rag_audit.models.policy import Policy
-from rag_audit.models.publics import SlotKey, proof_constants
 from rag_audit.models.records import (
     EMPTY_LEDGER,
     BeaconSource,
     Opening,
     PreviousWindow,
     RosterEntry,
+    SlotKey,
     TenantEntry,
     document_digest,
 )
 from rag_audit.models.requests import MAX_ANSWER_BYTES
 from rag_audit.proofs.interface import SYSTEMS, IndexCommitment, proof_system
 from rag_audit.proofs.policy import check_certificate, check_policy
+from rag_audit.proofs.statements.tenant import proof_constants
 from rag_audit.relation.field import from_hex, random_element, to_hex
 from rag_audit.relation.native import seed_commitment
 from rag_audit.retrieval.embedders import Embedder

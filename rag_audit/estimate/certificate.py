@@ -11,7 +11,7 @@ from rag_audit._internal.canonical import Json, jcs
 from rag_audit.estimate.clusters import Estimate, first_within, tenants_of
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.models.records import CoalitionEstimate, QueryRecord
-from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement
+from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
 from rag_audit.relation.field import digest_to_field
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NotRequired, TypedDict, cast
 
 from rag_audit._internal.canonical import Json, parse_hex
@@ -13,6 +15,30 @@ class TokenCounts(TypedDict):
 
     query: int
     document: int
+
+
+@dataclass(frozen=True)
+class StaticTable:
+    """A static embedder's table as proofs of claim A1 need it. Each proof system computes its own commitment to it once
+    per machine and accepts only the pinned one.
+
+    :param rows: a function that returns the table, int8, row by row, shape (tokens, dimension); it belongs to a module,
+        so a job carries it by name and calls it in the process that proves
+    :param digest: SHA-256 over the rows
+    :param norm_factor: factor of the embedder's integer normalisation
+    :param depth: depth of groth16's tree over the rows
+    :param tree: SHA-256 over that tree's nodes, leaves first, 32 bytes big-endian each
+    :param columns: SHA-256 over the scan argument's commitments to the columns, preceded by their numbers
+    """
+
+    rows: Callable[[], bytes]
+    digest: str
+    tokens: int
+    dimension: int
+    norm_factor: int
+    depth: int
+    tree: str
+    columns: str
 
 
 class Quantiser(TypedDict):

@@ -6,6 +6,7 @@ is RFC 8785 JSON of at most 65,535 bytes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
@@ -217,6 +218,19 @@ class QueryRecord(Model):
         """
         body = {k: v for k, v in self.dump().items() if k not in ("seq", "ts", "proof")}
         return b"rag-audit/proof/v1" + jcs({"opening": opening_digest, "record": body})
+
+
+@dataclass(frozen=True)
+class SlotKey:
+    """The slot of an account's i-th query in the window, i = 1, 2, .."""
+
+    tenant: str
+    account: str
+    i: int
+
+    def ahead(self, steps: int) -> SlotKey:
+        """The account's slot `steps` queries later."""
+        return SlotKey(self.tenant, self.account, self.i + steps)
 
 
 class ListingRecord(QueryRecord):

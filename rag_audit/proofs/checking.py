@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag_audit._internal.canonical import jcs
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.models.statements import PublicValues
 from rag_audit.proofs.batch import Checker, Lazy, Refusals
 from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.statements.tenant import PublicValues
 
 if TYPE_CHECKING:  # the page has no cache
     from rag_audit.proofs.remembered import VerifiedProofs

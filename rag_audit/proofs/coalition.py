@@ -11,60 +11,16 @@ from __future__ import annotations
 
 import concurrent.futures
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import VersionError
 from rag_audit.proofs.interface import Key, OpenedKey, Pins
+from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
 
 COALITION_SYSTEMS = ("groth16", "scan")
 """The proof systems that a policy may name for its coalition proof."""
-
-
-@dataclass(frozen=True)
-class CoalitionStatement:
-    """The public values of a coalition proof about at least one record.
-
-    :param ctx: a field element that names the window, its entries before the closing record, and every parameter of
-        the estimate, and to which the proof must be bound
-    :param cq: query-vector commitment of each record, in ledger order
-    :param account: number of each record's account, 0..accounts - 1
-    :param tenant: number of each account's tenant
-    :param first: for each record j the first record that it is compared with, as those from first[j] to j - 1 are
-        within tau of it; never decreasing, first[j] <= j
-    :param theta: the threshold p/q, 0 < p < q <= 1000
-    :param c: the most accounts of a label
-    :param c_tenant: the most accounts of a label in one tenant, 1 <= c_tenant <= c
-    :param dimension: components of a vector
-    :param capacity: the most records that the policy's coalition proof covers
-    """
-
-    ctx: int
-    cq: tuple[int, ...]
-    account: tuple[int, ...]
-    tenant: tuple[int, ...]
-    first: tuple[int, ...]
-    theta: tuple[int, int]
-    c: int
-    c_tenant: int
-    dimension: int
-    capacity: int
-
-
-@dataclass(frozen=True)
-class CoalitionPrivate:
-    """The private inputs of a coalition proof, which `repr` omits.
-
-    :param vectors: the records' vectors, int8 in -7..7, row by row, shape (records, dimension)
-    :param salts: salt of each record's cq
-    :param labels: label of each account, 0..accounts - 1
-    """
-
-    vectors: bytes = field(repr=False)
-    salts: Sequence[int] = field(repr=False)
-    labels: Sequence[int] = field(repr=False)
 
 
 class CoalitionSystem(Protocol[Key]):

@@ -1,7 +1,7 @@
 """The interface of proof systems: their statements, the jobs that prove them, and the checks of others' proofs.
 
 `groth16` proves small tenants with constant-size proofs, `scan` (a transparent argument) large ones. Both
-prove the same statements about a record (`formats.statements`). A system's class (`ProofSystem`) does everything
+prove the same statements about a record (`proofs.statements`). A system's class (`ProofSystem`) does everything
 that is specific to it; no other code depends on its name.
 """
 
@@ -9,109 +9,28 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import RagAuditError, VersionError
 from rag_audit.models.constants import Constants
-from rag_audit.models.publics import KeptCommitment, KeptPublic, RecordPublic, SlotPublic, TenantPublic
-from rag_audit.models.statements import PublicValues
 from rag_audit.proofs.batch import Check, at_once
+from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
+from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic, NoiseCertificate, OpenedKept
+from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from rag_audit.proofs.backends.scan.job import NoiseCertificate
+    from rag_audit.proofs.statements.sample import NoiseCertificate
 
 SYSTEMS = ("groth16", "scan")
 """The proof systems that this release verifies."""
 MOST_TOGETHER = 64
 """The most records that one proof can be for, in any system and whatever their tenant."""
-
-
-@dataclass(frozen=True)
-class RecordPrivate:
-    """The private inputs of one record's proofs, which `repr` omits. Large or slow ones are functions, which are called
-    only by statements that need them.
-
-    :param s0: first half of the seed
-    :param s1: second half of the seed
-    :param index_salt: salt of the index commitment, or its 32-byte blinding key
-    :param rows: the committed index, int8, shape (capacity, dimension)
-    :param noise: the slot's noise, int32, shape (capacity,); of a listing tenant its coins, one byte each
-    :param scores: the query's scores, int32, shape (capacity,)
-    :param certificate: the slot's noise certificate, if it was made before
-    :param tokens: the query's tokens, cut to the embedder's limit
-    :param vector: the query vector, int8
-    :param salt_q: salt of hq
-    :param salt_c: salt of cq
-    :param salt_k: salt of htopk
-    :param positions: the listed positions in rank order
-    :param low_memory: see `CertificateJob`; for systems that have this choice
-    :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the opening of their commitment
-    :param listing: of a listing tenant; `certificate` is then that of the slot's coins
-    """
-
-    s0: int = field(repr=False)
-    s1: int = field(repr=False)
-    index_salt: int = field(repr=False)
-    rows: Callable[[], bytes] = field(repr=False)
-    noise: Callable[[], bytes] = field(repr=False)
-    scores: Callable[[], bytes] = field(repr=False)
-    certificate: Callable[[], NoiseCertificate | None] = field(repr=False)
-    tokens: Sequence[int] = field(repr=False)
-    vector: bytes = field(repr=False)
-    salt_q: int = field(repr=False)
-    salt_c: int = field(repr=False)
-    salt_k: int = field(repr=False)
-    positions: Sequence[int] = field(repr=False)
-    low_memory: bool = False
-    kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
-    listing: ListingPrivate | None = field(repr=False, default=None)
-
-
-@dataclass(frozen=True)
-class ListingPrivate:
-    """What the proof of a listing tenant's record needs besides, which `repr` omits.
-
-    :param held: one byte 0 or 1 for each position, what the account held before the record
-    :param before: the secret of its commitment (`ProofSystem.hold`); None before the account's first record
-    :param after: the secret of the commitment to what it holds after the record
-    """
-
-    held: bytes = field(repr=False)
-    before: bytes | None = field(repr=False)
-    after: bytes = field(repr=False)
-
-
-@dataclass(frozen=True)
-class KeptColumn:
-    """A tenant's kept positions as they are proved once a window.
-
-    :param commitment: the commitment, whose digest the ledger gets
-    :param proof: the proof as files carry it
-    :param opening: the secret salt or blindings of the commitment, which must outlive the window's proving: the ledger
-        names one commitment, and no other has this opening
-    """
-
-    commitment: KeptCommitment
-    proof: dict[str, Json]
-    opening: bytes = field(repr=False)
-
-
-@dataclass(frozen=True)
-class OpenedKept:
-    """A tenant's kept positions as a verifier accepted them.
-
-    :param commitment: the commitment that the ledger names, with its points
-    :param setup: the kind of setup of the key; None where no setup has secrets
-    """
-
-    commitment: KeptCommitment
-    setup: Literal["unsafe", "ceremony"] | None
 
 
 Made = TypeVar("Made", covariant=True)

@@ -20,9 +20,7 @@ from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.constants import KEPT, STATEMENTS, Constants
 from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
-from rag_audit.models.publics import KeptCommitment, TenantPublic, kept_public, record_public, tenant_public
 from rag_audit.models.records import BeaconEntry, Enrolment, KeptEntry, QueryRecord, TenantEntry, parse_entry
-from rag_audit.models.statements import PublicValues
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
 from rag_audit.proofs.backends.groth16 import snarkjs
@@ -31,6 +29,9 @@ from rag_audit.proofs.backends.groth16.many import record_digest
 from rag_audit.proofs.backends.groth16.shared import many_statement
 from rag_audit.proofs.coalition import coalition_system
 from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.statements.retrieve import record_public
+from rag_audit.proofs.statements.sample import kept_public
+from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, TenantPublic, tenant_public
 from rag_audit.relation.field import from_hex
 
 SNARKJS = "snarkjs@0.7.6"

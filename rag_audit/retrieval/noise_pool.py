@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from rag_audit._internal.errors import WindowStateError
-from rag_audit.models.publics import SlotKey
+from rag_audit.models.records import SlotKey
 from rag_audit.retrieval.engine import Int8Array, Int32Array
 
 log = logging.getLogger(__name__)

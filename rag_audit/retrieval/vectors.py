@@ -29,7 +29,7 @@ from rag_audit.models.passage import Passage
 from rag_audit.retrieval.embedders.base import Embedder, TokenLimits, Vectors, document_number
 
 if TYPE_CHECKING:
-    from rag_audit.models.publics import StaticTable
+    from rag_audit.models.manifest import StaticTable
 
 MOST_VECTORS = 1 << 21
 """The vectors that a cache keeps; beyond them an eighth goes, those that were used longest ago."""

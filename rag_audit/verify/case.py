@@ -16,7 +16,6 @@ from rag_audit.log.merkle import HashTree
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.manifest import Manifest
 from rag_audit.models.policy import Policy
-from rag_audit.models.publics import RecordPublic
 from rag_audit.models.records import (
     BeaconEntry,
     Closing,
@@ -32,6 +31,7 @@ from rag_audit.models.records import (
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
+from rag_audit.proofs.statements.retrieve import RecordPublic
 from rag_audit.verify.figures import Figures
 from rag_audit.verify.standing import Kind, kind_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from rag_audit.models.statements import KeptStatement
 from rag_audit.proofs.backends.groth16.coins import KeptInstance
 from rag_audit.proofs.backends.groth16.kept import KeptJob
+from rag_audit.proofs.statements.sample import KeptStatement
 from rag_audit.relation import commitments
 from rag_audit.relation.coins import COIN_RANGE, coins, uniforms
 from rag_audit.relation.field import MODULUS

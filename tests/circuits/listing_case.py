@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_audit.models.statements import ListingStatement
 from rag_audit.proofs.backends.groth16.coins import ListingInstance
 from rag_audit.proofs.backends.groth16.listing import ListingJob, ListingQuery
+from rag_audit.proofs.backends.groth16.statements import ListingStatement
 from rag_audit.relation import commitments
 from rag_audit.relation.coins import COIN_RANGE, coins, first_winners, winners
 from rag_audit.relation.field import MODULUS

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from rag_audit.models.statements import Statement
 from rag_audit.proofs.backends.groth16 import ProofJob, RetrieveManyInstance, RetrieveManyJob
+from rag_audit.proofs.statements.retrieve import Statement
 from tests.circuits.retrieve_case import TINY, Case, random_case
 
 PAIR = RetrieveManyInstance(2, TINY)

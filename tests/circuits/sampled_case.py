@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from rag_audit.models.statements import SampledStatement, Statement
 from rag_audit.proofs.backends.groth16 import ProofJob
 from rag_audit.proofs.backends.groth16.coins import SampledInstance
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
 from rag_audit.relation import commitments
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.vectors import pack_bits

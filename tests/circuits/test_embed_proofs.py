@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import EncodingError, SchemaError, WitnessError
-from rag_audit.models.statements import EmbedStatement, Statement
 from rag_audit.proofs.backends.groth16 import (
     ENGINES,
     EmbedInstance,
@@ -26,6 +25,8 @@ from rag_audit.proofs.backends.groth16 import (
     verify_batch,
 )
 from rag_audit.proofs.backends.groth16.embed import table_tree
+from rag_audit.proofs.statements.embed import EmbedStatement
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.relation.field import from_hex
 from rag_audit.relation.table import TableTree

@@ -9,12 +9,11 @@ import pytest
 
 from rag_audit._internal.canonical import Json
 from rag_audit.errors import InvalidProof, PolicyError, WitnessError
-from rag_audit.models.statements import KeptStatement
 from rag_audit.proofs.backends.groth16 import VerificationKey, parse_proof, proving_key, refusals, verify
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.coins import KEPT_INPUTS, KeptInstance
 from rag_audit.proofs.backends.groth16.kept import kept_positions
-from rag_audit.proofs.interface import KeptColumn
+from rag_audit.proofs.statements.sample import KeptColumn, KeptStatement
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import kept_commitment
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex

@@ -12,7 +12,6 @@ import pytest
 
 from rag_audit._internal.canonical import Json
 from rag_audit.errors import InvalidProof, PolicyError, WitnessError
-from rag_audit.models.statements import ListingStatement
 from rag_audit.proofs.backends.groth16 import (
     VerificationKey,
     parse_proof,
@@ -23,6 +22,7 @@ from rag_audit.proofs.backends.groth16 import (
 )
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.coins import LISTING_INPUTS, ListingInstance
+from rag_audit.proofs.backends.groth16.statements import ListingStatement
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import held_commitment, list_commitment
 from rag_audit.relation.field import MODULUS

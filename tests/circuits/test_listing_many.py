@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import SchemaError, WitnessError
-from rag_audit.models.statements import ListingStatement
 from rag_audit.proofs.backends.groth16.coins import ListingInstance
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.listing import ListingJob, ListingManyJob
 from rag_audit.proofs.backends.groth16.many import ManyProof
 from rag_audit.proofs.backends.groth16.shared import Shared
+from rag_audit.proofs.backends.groth16.statements import ListingStatement
 from rag_audit.relation.native import held_commitment
 from tests.circuits.listing_case import PAIR, ListingCase, listing_case
 

@@ -11,7 +11,6 @@ import pytest
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.errors import EncodingError, PolicyError, SchemaError, WitnessError
-from rag_audit.models.statements import ManyStatement, Statement
 from rag_audit.proofs.backends.groth16 import (
     ENGINES,
     RetrieveInstance,
@@ -27,6 +26,8 @@ from rag_audit.proofs.backends.groth16 import (
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.many import ManyProof, record_digest
 from rag_audit.proofs.backends.groth16.shipped import SHIPPED
+from rag_audit.proofs.backends.groth16.statements import ManyStatement
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k
 from tests.circuits.many_case import PAIR, STATEMENT, many_job, proof_job, shared_cases

@@ -27,7 +27,6 @@ from rag_audit.errors import (
     VersionError,
     WitnessError,
 )
-from rag_audit.models.statements import Statement
 from rag_audit.proofs.backends import groth16 as package
 from rag_audit.proofs.backends.groth16 import (
     SYSTEM,
@@ -46,6 +45,7 @@ from rag_audit.proofs.backends.groth16.job import ENGINES
 from rag_audit.proofs.backends.groth16.system import pinned_key
 from rag_audit.proofs.backends.groth16.toolchain import npm_packages
 from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
 from tests.circuits.many_case import proof_job
 from tests.circuits.retrieve_case import TINY, Case, random_case

@@ -16,8 +16,6 @@ import pytest
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
-from rag_audit.models.publics import KeptCommitment, KeptPublic, RecordPublic, TenantPublic
-from rag_audit.models.statements import ManySampledStatement, ManyStatement, SampledStatement
 from rag_audit.proofs.backends.groth16 import (
     RetrieveManyInstance,
     RetrieveManyJob,
@@ -33,8 +31,11 @@ from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_w
 from rag_audit.proofs.backends.groth16.coins import KeptInstance, SampledInstance
 from rag_audit.proofs.backends.groth16.job import public_inputs
 from rag_audit.proofs.backends.groth16.shipped import SHIPPED
+from rag_audit.proofs.backends.groth16.statements import ManySampledStatement, ManyStatement
 from rag_audit.proofs.backends.groth16.system import SYSTEM
-from rag_audit.proofs.interface import KeptColumn, RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, SampledStatement
+from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic
+from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic
 from rag_audit.relation import commitments
 from rag_audit.relation.coins import coins
 from rag_audit.relation.field import MODULUS, to_hex

@@ -20,7 +20,6 @@ from rag_audit.models.challenge import Challenge
 from rag_audit.models.opening import list_root
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
-from rag_audit.models.publics import record_public, tenant_public
 from rag_audit.models.receipts import open_receipt
 from rag_audit.models.records import (
     BeaconWitness,
@@ -39,6 +38,8 @@ from rag_audit.models.requests import REFUSALS, Answer, Refusal, SignedRequest
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
+from rag_audit.proofs.statements.retrieve import record_public
+from rag_audit.proofs.statements.tenant import tenant_public
 from rag_audit.verify.verifier import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.models.records import CoalitionEstimate, QueryRecord
 from rag_audit.proofs.backends import scan
 from rag_audit.proofs.backends.groth16.coalition import Places
-from rag_audit.proofs.coalition import CoalitionStatement
+from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.noise import BINS, alias_table, magnitude_masses
 from rag_audit.relation.poseidon import TAG_NOISE, TAG_VECTOR, hash_elements, hash_list
 from rag_audit.relation.vectors import pack_nibbles

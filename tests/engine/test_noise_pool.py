@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import WindowStateError
-from rag_audit.models.publics import SlotKey
+from rag_audit.models.records import SlotKey
 from rag_audit.retrieval.engine import Int32Array
 from rag_audit.retrieval.noise_pool import NoisePool
 

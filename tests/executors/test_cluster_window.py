@@ -17,7 +17,7 @@ import pytest
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.attest.window import Window
-from rag_audit.models.publics import SlotKey
+from rag_audit.models.records import SlotKey
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
 from rag_audit.proofs.executors import open_executor

@@ -17,7 +17,7 @@ import pytest
 
 from rag_audit.errors import EncodingError, ExecutorError, SetupError, VersionError, WitnessError
 from rag_audit.proofs import executors
-from rag_audit.proofs.backends.scan import CertificateJob, NoiseCertificate, ScanKey, commit_index
+from rag_audit.proofs.backends.scan import CertificateJob, ScanKey, commit_index
 from rag_audit.proofs.executors import (
     KEY_VARIABLE,
     LocalProcesses,
@@ -28,6 +28,7 @@ from rag_audit.proofs.executors import (
     run_sealed,
     worker_key,
 )
+from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.commitments import seed_commitment
 from rag_audit.relation.field import to_bytes
 from tests.executors.conftest import Cluster, DaskCluster

@@ -22,7 +22,6 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
-from rag_audit.models.statements import EmbedStatement
 from rag_audit.proofs.backends.scan.embed import (
     EmbedArgument,
     EmbedJob,
@@ -32,6 +31,7 @@ from rag_audit.proofs.backends.scan.embed import (
     verify_embed,
     verify_embed_batch,
 )
+from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import wordllama
 

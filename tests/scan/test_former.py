@@ -11,12 +11,12 @@ import pytest
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.errors import EncodingError, SchemaError
-from rag_audit.models.statements import EmbedStatement
 from rag_audit.proofs.backends.reference import embed
 from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.scan import PROTOCOL, SYSTEM, EmbedArgument, EmbedKey
 from rag_audit.proofs.backends.scan.embed import verify_embed
 from rag_audit.proofs.backends.scan.key import VERSION
+from rag_audit.proofs.statements.embed import EmbedStatement
 from tests.scan.golden import Golden, numbers
 
 FORMER: dict[str, Any] = json.loads(Path(__file__).with_name("former.json").read_text(encoding="utf-8"))

@@ -11,16 +11,10 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import MemoryLimitError, WitnessError
-from rag_audit.models.statements import Statement
-from rag_audit.proofs.backends.scan import (
-    CertificateJob,
-    NoiseCertificate,
-    ProofJob,
-    ScanKey,
-    commit_index,
-    memory,
-)
+from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory
 from rag_audit.proofs.backends.scan.store import commit_index_file
+from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.commitments import seed_commitment
 
 CAPACITY, DIMENSION, GAINS = 30_000, 2, (1, 8, 64)
@@ -116,7 +110,7 @@ import ctypes, dataclasses, pickle, re, sys
 from pathlib import Path
 import numpy as np
 from rag_audit import _native
-from rag_audit.models.statements import Statement
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, SYSTEM, commit_index, memory, verify_batch
 from rag_audit.proofs.backends.scan.key import PROTOCOL
 from rag_audit.proofs.backends.scan.together import TogetherJob

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_audit.models.statements import Statement
 from rag_audit.proofs.backends.reference import noise, query
 from rag_audit.proofs.backends.reference.group import decode
 from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.noise import Seed
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.noise import draw

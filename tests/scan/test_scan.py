@@ -20,12 +20,10 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
-from rag_audit.models.statements import Statement
 from rag_audit.proofs.backends.scan import (
     PROTOCOL,
     SYSTEM,
     CertificateJob,
-    NoiseCertificate,
     ProofJob,
     ScanKey,
     commit_index,
@@ -37,6 +35,8 @@ from rag_audit.proofs.backends.scan import (
 )
 from rag_audit.proofs.backends.scan.job import RECORD
 from rag_audit.proofs.batch import Lazy
+from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.noise import draw

@@ -19,7 +19,6 @@ from rag_audit.errors import (
     SetupError,
     WitnessError,
 )
-from rag_audit.models.statements import Statement
 from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory
 from rag_audit.proofs.backends.scan.key import TOGETHER_PROTOCOL
 from rag_audit.proofs.backends.scan.together import (
@@ -29,6 +28,7 @@ from rag_audit.proofs.backends.scan.together import (
     opened_points,
     record_digest,
 )
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.noise import draw
 from rag_audit.relation.scores import ScoreWindow, dot

@@ -15,7 +15,6 @@ from rag_audit import _native
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError
 from rag_audit.models.constants import Constants
-from rag_audit.models.statements import EmbedStatement, Statement
 from rag_audit.proofs.backends.scan import (
     SYSTEM,
     EmbedArgument,
@@ -30,6 +29,8 @@ from rag_audit.proofs.backends.scan import key as key_module
 from rag_audit.proofs.backends.scan import system as system_module
 from rag_audit.proofs.backends.scan.embed import verify_embed
 from rag_audit.proofs.backends.scan.key import ARGUMENT, PROTOCOL, VERSION
+from rag_audit.proofs.statements.embed import EmbedStatement
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, topk_commitment, vector_commitment
 from rag_audit.relation.noise import draw
 from rag_audit.relation.scores import MAX_DIMENSION, MAX_LATTICE

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from rag_audit.models.statements import Statement
 from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation import coins, noise
 from rag_audit.relation.commitments import (
     list_commitment,

@@ -17,25 +17,20 @@ from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
-from rag_audit.models.publics import (
-    KeptCommitment,
-    RecordPublic,
-    SlotKey,
-    TenantPublic,
-    kept_public,
-    record_public,
-    tenant_public,
-)
 from rag_audit.models.records import (
     CoalitionEstimate,
     ListingRecord,
     Opening,
     QueryRecord,
+    SlotKey,
     TenantEntry,
     answer_digest,
 )
 from rag_audit.proofs.coalition import coalition_system
-from rag_audit.proofs.interface import KeptColumn, ListingPrivate, proof_system
+from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.statements.retrieve import ListingPrivate, RecordPublic, record_public
+from rag_audit.proofs.statements.sample import KeptColumn, kept_public
+from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic, tenant_public
 from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import slot_id, topk_commitment

@@ -15,7 +15,6 @@ from rag_audit.commit.commitment import Commitment
 from rag_audit.commit.draft import Mechanism
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.policy import Policy
-from rag_audit.models.publics import tenant_public
 from rag_audit.models.tenants import ListingRules
 from rag_audit.models.trust import Groth16Pin, Require, trust_template
 from rag_audit.models.windowfile import WindowFile
@@ -24,6 +23,7 @@ from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.backends.scan import protocols_digest
 from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.statements.tenant import tenant_public
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.noise import table_digest
 from rag_audit.retrieval.embedders import Embedder, get_embedder, manifest_digest

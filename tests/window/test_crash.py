@@ -23,7 +23,7 @@ from rag_audit.attest.release import Release
 from rag_audit.attest.window import Window
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.store import LedgerStore
-from rag_audit.models.publics import SlotKey
+from rag_audit.models.records import SlotKey
 from rag_audit.models.requests import Answer, Refusal, SignedRequest
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import scan

@@ -12,13 +12,13 @@ import pytest
 from bench.verify import build
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
-from rag_audit.models import publics
 from rag_audit.models.models import repeated
 from rag_audit.models.opening import check_roster
 from rag_audit.models.records import RosterEntry
 from rag_audit.models.trust import AccountTrust, Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import scan
+from rag_audit.proofs.statements import retrieve
 from rag_audit.relation import poseidon
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import coalition, ledger, opening, proof, receipt
@@ -147,8 +147,8 @@ def test_lists_of_records_are_not_searched(windows: dict[int, Path]) -> None:
 
 def test_each_slot_is_hashed_once(windows: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[tuple[Any, ...]] = []
-    slot_id = publics.slot_id
-    monkeypatch.setattr(publics, "slot_id", lambda *slot: hashed.append(slot) or slot_id(*slot))
+    slot_id = retrieve.slot_id
+    monkeypatch.setattr(retrieve, "slot_id", lambda *slot: hashed.append(slot) or slot_id(*slot))
     case = opened(windows[SIZES[0]])
     proof.check(case)
     assert {"retrieve", "embed"} <= {name for t in case.policy.tenants for name in t.circuits}

@@ -17,12 +17,11 @@ from rag_audit.attest.window import Window
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode, SchemaError, SizeError, StoreError, WitnessError
 from rag_audit.models.publication import Publication
-from rag_audit.models.publics import SlotKey
 from rag_audit.models.receipts import contradictions, open_receipt
-from rag_audit.models.records import CountersignedReceipt, ListingRecord
+from rag_audit.models.records import CountersignedReceipt, ListingRecord, SlotKey
 from rag_audit.models.requests import AnsweredDocument, DescribedDocument
 from rag_audit.models.tenants import ListingRules
-from rag_audit.proofs.interface import ListingPrivate
+from rag_audit.proofs.statements.retrieve import ListingPrivate
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.native import listed_commitment
 from rag_audit.retrieval.listing import reference_listed

@@ -13,10 +13,9 @@ from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
 from rag_audit.models.policy import Policy
-from rag_audit.models.publics import RecordPublic
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
-from rag_audit.proofs.interface import RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Service
 
 

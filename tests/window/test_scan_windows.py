@@ -29,16 +29,15 @@ from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
-from rag_audit.models import publics
-from rag_audit.models.publics import SlotKey
-from rag_audit.models.records import QueryRecord, answer_digest
+from rag_audit.models.records import QueryRecord, SlotKey, answer_digest
 from rag_audit.models.requests import Refusal, RequestSalts
-from rag_audit.models.statements import EmbedStatement
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16, scan
 from rag_audit.proofs.backends.scan import PROTOCOL, ScanKey, commit_index, points_json
 from rag_audit.proofs.backends.scan.embed import table_columns
 from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.statements import retrieve
+from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import slot_id, topk_commitment
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
@@ -191,7 +190,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
             htopk=to_hex(topk_commitment(salts.top_k, positions)),
             hans=answer_digest(salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
         )
-        public = publics.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
+        public = retrieve.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
                                       window.context.public("law"), opening=window.opening, beacon=beacon)  # fmt: skip
         certificate = scan.CertificateJob(
             key,

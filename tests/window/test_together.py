@@ -14,13 +14,13 @@ import pytest
 
 from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, PolicyError, WitnessError
-from rag_audit.models.publics import RecordPublic, TenantPublic
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
 from rag_audit.proofs.backends.groth16 import RetrieveManyInstance, RetrieveManyJob
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.proofs.backends.groth16.policy import policy_instances
-from rag_audit.proofs.interface import RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
+from rag_audit.proofs.statements.tenant import TenantPublic
 from rag_audit.verify.verifier import Verdict
 from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window

@@ -16,7 +16,7 @@ from rag_audit._internal.errors import EncodingError, EndpointError, RagAuditErr
 from rag_audit.models.manifest import EmbedderManifest
 
 if TYPE_CHECKING:
-    from rag_audit.models.publics import StaticTable
+    from rag_audit.models.manifest import StaticTable
 
 Vectors = npt.NDArray[np.int8]
 """int4 components in -7..7, held as int8: shape (d,) for one text, (n, d) for n."""

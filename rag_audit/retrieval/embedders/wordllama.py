@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_audit._internal.errors import EncodingError, SetupError
-from rag_audit.models.manifest import EmbedderManifest
-from rag_audit.models.publics import StaticTable
+from rag_audit.models.manifest import EmbedderManifest, StaticTable
 from rag_audit.relation.native import query_commitment
 from rag_audit.relation.vectors import MAX_COMPONENT
 from rag_audit.retrieval.embedders.base import (

@@ -9,12 +9,12 @@ from typing import Any
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import ExitCode, RagAuditError, SetupError
 from rag_audit.models.constants import STATEMENTS
-from rag_audit.models.publics import KeptCommitment, TenantPublic, record_public, tenant_public
 from rag_audit.models.records import QueryRecord
-from rag_audit.models.statements import PublicValues
 from rag_audit.proofs.batch import Lazy, Refusals
 from rag_audit.proofs.checking import OwnProofs
 from rag_audit.proofs.interface import SYSTEMS, Key, ProofSystem, proof_system
+from rag_audit.proofs.statements.retrieve import record_public
+from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, TenantPublic, tenant_public
 from rag_audit.retrieval.embedders import manifest_digest, public_manifest
 from rag_audit.verify.case import Case, Status, refusal
 from rag_audit.verify.checks import samples

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit.models.constants import KEPT
-from rag_audit.models.publics import KeptCommitment, kept_public, tenant_public
 from rag_audit.models.records import KeptEntry
 from rag_audit.proofs.interface import SYSTEMS, proof_system
+from rag_audit.proofs.statements.sample import kept_public
+from rag_audit.proofs.statements.tenant import KeptCommitment, tenant_public
 from rag_audit.verify.case import Case, Status, refusal
 
 

@@ -10,16 +10,17 @@ from math import gcd
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import InvalidProof, WitnessError
-from rag_audit.models.statements import CoalitionDigest
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.instance import CoalitionInstance
 from rag_audit.proofs.backends.groth16.job import ENGINES, parse_key, parse_proof, prove
 from rag_audit.proofs.backends.groth16.job import verify as verify_proof
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.shared import pinned_key
-from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement, CoalitionSystem
+from rag_audit.proofs.backends.groth16.statements import CoalitionDigest
+from rag_audit.proofs.coalition import CoalitionSystem
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.interface import OpenedKey, Pins
+from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
 from rag_audit.relation.native import hash_list, vector_commitment
 from rag_audit.relation.poseidon import TAG_COALITION
 from rag_audit.relation.vectors import pack_nibbles

@@ -10,11 +10,11 @@ from rag_audit import _native
 from rag_audit._internal.cache import build_file, cache_dir
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import EncodingError, WitnessError
-from rag_audit.models.publics import StaticTable
-from rag_audit.models.statements import EmbedStatement
+from rag_audit.models.manifest import StaticTable
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.instance import EMBED_INPUTS, EmbedInstance
 from rag_audit.proofs.backends.groth16.job import prove
+from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.field import from_bytes
 from rag_audit.relation.table import ARITY, wide_row
 

@@ -15,17 +15,6 @@ from rag_audit._internal.errors import (
     SetupError,
     WitnessError,
 )
-from rag_audit.models.statements import (
-    CoalitionDigest,
-    EmbedStatement,
-    KeptStatement,
-    ListingStatement,
-    ManySampledStatement,
-    ManyStatement,
-    PublicValues,
-    SampledStatement,
-    Statement,
-)
 from rag_audit.proofs.backends.groth16.circuit import Inputs, assign, compile_circuit
 from rag_audit.proofs.backends.groth16.coins import (
     KEPT_INPUTS,
@@ -42,7 +31,17 @@ from rag_audit.proofs.backends.groth16.instance import (
     RetrieveInstance,
 )
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.backends.groth16.statements import (
+    CoalitionDigest,
+    ListingStatement,
+    ManySampledStatement,
+    ManyStatement,
+)
 from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.statements.embed import EmbedStatement
+from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
+from rag_audit.proofs.statements.sample import KeptStatement
+from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation import commitments, noise
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rag_audit import _native
-from rag_audit.models.publics import KeptCommitment
-from rag_audit.models.statements import KeptStatement
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.coins import KEPT_INPUTS, KeptInstance
 from rag_audit.proofs.backends.groth16.job import prove
-from rag_audit.proofs.interface import KeptColumn
+from rag_audit.proofs.statements.sample import KeptColumn, KeptStatement
+from rag_audit.proofs.statements.tenant import KeptCommitment
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.native import kept_commitment, noise_key
 

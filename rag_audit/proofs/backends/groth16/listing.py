@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import WitnessError
-from rag_audit.models.statements import ListingStatement
 from rag_audit.proofs.backends.groth16.circuit import Inputs, compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.coins import LISTING_INPUTS, ListingInstance
 from rag_audit.proofs.backends.groth16.job import prove
 from rag_audit.proofs.backends.groth16.many import record_digest
+from rag_audit.proofs.backends.groth16.statements import ListingStatement
 from rag_audit.relation.vectors import pack_bits, pack_nibbles
 
 

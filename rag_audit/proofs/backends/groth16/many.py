@@ -8,12 +8,14 @@ from hashlib import sha256
 
 from rag_audit._internal.canonical import Json, parse_hex
 from rag_audit._internal.errors import SchemaError, WitnessError
-from rag_audit.models.statements import ManyStatement, PublicValues, Statement
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.encoding import parse_fields
 from rag_audit.proofs.backends.groth16.instance import MAX_QUERIES, RetrieveManyInstance
 from rag_audit.proofs.backends.groth16.job import ProofJob, order, parse_proof, prove, verify
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
+from rag_audit.proofs.backends.groth16.statements import ManyStatement
+from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.statements.tenant import PublicValues
 
 _SHARED = ("s0", "s1", "index_salt", "rows", "kept")
 _OWN = ("salt_c", "query", "salt_k", "position")

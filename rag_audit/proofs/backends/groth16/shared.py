@@ -10,16 +10,18 @@ from typing import cast
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.models.constants import Constants
-from rag_audit.models.statements import ListingStatement, ManyStatement, PublicValues, Statement
 from rag_audit.proofs.backends.groth16.coins import ListingInstance, SampledInstance
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance, RetrieveManyInstance
 from rag_audit.proofs.backends.groth16.job import ProofJob, parse_key
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.listing import ListingJob, ListingManyJob
 from rag_audit.proofs.backends.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
+from rag_audit.proofs.backends.groth16.statements import ListingStatement, ManyStatement
 from rag_audit.proofs.batch import Check, at_once, readable
 from rag_audit.proofs.checking import OwnProofs
 from rag_audit.proofs.interface import OpenedKey, Pins, RecordJob
+from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation.native import held_commitment
 
 

@@ -12,14 +12,6 @@ from rag_audit import _native
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import PolicyError, RagAuditError, WitnessError
 from rag_audit.models.constants import KEPT, Constants
-from rag_audit.models.publics import KeptCommitment, KeptPublic, RecordPublic, SlotPublic, TenantPublic
-from rag_audit.models.statements import (
-    EmbedStatement,
-    ListedStatement,
-    ListingStatement,
-    PublicValues,
-    Statement,
-)
 from rag_audit.proofs.backends.groth16.coins import KeptInstance
 from rag_audit.proofs.backends.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance
@@ -35,17 +27,12 @@ from rag_audit.proofs.backends.groth16.shared import (
     pinned_key,
     retrieve_instance,
 )
-from rag_audit.proofs.interface import (
-    IndexCommitment,
-    Job,
-    KeptColumn,
-    OpenedKept,
-    OpenedKey,
-    Pins,
-    ProofSystem,
-    RecordJob,
-    RecordPrivate,
-)
+from rag_audit.proofs.backends.groth16.statements import ListingStatement
+from rag_audit.proofs.interface import IndexCommitment, Job, OpenedKey, Pins, ProofSystem, RecordJob
+from rag_audit.proofs.statements.embed import EmbedStatement
+from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPrivate, RecordPublic, Statement
+from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic, OpenedKept
+from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field, from_hex, to_hex
 from rag_audit.relation.native import held_commitment
 

@@ -1,7 +1,7 @@
 """The scan argument, which proves every score of a large index without a trusted setup (docs/scan/)."""
 
 from rag_audit.proofs.backends.scan.embed import EmbedArgument, EmbedJob, EmbedKey
-from rag_audit.proofs.backends.scan.job import CertificateJob, NoiseCertificate, ProofJob, proof_json
+from rag_audit.proofs.backends.scan.job import CertificateJob, ProofJob, proof_json
 from rag_audit.proofs.backends.scan.key import (
     PROTOCOL,
     ScanKey,
@@ -14,6 +14,7 @@ from rag_audit.proofs.backends.scan.release import protocols_digest
 from rag_audit.proofs.backends.scan.store import commit_index_file
 from rag_audit.proofs.backends.scan.system import SYSTEM, TABLE_ARTEFACT, verify_batch
 from rag_audit.proofs.backends.scan.verify import verify
+from rag_audit.proofs.statements.sample import NoiseCertificate
 
 __all__ = [
     "PROTOCOL",

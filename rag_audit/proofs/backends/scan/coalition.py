@@ -20,9 +20,10 @@ from rag_audit._internal.errors import (
 from rag_audit.proofs.backends.scan import reference
 from rag_audit.proofs.backends.scan.key import COALITION_PROTOCOL
 from rag_audit.proofs.backends.scan.release import check_pin
-from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement, CoalitionSystem
+from rag_audit.proofs.coalition import CoalitionSystem
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.interface import OpenedKey, Pins
+from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
 from rag_audit.relation.field import to_bytes
 
 PROTOCOL = COALITION_PROTOCOL

@@ -13,11 +13,11 @@ from rag_audit import _native
 from rag_audit._internal.cache import build_file, cache_dir
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import EncodingError, InvalidProof, PolicyError, WitnessError
-from rag_audit.models.publics import StaticTable
-from rag_audit.models.statements import EmbedStatement
+from rag_audit.models.manifest import StaticTable
 from rag_audit.proofs.backends.scan.key import ARGUMENT, VERSION
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
 from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
+from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.field import digest_to_field, to_bytes
 
 PUBLIC = ("ctx", "hq", "cq")

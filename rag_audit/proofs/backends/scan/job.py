@@ -10,28 +10,14 @@ from dataclasses import dataclass, field
 from rag_audit import _native
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import WitnessError
-from rag_audit.models.statements import Statement
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.key import PROTOCOL, ScanKey
+from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.field import to_bytes
 
 SLOT = ("c_seed", "beacon", "slot")
 RECORD = (*SLOT, "ctx", "cq", "htopk")
-
-
-@dataclass(frozen=True)
-class NoiseCertificate:
-    """A slot's noise certificate. `blindings` stay secret until the slot's query is proved; if they are lost, a new
-    certificate of the same noise replaces it.
-
-    :param proof: the proof of the noise
-    :param commitments: commitments to the noise of all positions, 32 bytes a point
-    :param blindings: blindings of these commitments, 32 bytes each
-    """
-
-    proof: bytes
-    commitments: bytes
-    blindings: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, jcs, sha256
 from rag_audit._internal.errors import InvalidProof, WitnessError
-from rag_audit.models.publics import KeptCommitment, KeptPublic, SlotPublic
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.key import COINS_PROTOCOL
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
-from rag_audit.proofs.interface import KeptColumn
+from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic
+from rag_audit.proofs.statements.tenant import KeptCommitment, SlotPublic
 from rag_audit.relation.field import to_bytes
 
 

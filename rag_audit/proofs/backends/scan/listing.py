@@ -13,14 +13,15 @@ from rag_audit import _native
 from rag_audit._internal.canonical import Json, sha256
 from rag_audit._internal.errors import EncodingError, InvalidProof, WitnessError
 from rag_audit._internal.parts import joined, separated
-from rag_audit.models.publics import SlotPublic
-from rag_audit.models.statements import ListedStatement
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.job import RECORD, NoiseCertificate
+from rag_audit.proofs.backends.scan.job import RECORD
 from rag_audit.proofs.backends.scan.kept import certify_coins, rows_digest, slot_of
 from rag_audit.proofs.backends.scan.key import COINS_PROTOCOL, LISTING_PROTOCOL, ScanKey
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
 from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
+from rag_audit.proofs.statements.retrieve import ListedStatement
+from rag_audit.proofs.statements.sample import NoiseCertificate
+from rag_audit.proofs.statements.tenant import SlotPublic
 from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes
 
 PARTS = ("certificate", "before", "after", "proof")

@@ -19,7 +19,7 @@ from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.proofs.backends.scan.embed import EmbedKey
 from rag_audit.proofs.backends.scan.key import ScanKey
 from rag_audit.proofs.backends.scan.verify import MALFORMED
-from rag_audit.proofs.coalition import CoalitionStatement
+from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.scores import ScoreWindow
 

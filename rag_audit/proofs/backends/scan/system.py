@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, cast
 from rag_audit._internal.canonical import Json, jcs, parse_hex, sha256
 from rag_audit._internal.errors import PolicyError, SchemaError, WitnessError
 from rag_audit.models.constants import KEPT, Constants
-from rag_audit.models.publics import KeptPublic, RecordPublic, SlotPublic, TenantPublic
-from rag_audit.models.statements import EmbedStatement, ListedStatement, PublicValues, Statement
 from rag_audit.proofs.backends.scan import embed, reference
 from rag_audit.proofs.backends.scan.embed import EmbedArgument, EmbedJob, EmbedKey, table_columns
-from rag_audit.proofs.backends.scan.job import CertificateJob, NoiseCertificate, ProofJob
+from rag_audit.proofs.backends.scan.job import CertificateJob, ProofJob
 from rag_audit.proofs.backends.scan.kept import KeptJob, open_kept
 from rag_audit.proofs.backends.scan.key import (
     COINS_PROTOCOL,
@@ -42,17 +40,11 @@ from rag_audit.proofs.backends.scan.store import commit_index_file
 from rag_audit.proofs.backends.scan.together import Together, most_together, opened_points
 from rag_audit.proofs.backends.scan.verify import parse_proof, refusals
 from rag_audit.proofs.batch import Refusals
-from rag_audit.proofs.interface import (
-    IndexCommitment,
-    Job,
-    KeptColumn,
-    OpenedKept,
-    OpenedKey,
-    Pins,
-    ProofSystem,
-    RecordJob,
-    RecordPrivate,
-)
+from rag_audit.proofs.interface import IndexCommitment, Job, OpenedKey, Pins, ProofSystem, RecordJob
+from rag_audit.proofs.statements.embed import EmbedStatement
+from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPrivate, RecordPublic, Statement
+from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic, NoiseCertificate, OpenedKept
+from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow

@@ -14,7 +14,6 @@ from typing import TypeAlias, cast
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_base64, parse_hex, sha256
 from rag_audit._internal.errors import InvalidProof, RagAuditError, SchemaError, SetupError, WitnessError
-from rag_audit.models.statements import PublicValues, Statement
 from rag_audit.proofs.backends.scan import memory, reference
 from rag_audit.proofs.backends.scan.embed import EmbedKey
 from rag_audit.proofs.backends.scan.job import RECORD, CertificateJob, ProofJob
@@ -23,6 +22,8 @@ from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.verify import refused
 from rag_audit.proofs.batch import Check, Lazy, NativeBatch, Refusals, at_once, in_chunks, readable
 from rag_audit.proofs.interface import MOST_TOGETHER, OpenedKey, Pins, RecordJob
+from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation.field import to_bytes
 
 _CARRIES = ("system", "protocol", "records", "certificate", "proof")

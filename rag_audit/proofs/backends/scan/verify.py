@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_base64
 from rag_audit._internal.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, kind_of
-from rag_audit.models.statements import Statement
 from rag_audit.proofs.backends.scan.job import RECORD
 from rag_audit.proofs.backends.scan.key import ScanKey
 from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
+from rag_audit.proofs.statements.retrieve import Statement
 
 _LENGTH = 4
 MALFORMED = "the encoding is malformed at byte "

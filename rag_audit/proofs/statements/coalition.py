@@ -1,0 +1,56 @@
+"""The coalition proof's claim: every two records that are compared and whose vectors have cosine at least theta carry
+the same label, a label is a function of the account, each label has at most c accounts and at most c_tenant of one
+tenant, and the vectors are those of the records' cq. In integers, with theta = p/q: <a, b> > 0 and
+(q <a, b>)^2 >= p^2 |a|^2 |b|^2.
+
+Both sides build the statement from published entries alone (`estimate.certificate`); labels stay hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class CoalitionStatement:
+    """The public values of a coalition proof about at least one record.
+
+    :param ctx: a field element that names the window, its entries before the closing record, and every parameter of
+        the estimate, and to which the proof must be bound
+    :param cq: query-vector commitment of each record, in ledger order
+    :param account: number of each record's account, 0..accounts - 1
+    :param tenant: number of each account's tenant
+    :param first: for each record j the first record that it is compared with, as those from first[j] to j - 1 are
+        within tau of it; never decreasing, first[j] <= j
+    :param theta: the threshold p/q, 0 < p < q <= 1000
+    :param c: the most accounts of a label
+    :param c_tenant: the most accounts of a label in one tenant, 1 <= c_tenant <= c
+    :param dimension: components of a vector
+    :param capacity: the most records that the policy's coalition proof covers
+    """
+
+    ctx: int
+    cq: tuple[int, ...]
+    account: tuple[int, ...]
+    tenant: tuple[int, ...]
+    first: tuple[int, ...]
+    theta: tuple[int, int]
+    c: int
+    c_tenant: int
+    dimension: int
+    capacity: int
+
+
+@dataclass(frozen=True)
+class CoalitionPrivate:
+    """The private inputs of a coalition proof, which `repr` omits.
+
+    :param vectors: the records' vectors, int8 in -7..7, row by row, shape (records, dimension)
+    :param salts: salt of each record's cq
+    :param labels: label of each account, 0..accounts - 1
+    """
+
+    vectors: bytes = field(repr=False)
+    salts: Sequence[int] = field(repr=False)
+    labels: Sequence[int] = field(repr=False)

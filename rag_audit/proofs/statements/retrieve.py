@@ -1,0 +1,207 @@
+"""The statement of claims A2 to A4: a record lists the positions that its tenant's mechanism selects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rag_audit._internal.errors import SchemaError
+from rag_audit.models.records import ListingRecord, Opening, QueryRecord
+from rag_audit.proofs.statements.embed import EmbedStatement
+from rag_audit.proofs.statements.sample import NoiseCertificate
+from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
+from rag_audit.relation.field import digest_to_field
+from rag_audit.relation.native import slot_id
+
+
+@dataclass(frozen=True)
+class Statement(PublicValues):
+    """The public values of one record's proof, field elements. Policy constants (capacity, gains, score
+    window) are not among them: they are fixed by the circuit that the policy's digest names.
+
+    :param ctx: digest of the record's context, to which it binds the proof
+    :param c_seed: commitment to the window's seed
+    :param beacon: f(beacon value)
+    :param slot: the noise slot, from window, tenant, account and the query's number
+    :param c_idx: the tenant's index commitment
+    :param cq: the record's query-vector commitment
+    :param htopk: the record's commitment to the listed positions
+    """
+
+    ctx: int
+    c_seed: int
+    beacon: int
+    slot: int
+    c_idx: int
+    cq: int
+    htopk: int
+
+
+@dataclass(frozen=True)
+class SampledStatement(Statement):
+    """`Statement` of a sampled tenant, whose positions that are not kept score 0.
+
+    :param c_kept: the tenant's commitment to the kept positions, from the ledger
+    """
+
+    c_kept: int
+
+
+@dataclass(frozen=True)
+class ListedStatement(SampledStatement):
+    """`SampledStatement` of a listing tenant's record, whose `htopk` hides how many positions are listed.
+
+    :param before: the ledger's commitment to what the account held before the record, 64 hexadecimal digits; None
+        before its first, where it held nothing
+    :param after: that to what it holds after the record
+    """
+
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True)
+class HeldBits:
+    """The commitments to what an account holds around one record, as the ledger has them, 64 hexadecimal digits each.
+
+    :param before: that of the account's record before this one; None before its first, where nothing is held
+    """
+
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True)
+class RecordPublic(SlotPublic):
+    """The public values of one record, from which every statement about it is built.
+
+    :param ctx: digest of the record's context
+    :param hq: the record's commitment to the query's tokens
+    :param cq: the record's query-vector commitment
+    :param htopk: the record's commitment to the listed positions
+    :param held: of a listing tenant, the commitments to what the account held before the record and holds after it
+    """
+
+    ctx: int
+    hq: int
+    cq: int
+    htopk: int
+    held: HeldBits | None = None
+
+    def retrieve(self, c_idx: int) -> Statement:
+        """The statement of claims A2 to A4.
+
+        :param c_idx: the tenant's index commitment as the proof system's field element
+        :raises SchemaError: the tenant samples, and the commitment to its kept positions is missing
+        """
+        values = (self.ctx, self.c_seed, self.beacon, self.slot, c_idx, self.cq, self.htopk)
+        if not self.tenant.constants.sampled:
+            return Statement(*values)
+        if self.tenant.kept is None:
+            raise SchemaError("the ledger does not say which positions are kept", field="kept",
+                              expected=f"an entry for {self.tenant.tenant}")  # fmt: skip
+        c_kept = int(self.tenant.kept.digest, 16)
+        if self.held is None:
+            return SampledStatement(*values, c_kept)
+        return ListedStatement(*values, c_kept, self.held.before, self.held.after)
+
+    def embed(self, table: int) -> EmbedStatement:
+        """The statement of claim A1.
+
+        :param table: the commitment to the embedder's table as the proof system's field element
+        """
+        return EmbedStatement(self.ctx, table, self.hq, self.cq)
+
+
+@dataclass(frozen=True)
+class RecordPrivate:
+    """The private inputs of one record's proofs, which `repr` omits. Large or slow ones are functions, which are called
+    only by statements that need them.
+
+    :param s0: first half of the seed
+    :param s1: second half of the seed
+    :param index_salt: salt of the index commitment, or its 32-byte blinding key
+    :param rows: the committed index, int8, shape (capacity, dimension)
+    :param noise: the slot's noise, int32, shape (capacity,); of a listing tenant its coins, one byte each
+    :param scores: the query's scores, int32, shape (capacity,)
+    :param certificate: the slot's noise certificate, if it was made before
+    :param tokens: the query's tokens, cut to the embedder's limit
+    :param vector: the query vector, int8
+    :param salt_q: salt of hq
+    :param salt_c: salt of cq
+    :param salt_k: salt of htopk
+    :param positions: the listed positions in rank order
+    :param low_memory: see `CertificateJob`; for systems that have this choice
+    :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the opening of their commitment
+    :param listing: of a listing tenant; `certificate` is then that of the slot's coins
+    """
+
+    s0: int = field(repr=False)
+    s1: int = field(repr=False)
+    index_salt: int = field(repr=False)
+    rows: Callable[[], bytes] = field(repr=False)
+    noise: Callable[[], bytes] = field(repr=False)
+    scores: Callable[[], bytes] = field(repr=False)
+    certificate: Callable[[], NoiseCertificate | None] = field(repr=False)
+    tokens: Sequence[int] = field(repr=False)
+    vector: bytes = field(repr=False)
+    salt_q: int = field(repr=False)
+    salt_c: int = field(repr=False)
+    salt_k: int = field(repr=False)
+    positions: Sequence[int] = field(repr=False)
+    low_memory: bool = False
+    kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
+    listing: ListingPrivate | None = field(repr=False, default=None)
+
+
+@dataclass(frozen=True)
+class ListingPrivate:
+    """What the proof of a listing tenant's record needs besides, which `repr` omits.
+
+    :param held: one byte 0 or 1 for each position, what the account held before the record
+    :param before: the secret of its commitment (`ProofSystem.hold`); None before the account's first record
+    :param after: the secret of the commitment to what it holds after the record
+    """
+
+    held: bytes = field(repr=False)
+    before: bytes | None = field(repr=False)
+    after: bytes = field(repr=False)
+
+
+def record_public(
+    record: QueryRecord,
+    tenant: TenantPublic,
+    *,
+    opening: Opening,
+    beacon: bytes,
+    before: QueryRecord | None = None,
+) -> RecordPublic:
+    """The public values of a record's proofs. Prover and verifier both build them here, from published entries only.
+
+    :param beacon: the beacon value that the slots of the record's account use
+    :param before: of a listing tenant, the account's record before this one, i - 1; None before its first
+    :raises SchemaError: a listing tenant's record, or the one before it, does not say what the account holds
+    """
+    held = None
+    if tenant.constants.listing:
+        if (before is None) != (record.i == 1) or (before is not None and before.i != record.i - 1):
+            raise SchemaError("the account's record before this one is missing", field=f"record {record.seq}",
+                              expected=f"i = {record.i - 1}", found=before and before.i)  # fmt: skip
+        held = HeldBits(None if before is None else _held(before), _held(record))
+    return RecordPublic(
+        tenant=tenant,
+        ctx=digest_to_field(record.context(tenant.opening)),
+        c_seed=int(opening.c_seed, 16),
+        beacon=digest_to_field(beacon),
+        slot=slot_id(record.window, record.tenant, record.account, record.i),
+        hq=int(record.hq, 16),
+        cq=int(record.cq, 16),
+        htopk=int(record.htopk, 16),
+        held=held,
+    )
+
+
+def _held(record: QueryRecord) -> str:
+    if not isinstance(record, ListingRecord):
+        raise SchemaError("the record does not say what its account holds", field=f"record {record.seq}.held")
+    return record.held

@@ -1,0 +1,157 @@
+"""The public values of a tenant and of a slot, on which every statement about them rests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rag_audit._internal.errors import SchemaError, WitnessError
+from rag_audit.models.constants import Constants
+from rag_audit.models.manifest import Manifest, StaticTable
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import Opening, SlotKey, TenantEntry
+from rag_audit.models.tenants import TenantPolicy
+from rag_audit.relation.field import digest_to_field, to_bytes
+from rag_audit.relation.native import slot_id
+
+
+class PublicValues:
+    """Public values of one proof, which are field elements or lists of them."""
+
+    def encode(self, names: Sequence[str]) -> bytes:
+        """The named values as 32 bytes big-endian each; a list's elements follow one another.
+
+        :raises EncodingError: a value is not a field element
+        """
+        values = (getattr(self, name) for name in names)
+        return b"".join(to_bytes(x) for v in values for x in ((v,) if isinstance(v, int) else v))
+
+
+@dataclass(frozen=True)
+class KeptCommitment:
+    """The commitment to a tenant's kept positions.
+
+    :param digest: 64 hexadecimal digits in the ledger: a field element, or the digest of `points`
+    :param points: commitments to the column's rows; empty for systems without points
+    """
+
+    digest: str
+    points: bytes = b""
+
+
+@dataclass(frozen=True)
+class TenantPublic:
+    """The published values of one tenant on which its proofs rest.
+
+    :param tenant: the tenant's id
+    :param opening: digest of the opening record, 64 hexadecimal digits
+    :param c_idx: the index commitment in the opening, 64 hexadecimal digits
+    :param points: the list of points whose digest c_idx is; empty for systems without points, and at a verifier's
+        until `ProofSystem.open_key` has found them in the window file
+    :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
+    :param table: the table that the artefacts commit to, if the embedder has one; a verifier has only the digests
+    :param kept: the commitment to the kept positions, once the ledger has it; None where every position is kept
+    """
+
+    tenant: str
+    opening: str
+    c_idx: str
+    constants: Constants
+    artefacts: Mapping[str, str]
+    points: bytes = b""
+    table: StaticTable | None = None
+    kept: KeptCommitment | None = None
+
+    def static_table(self) -> StaticTable:
+        """The embedder's table.
+
+        :raises WitnessError: the embedder has none
+        """
+        if self.table is None:
+            raise WitnessError("the embedder has no table that A1 could be proved from", field="embedder")
+        return self.table
+
+    def keeping(self, kept: KeptCommitment) -> TenantPublic:
+        """The same values with the commitment to the kept positions."""
+        return replace(self, kept=kept)
+
+    def table_digest(self, artefact: str) -> str:
+        """The digest under C_emb of a commitment to the embedder's table.
+
+        :param artefact: name of the commitment
+        :raises SchemaError: the manifest has no artefact of this name
+        """
+        digest = self.artefacts.get(artefact)
+        if digest is None:
+            raise SchemaError("the embedder's manifest commits to no table", field=f"artefacts.{artefact}")
+        return digest
+
+
+@dataclass(frozen=True)
+class SlotPublic:
+    """The public values of one noise slot, which exist before there is a record for it.
+
+    :param c_seed: commitment to the window's seed
+    :param beacon: f(beacon value)
+    :param slot: the noise slot
+    """
+
+    tenant: TenantPublic
+    c_seed: int
+    beacon: int
+    slot: int
+
+
+def tenant_public(
+    entry: TenantEntry,
+    *,
+    policy: Policy,
+    manifest: Manifest,
+    opening_digest: str,
+    points: bytes = b"",
+    table: StaticTable | None = None,
+    kept: KeptCommitment | None = None,
+) -> TenantPublic:
+    """The public values on which a tenant's proofs rest, from published documents only.
+
+    :param manifest: the document under C_emb
+    :param points: the points whose digest C_idx is, where the caller has them
+    :param table: the table that the manifest's artefacts commit to, where the caller has it
+    :param kept: the commitment to the tenant's kept positions, where it samples and the ledger has it
+    :raises SchemaError: the policy does not have the tenant
+    """
+    tenant_policy = policy.tenant(entry.tenant)
+    if tenant_policy is None:
+        raise SchemaError("the policy does not have this tenant", field="policy.tenants", found=entry.tenant)
+    artefacts = manifest["embedder"].get("artefacts")
+    return TenantPublic(
+        tenant=entry.tenant,
+        opening=opening_digest,
+        c_idx=entry.c_idx,
+        constants=proof_constants(policy, tenant_policy, manifest),
+        artefacts=artefacts if isinstance(artefacts, dict) else {},
+        points=points,
+        table=table,
+        kept=kept,
+    )
+
+
+def slot_public(slot: SlotKey, tenant: TenantPublic, *, opening: Opening, beacon: bytes) -> SlotPublic:
+    """The public values of a slot's noise certificate, from published entries only.
+
+    :param beacon: the beacon value that the slots of the account use
+    """
+    return SlotPublic(
+        tenant=tenant,
+        c_seed=int(opening.c_seed, 16),
+        beacon=digest_to_field(beacon),
+        slot=slot_id(opening.window, slot.tenant, slot.account, slot.i),
+    )
+
+
+def proof_constants(policy: Policy, tenant_policy: TenantPolicy, manifest: Manifest) -> Constants:
+    """The constants of a tenant's proofs, from its policy and the embedder's dimension and normalisation."""
+    quantiser = manifest["embedder"].get("quantiser")
+    norm_factor = quantiser.get("norm_factor") if isinstance(quantiser, dict) else None
+    dimension = manifest["schema"]["dimension"]
+    return policy.constants(tenant_policy, dimension, norm_factor if type(norm_factor) is int else None)
