@@ -35,10 +35,10 @@ from rag_audit.models.records import CountersignedReceipt, RosterEntry, WitnessB
 from rag_audit.models.requests import Answer, SignedRequest, request_message
 from rag_audit.models.roster import RosterFile, add_to_roster, admit, load_roster
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.query import OpenedQuery
 from rag_audit.verify.case import Status
-from rag_audit.verify.verifier import verify_window
 from rag_audit.witness.witness import Witness
 
 ORIGIN, WINDOW, TENANT = "bench.example", "bench", "bench"

@@ -39,6 +39,7 @@ from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.note import cosign_note, sign_note
 from rag_audit.log.tree import MerkleTree
 from rag_audit.models.beacon import Reveal, combine, nonce_commitment
+from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.receipts import make_receipt
@@ -64,9 +65,9 @@ from rag_audit.proofs.backends.scan.embed import table_columns
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex
 from rag_audit.relation.native import topk_commitment
 from rag_audit.relation.noise import table_digest
-from rag_audit.retrieval.embedders import Embedder, get_embedder, manifest_digest
+from rag_audit.report.verification import ReportedVerdict, verify_window
+from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.engine import build_index
-from rag_audit.verify.verifier import Verdict, verify_window
 
 ORIGIN = "bench.example/rag"
 START, STEP, DAY = 1_800_000_000_000, 10, 86_400_000
@@ -376,7 +377,7 @@ def check(folder: str) -> tuple[dict[str, Cost], str]:
     with without_proofs():
         costs["read"], window = measured(lambda: WindowFile.load(place))
 
-        def work() -> Verdict:
+        def work() -> ReportedVerdict:
             return verify_window(window, trust=place / "trust.toml", receipts=[place / "receipts"])
 
         costs["verify"], verdict = measured(work)

@@ -39,8 +39,8 @@ from rag_audit.models.challenge import Challenge
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import SlotKey
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.embedders import get_embedder
-from rag_audit.verify.verifier import verify_window
 from rag_audit.witness.witness import Witness
 
 ACCOUNTS = 4

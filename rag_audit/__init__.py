@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rag_audit.log.keys import SigningKey, VerifierKey
     from rag_audit.log.merkle import HashTree, leaf_hash
     from rag_audit.log.note import parse_note
+    from rag_audit.models.manifest import manifest_digest
     from rag_audit.models.passage import Passage
     from rag_audit.models.policy import Policy
     from rag_audit.models.publication import Publication
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from rag_audit.models.windowfile import WindowFile
     from rag_audit.proofs.backends.scan import protocols_digest
     from rag_audit.relation.noise import table_digest
-    from rag_audit.retrieval.embedders import get_embedder, manifest_digest
-    from rag_audit.verify.verifier import Verdict, verify_window
+    from rag_audit.report.verification import verify_window
+    from rag_audit.retrieval.embedders import get_embedder
+    from rag_audit.verify.verdict import Verdict
     from rag_audit.witness.witness import Witness
 
 __all__ = [
@@ -67,7 +69,7 @@ _HOME = {
     "Require": "models.trust",
     "SigningKey": "log.keys",
     "Trust": "models.trust",
-    "Verdict": "verify.verifier",
+    "Verdict": "verify.verdict",
     "VerifierKey": "log.keys",
     "Window": "attest.window",
     "WindowFile": "models.windowfile",
@@ -77,12 +79,12 @@ _HOME = {
     "get_embedder": "retrieval.embedders",
     "jcs": "_internal.canonical",
     "leaf_hash": "log.merkle",
-    "manifest_digest": "retrieval.embedders",
+    "manifest_digest": "models.manifest",
     "parse_note": "log.note",
     "protocols_digest": "proofs.backends.scan",
     "table_digest": "relation.noise",
     "trust_template": "models.trust",
-    "verify_window": "verify.verifier",
+    "verify_window": "report.verification",
 }
 
 

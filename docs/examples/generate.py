@@ -141,7 +141,7 @@ def enrol(service: Service, window: Window) -> None:
 
 def verify() -> Any:
     """The verdict on the committed example."""
-    from rag_audit.verify.verifier import verify_window
+    from rag_audit.report.verification import verify_window
 
     return verify_window(HERE / "window.json", trust=HERE / "trust.toml", receipts=[HERE / "receipts"])
 

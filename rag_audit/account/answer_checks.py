@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rag_audit._internal.errors import InvalidProof, OtherWindow, SignatureError
 from rag_audit.log.keys import VerifierKey
+from rag_audit.models.manifest import re_executable
 from rag_audit.models.receipts import OpenedReceipt
 from rag_audit.models.records import document_digest
 from rag_audit.models.requests import Answer, Refusal, SignedRequest
 from rag_audit.relation.field import to_hex
-from rag_audit.retrieval.embedders import re_executable
 from rag_audit.retrieval.query import OpenedQuery
 
 

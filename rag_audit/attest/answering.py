@@ -14,6 +14,7 @@ from rag_audit._internal.canonical import Json, jcs, parse_json, sha256
 from rag_audit._internal.errors import RequestRefused, StoreError
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
+from rag_audit.models.manifest import re_executable
 from rag_audit.models.passage import EMPTY
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
@@ -34,7 +35,7 @@ from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.commitments import sampling_slot
 from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.native import hash_lists, listed_commitment, noise_key, slot_id, topk_elements
-from rag_audit.retrieval.embedders import Embedder, NothingToEmbed, re_executable
+from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select_all
 from rag_audit.retrieval.listing import select_listed
 from rag_audit.retrieval.query import OpenedQuery, is_blank

@@ -15,7 +15,7 @@ from rag_audit.attest.waiting import missing_cosignatures, waited_for
 from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.commit.preparing import committed_embedder
 from rag_audit.commit.stored import StoredCommitment, load_stored
-from rag_audit.estimate import Estimate, estimate_window
+from rag_audit.estimate.clusters import Estimate, estimate_window
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.place import begun, ledger_rows
 from rag_audit.models.layout import Layout

@@ -31,7 +31,8 @@ from rag_audit.attest.waiting import waited_for
 from rag_audit.commit.commitment import Commitment
 from rag_audit.commit.preparing import Inputs, begin, make_folder, read_back, require_future, witnesses_of
 from rag_audit.commit.stored import OpenProgress, forget_unfinished, lock_folder
-from rag_audit.estimate import Estimate, coalition_private, coalition_statement, estimate_window
+from rag_audit.estimate.clusters import Estimate, coalition_private, estimate_window
+from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import SigningKey, VerifierKey
 from rag_audit.log.place import open_ledger

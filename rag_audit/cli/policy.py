@@ -269,7 +269,7 @@ def new(
     JSON has no comments: each number is explained on stdout and in OUT.explained.txt. Existing files stay as they are.
     """
     from rag_audit.commit.compare import comparison
-    from rag_audit.verify.explain import explain
+    from rag_audit.report.explain import explain
 
     explained = beside(out, f"{out.name}.explained.txt")
     for path in (out, explained):
@@ -374,7 +374,7 @@ def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options
     from rag_audit.mechanisms.accounting import Mechanism, policy_figures
     from rag_audit.mechanisms.accounting.values import probability
     from rag_audit.mechanisms.accounting.wellformed import check_infinite_loss
-    from rag_audit.verify.explain import COVERS, covers, covers_noise, figures_text
+    from rag_audit.report.explain import COVERS, covers, covers_noise, figures_text
 
     given = [name for name, value in options.items() if value is not None]
     if file is not None:

@@ -20,8 +20,8 @@ from rag_audit.cli.common import internal_error, lines, say, signing_key
 if TYPE_CHECKING:
     from rag_audit.log.keys import SigningKey
     from rag_audit.report.model import Report, ShortReport
+    from rag_audit.report.verification import ReportedVerdict
     from rag_audit.verify.inputs import Inputs
-    from rag_audit.verify.verifier import Verdict
 
 FORMATS = ("text", "json", "html", "sarif", "junit", "vsa")
 STDOUT = Path("-")
@@ -59,7 +59,7 @@ class Plan:
                 with suppress(RagAuditError):
                     replace_file(path, made.encode())
 
-    def write(self, verdict: Verdict, *, checks: bool, command: Sequence[str]) -> None:
+    def write(self, verdict: ReportedVerdict, *, checks: bool, command: Sequence[str]) -> None:
         """Print the verdict, and then write every file. What cannot be written is a warning: a script that reads the
         exit code must not take a full disk for a verdict, nor a verdict for a full disk.
         """

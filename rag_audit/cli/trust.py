@@ -17,6 +17,7 @@ from rag_audit.cli.options import line, read_policy
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
 from rag_audit.log.note import parse_note
 from rag_audit.models import defaults
+from rag_audit.models.manifest import manifest_digest, re_executable
 from rag_audit.models.models import check_line
 from rag_audit.models.records import RosterEntry
 from rag_audit.models.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, trust_template
@@ -30,11 +31,9 @@ from rag_audit.retrieval.embedders import (
     EMBEDDERS,
     OF_A_PLACE,
     get_embedder,
-    manifest_digest,
     public_artefacts,
     public_manifest,
     published_constants,
-    re_executable,
 )
 from rag_audit.verify.drawing import opening_entry
 

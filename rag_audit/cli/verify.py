@@ -108,8 +108,8 @@ def verify(
     The verdict is printed before its reports are written. A report that cannot be written is a warning on standard
     error, and the exit code stays the verdict's. A run without a verdict writes reports that say so.
     """
+    from rag_audit.report.verification import verify_window
     from rag_audit.verify.inputs import Inputs
-    from rag_audit.verify.verifier import verify_window
 
     given = [
         window,

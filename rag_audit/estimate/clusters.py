@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,32 +13,13 @@ import numpy.typing as npt
 from rag_audit import _native
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import EncodingError, PolicyError
+from rag_audit.estimate.statement import Asked, TauUnit, first_within, tenants_of
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import CoalitionEstimate
+from rag_audit.models.records import CoalitionEstimate, QueryRecord
+from rag_audit.proofs.statements.coalition import CoalitionPrivate
 from rag_audit.retrieval.engine import check_vectors
 
-TauUnit = Literal["positions", "seconds"]
 MAX_DENOMINATOR = 1000
-
-
-class Asked(Protocol):
-    """The part of a query record that the estimator reads."""
-
-    @property
-    def seq(self) -> int:
-        """Ledger index."""
-
-    @property
-    def ts(self) -> int:
-        """Milliseconds since the Unix epoch."""
-
-    @property
-    def account(self) -> str:
-        """The account that asked."""
-
-    @property
-    def tenant(self) -> str:
-        """The account's tenant."""
 
 
 @dataclass(frozen=True)
@@ -184,21 +163,21 @@ def _check_order(queries: Sequence[Asked]) -> None:
                                 expected=f"at least {before.ts}", found=after.ts)  # fmt: skip
 
 
-def tenants_of(queries: Sequence[Asked]) -> dict[str, str]:
-    """The tenant of each account."""
-    tenants: dict[str, str] = {}
-    for query in queries:
-        if tenants.setdefault(query.account, query.tenant) != query.tenant:
-            raise EncodingError("an account is in two tenants", field=query.account,
-                                found=[tenants[query.account], query.tenant])  # fmt: skip
-    return tenants
+def coalition_private(
+    records: Sequence[QueryRecord],
+    estimate: Estimate,
+    vectors: Sequence[npt.NDArray[np.int8]],
+    salts: Sequence[int],
+) -> CoalitionPrivate:
+    """The private inputs: vectors, salts, and as each account's label the number of its cluster's first account, or its
+    own number.
 
-
-def first_within(queries: Sequence[Asked], tau: int, unit: TauUnit) -> list[int]:
-    """For each query, the first query that is within tau before it."""
-    if tau == 0:
-        return [0] * len(queries)
-    if unit == "positions":
-        return [max(0, j - tau) for j in range(len(queries))]
-    times = [query.ts for query in queries]
-    return [bisect_left(times, ts - 1000 * tau) for ts in times]
+    :param vectors: the records' vectors in the same order, each of shape (d,), int8 in -7..7
+    :param salts: salt of each record's cq
+    """
+    accounts = {account: number for number, account in enumerate(sorted(tenants_of(records)))}
+    labels = list(range(len(accounts)))
+    for cluster in estimate.clusters:
+        for account in cluster:
+            labels[accounts[account]] = accounts[cluster[0]]
+    return CoalitionPrivate(b"".join(v.tobytes() for v in vectors), tuple(salts), tuple(labels))

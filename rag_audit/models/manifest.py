@@ -6,8 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict, cast
 
-from rag_audit._internal.canonical import Json, parse_hex
+from rag_audit._internal.canonical import Json, digest_hex, parse_hex
 from rag_audit._internal.errors import SchemaError, kind_of
+
+DECLARED = ("sentence-transformers", "openai")
+"""Embedders whose vectors nobody can compute again to the last bit: A1 is declared of them, and never more."""
+PUBLISHED = {"wordllama-256": "6959c447ab7cede83911c1e467ac30fe36f23cb7350870d005890b274fc4c7eb"}
+"""The digests (`manifest_digest`) of this release's own embedders, for verifiers that pin no manifest."""
 
 
 class TokenCounts(TypedDict):
@@ -121,6 +126,24 @@ def check_manifest(value: dict[str, Json]) -> Manifest:
     for name, digest in manifest["embedder"]["artefacts"].items():
         parse_hex(digest, 32, field=f"embedder.embedder.artefacts.{name}")
     return manifest
+
+
+def manifest_digest(manifest: EmbedderManifest | dict[str, Json]) -> str:
+    """The digest by which a verifier pins an embedder: SHA-256 of its manifest without the token limits, 64 hex digits.
+
+    :param manifest: the manifest, with or without the token limits
+    """
+    return digest_hex(without_limits(manifest))
+
+
+def without_limits(manifest: EmbedderManifest | dict[str, Json]) -> dict[str, Json]:
+    """A manifest without its token limits, which the policy sets."""
+    return {key: value for key, value in cast("dict[str, Json]", manifest).items() if key != "tokens"}
+
+
+def re_executable(name: str) -> bool:
+    """Whether others who have the embedder's files get its vectors too, to the last bit."""
+    return name not in DECLARED
 
 
 def as_json(manifest: Manifest) -> dict[str, Json]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rag_audit._internal.canonical import Json
-    from rag_audit.verify.verifier import Verdict
+    from rag_audit.report.verification import ReportedVerdict
 
 
-def render(verdict: Verdict, *, every_check: bool = True) -> str:
+def render(verdict: ReportedVerdict, *, every_check: bool = True) -> str:
     """A verdict's report as text for people (`text.render`).
 
     :param every_check: False leaves checks out where all of them passed
@@ -21,7 +21,7 @@ def render(verdict: Verdict, *, every_check: bool = True) -> str:
     return as_text(report_of(verdict), checks=every_check)
 
 
-def as_json(verdict: Verdict) -> dict[str, Json]:
+def as_json(verdict: ReportedVerdict) -> dict[str, Json]:
     """A verdict's report as a JSON value, for programs (docs/schemas/report.json)."""
     from rag_audit.report.build import report_of
 

@@ -8,31 +8,36 @@ from typing import Any
 
 import rag_audit
 from rag_audit._internal.errors import ExitCode, RagAuditError
+from rag_audit._internal.words import counted, day, instant, listed
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.report import model
 from rag_audit.report.cause import Cause, cause_of
 from rag_audit.report.claims import INSTANTS, SENTENCES, WITNESSED, Passed, Window, claims_of
+from rag_audit.report.cumulative import WindowPart, compose
 from rag_audit.report.explained import explanations
+from rag_audit.report.facts import input_files, receipt_files
+from rag_audit.report.measured import LABEL, Measured, Point
+from rag_audit.report.model import Chain, Event, Vouching
 from rag_audit.report.requirements import requirements_of
 from rag_audit.report.steps import next_steps_of
 from rag_audit.report.strength import protection_of
+from rag_audit.report.verification import ReportedVerdict
 from rag_audit.report.weaknesses import retrieval_of, weaknesses_of
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.checks.trust import ABSENT
-from rag_audit.verify.cumulative import WindowPart, compose
-from rag_audit.verify.measured import LABEL, Measured, Point
-from rag_audit.verify.parts import Chain, Event, Vouching
 from rag_audit.verify.standing import base_id
-from rag_audit.verify.verifier import Verdict
-from rag_audit.verify.words import counted, day, instant, listed
 
 _PAST = ("opening-quorum", "beacon", "opens", "first-query", "last-query", "closing", "final-quorum")
 """What has happened by the time that a window is verified."""
 
 
 def report_of(
-    verdict: Verdict, *, now: int | None = None, command: tuple[str, ...] = (), version: str | None = None
+    verdict: ReportedVerdict,
+    *,
+    now: int | None = None,
+    command: tuple[str, ...] = (),
+    version: str | None = None,
 ) -> model.Report:
     """The report of a verdict.
 
@@ -108,8 +113,8 @@ def report_of(
         filing=model.Filing(
             verified_at=now,
             version=rag_audit.__version__ if version is None else version,
-            inputs=facts.inputs.files,
-            receipts=facts.inputs.receipt_files(),
+            inputs=input_files(facts.inputs),
+            receipts=receipt_files(facts.inputs),
             command=list(command),
         ),
     )
@@ -149,7 +154,7 @@ def _followed(chain: Chain, passed: Passed) -> Chain:
     )
 
 
-def _check(check: Check, verdict: Verdict) -> model.CheckLine:
+def _check(check: Check, verdict: ReportedVerdict) -> model.CheckLine:
     base, tenant = base_id(check.id)
     return model.CheckLine(
         id=check.id,
@@ -179,7 +184,7 @@ def _explained(check: Check, base: str) -> model.Explanation | None:
     )
 
 
-def _figures(verdict: Verdict) -> model.Figures:
+def _figures(verdict: ReportedVerdict) -> model.Figures:
     f: dict[str, Any] = {**verdict.figures}
     sampled = f.get("mode") == "sampled"
     stands = verdict.established
@@ -235,7 +240,7 @@ def _figures(verdict: Verdict) -> model.Figures:
     )
 
 
-def _cumulative(verdict: Verdict) -> model.Cumulative | None:
+def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
     """The bound for the chain's windows together, of which this verification judges the last alone."""
     policies = verdict.facts.policies
     if not policies:
@@ -260,7 +265,7 @@ def _condition(others: int) -> str:
     return f"the figure holds only if {each} verifies, which this run did not check"
 
 
-def _sentence(verdict: Verdict, figures: model.Figures, deciding: list[str], cause: Cause) -> str:
+def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[str], cause: Cause) -> str:
     counts, total = verdict.facts.counts, len(verdict.checks)
     window = f"window {verdict.facts.window.window} of {verdict.facts.window.origin}"
     if verdict.passed:

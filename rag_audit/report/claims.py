@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_audit.report.model import ClaimLine, Figures
+from rag_audit._internal.words import counted, listed
+from rag_audit.report.model import Chain, ClaimLine, Counts, Figures, TenantReport, Vouching
 from rag_audit.verify.case import Check, Status
-from rag_audit.verify.parts import Chain, Counts, TenantReport, Vouching
 from rag_audit.verify.standing import RULES, Kind, base_id
-from rag_audit.verify.words import counted, listed
 
 _OPENED = ("opening.signature", "opening.quorum", "opening.root", "opening.published", "opening.complete",
            "opening.indices", "opening.policy")  # fmt: skip

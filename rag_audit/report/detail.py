@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+from rag_audit.report.explain import by_odds
 from rag_audit.report.model import AttackPoint, Attacks, CheckLine, Report
-from rag_audit.verify.explain import by_odds
 
 WIDTH = 100
 _SHORTENED = 140

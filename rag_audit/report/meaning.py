@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-from rag_audit.report.model import Measured, Report, Requirement
+from rag_audit._internal.words import counted, listed
+from rag_audit.report.explain import percent
+from rag_audit.report.model import Measured, Report, Requirement, TenantReport
 from rag_audit.report.requirements import nearest
 from rag_audit.report.strength import tier
-from rag_audit.verify.explain import percent
-from rag_audit.verify.parts import TenantReport
-from rag_audit.verify.words import counted, listed
 
 _MANY = 1_000_000
 _SHOWN = 4

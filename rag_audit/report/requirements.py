@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
+from rag_audit._internal.words import listed
 from rag_audit.models.trust import Require
 from rag_audit.report.claims import REQUIREMENTS, Passed
-from rag_audit.report.model import Requirement
+from rag_audit.report.model import Requirement, StatusName, TenantReport, Vouching
 from rag_audit.verify.case import Check, Status
-from rag_audit.verify.parts import StatusName, TenantReport, Vouching
-from rag_audit.verify.words import listed
 
 Kind = Literal["at-most", "at-least", "level"]
 

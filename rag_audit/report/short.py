@@ -11,10 +11,10 @@ from rag_audit._internal.canonical import read_bytes, sha256
 from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit.models.trust import MAX_TRUST_BYTES
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES
-from rag_audit.report.model import NO_FILE, CheckLine, Filing, Malformed, ShortReport
+from rag_audit.report.facts import input_files, receipt_files
+from rag_audit.report.model import NO_FILE, CheckLine, Filing, InputFile, Malformed, ShortReport
+from rag_audit.report.verification import ReportedVerdict
 from rag_audit.verify.inputs import Inputs, printable_name
-from rag_audit.verify.parts import InputFile
-from rag_audit.verify.verifier import Verdict
 
 _LIMITS = {"window": MAX_WINDOW_BYTES, "trust": MAX_TRUST_BYTES}
 
@@ -83,7 +83,7 @@ def report_of_beginning(filing: Filing) -> ShortReport:
     )
 
 
-def report_without_window(verdict: Verdict, fault: BaseException, filing: Filing) -> ShortReport:
+def report_without_window(verdict: ReportedVerdict, fault: BaseException, filing: Filing) -> ShortReport:
     """The report of a verdict whose whole report could not be made."""
     checks = [
         CheckLine(
@@ -126,7 +126,7 @@ def filing_of(
     :param files: the files that the run was given, by role; a file that was not read is named too, with its digest if
         the file can be read now
     """
-    listed = list(inputs.files)
+    listed = input_files(inputs)
     for role, path in (files or {}).items():
         if not any(file.role == role for file in listed):
             place = path / "window.json" if role == "window" and path.is_dir() else path
@@ -140,7 +140,7 @@ def filing_of(
         verified_at=int(time.time() * 1000) if now is None else now,
         version=rag_audit.__version__,
         inputs=listed,
-        receipts=inputs.receipt_files(),
+        receipts=receipt_files(inputs),
         command=list(command),
     )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from rag_audit._internal.canonical import Json, digest_hex, jcs
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError, StoreError
-from rag_audit.estimate import coalition_statement
+from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.models.chain import ClosedWindow

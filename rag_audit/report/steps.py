@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rag_audit._internal.words import listed
 from rag_audit.report.cause import Cause, cause_of
-from rag_audit.report.model import CheckLine
+from rag_audit.report.model import CheckLine, Level
 from rag_audit.verify.checks.trust import ABSENT
-from rag_audit.verify.parts import Level, OutcomeName
-from rag_audit.verify.words import listed
+from rag_audit.verify.verdict import OutcomeName
 
 
 def next_steps_of(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 
-from rag_audit.verify.parts import Level, OutcomeName, Protection, Standing, TenantReport
-from rag_audit.verify.words import listed
+from rag_audit._internal.words import listed
+from rag_audit.report.model import Level, Protection, Standing, TenantReport
+from rag_audit.verify.verdict import OutcomeName
 
 ORDER: tuple[Level, ...] = ("none", "weak", "moderate", "strong")
 """Every level of an established window, the weakest first."""

@@ -7,6 +7,7 @@ file; everything else that does is indented or has a label before it, so no file
 
 from __future__ import annotations
 
+from rag_audit._internal.words import counted, instant
 from rag_audit.report.cause import CAVEAT, Cause, cause_of
 from rag_audit.report.detail import (
     alarm_lines,
@@ -30,7 +31,6 @@ from rag_audit.report.meaning import (
 )
 from rag_audit.report.model import CheckLine, Report, ShortReport
 from rag_audit.report.strength import protection_words
-from rag_audit.verify.words import counted, instant
 
 _LABEL = 11
 _COLOURS = {"PASS": "32", "FAIL": "31", "UNDECIDED": "33", "UNPROVEN": "33", "UNMET": "33"}

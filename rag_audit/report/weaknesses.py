@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rag_audit.report.model import Figures, Measured, Retrieval, Weakness
-from rag_audit.verify.parts import Counts, TenantReport, Vouching
-from rag_audit.verify.words import counted, listed
+from rag_audit._internal.words import counted, listed
+from rag_audit.report.model import Counts, Figures, Measured, Retrieval, TenantReport, Vouching, Weakness
 
 
 def weaknesses_of(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 
 from rag_audit._internal.canonical import jcs
-from rag_audit._internal.errors import RagAuditError, SizeError
+from rag_audit._internal.errors import RagAuditError, SetupError, SizeError
+from rag_audit.models.manifest import EmbedderManifest
 from rag_audit.models.requests import MAX_QUESTION, MAX_QUESTION_BYTES, RequestSalts
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import (
@@ -20,6 +22,7 @@ from rag_audit.relation.native import (
     vector_commitment,
     vector_elements,
 )
+from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, Vectors, check_text
 
 
@@ -105,6 +108,23 @@ class OpenedQuery:
         """What hq and cq are the hashes of, with a static table."""
         vector = vector_elements(self.salts.vector, self.vector.tolist())
         return query_elements(self.salts.query, self.tokens), vector
+
+
+def reembedding(
+    manifest: EmbedderManifest, *, folder: Path | None = None
+) -> Callable[[str, bytes], OpenedQuery]:
+    """What embeds disclosed questions again as the embedder of a manifest does, from text and salt.
+
+    :param folder: the folder of the embedder's files, if it has any
+    :raises SetupError: a file or an extra is missing, or this release's embedder has another manifest
+    """
+    limits = manifest["tokens"]
+    embedder = get_embedder(
+        manifest["kind"], folder=folder, query_tokens=limits["query"], document_tokens=limits["document"]
+    )
+    if embedder.manifest() != manifest:
+        raise SetupError("this release's embedder has another manifest")
+    return partial(OpenedQuery, embedder=embedder)
 
 
 def commit_all(queries: Sequence[OpenedQuery]) -> None:

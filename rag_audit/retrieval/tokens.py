@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_audit.models.manifest import check_manifest
+from rag_audit.models.manifest import check_manifest, re_executable
 from rag_audit.models.publication import Publication
-from rag_audit.retrieval.embedders import Embedder, get_embedder, re_executable
+from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.embedders.declared import ManifestEmbedder
 
 MAX_TOKENS = 1 << 20

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import NotRequired, TypedDict
+from pathlib import Path
+from typing import NotRequired, Protocol, TypeAlias, TypedDict
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import ExecutorError, ExitCode, MemoryLimitError, RagAuditError, StoreError
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.log.merkle import HashTree
 from rag_audit.models.challenge import Challenge
-from rag_audit.models.manifest import Manifest
+from rag_audit.models.manifest import EmbedderManifest, Manifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     BeaconEntry,
@@ -115,6 +116,27 @@ class ReceiptFile:
 
     name: str
     receipt: CountersignedReceipt
+
+
+class Reembedded(Protocol):
+    """A disclosed question with the commitments that its account's salt and the embedder give for it."""
+
+    @property
+    def hq(self) -> str:
+        """The commitment to the question, 64 hexadecimal digits.
+
+        :raises RagAuditError: the question has none
+        """
+
+    @property
+    def cq(self) -> str:
+        """The commitment to its vector, 64 hexadecimal digits."""
+
+
+Reembed: TypeAlias = Callable[[str, bytes], Reembedded]
+"""Embeds a question again, from its text and its account's salt."""
+Reembedding: TypeAlias = Callable[[EmbedderManifest], Reembed]
+"""Gives the embedder of a manifest, or raises `SetupError` with the reason why this machine has none."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +244,8 @@ class Case(Findings):
     partial: bool = False
     """whether the entries end before the first one that cannot be read; then only such checks run as find nothing false
     in the beginning of an honest ledger"""
+    source: Path | None = None
+    """the window's file or folder, which errors name; None of a window that the caller had read"""
     tallies: dict[str, int] = field(default_factory=dict)
     """what checks counted on their way, for the report"""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from rag_audit._internal.canonical import Json, bounded_text, parse_json, read_bytes, sha256
 from rag_audit._internal.errors import EncodingError, RagAuditError
@@ -18,30 +19,27 @@ from rag_audit.models.trust import MAX_TRUST_BYTES, Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import ReceiptFile
 from rag_audit.verify.checks.challenge import open_challenge
-from rag_audit.verify.parts import InputFile, ReceiptFiles
 
 MAX_RECEIPT_BYTES = 8 << 20
+
+
+Role: TypeAlias = Literal["window", "sibling", "trust", "previous", "challenge", "attacks"]
 
 
 @dataclass(frozen=True)
 class Inputs:
     """The files that a verdict rests on, by name and digest.
 
+    :param files: (role, name, SHA-256) of each file, without a digest where the library was handed a value
     :param receipts: (name, SHA-256) of each file that was handed in as a receipt
     """
 
-    files: list[InputFile] = field(default_factory=list)
+    files: list[tuple[Role, str, str | None]] = field(default_factory=list)
     receipts: list[tuple[str, str]] = field(default_factory=list)
 
-    def receipt_files(self) -> ReceiptFiles:
-        """The receipts as one digest (`ReceiptFiles`)."""
-        lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(self.receipts))
-        digest = sha256(lines.encode()).hex() if self.receipts else None
-        return ReceiptFiles(files=len(self.receipts), sha256=digest)
-
-    def add(self, role: str, name: str, digest: str | None) -> None:
+    def add(self, role: Role, name: str, digest: str | None) -> None:
         """Write down a file."""
-        self.files.append(InputFile.parse({"role": role, "name": name, "sha256": digest}, field="inputs"))
+        self.files.append((role, name, digest))
 
 
 def _missing(what: str, name: str, remedy: str) -> EncodingError:
@@ -97,12 +95,6 @@ def reading_challenge(path: Path) -> AbstractContextManager[None]:
     """`reading` of a challenge that the verifier drew itself."""
     return reading("challenge", path, missing="draw one with `rag-audit challenge`",
                    remedy="draw a new one with `rag-audit challenge`, by a key that trust.toml names")  # fmt: skip
-
-
-def reading_attacks(path: Path) -> AbstractContextManager[None]:
-    """`reading` of a provider's attacks.json."""
-    ask = "ask the provider for the attacks.json of this window, or leave out --attacks"
-    return reading("attacks file", path, missing=ask, remedy=ask)
 
 
 def read_trust(path: Path, inputs: Inputs) -> Trust:

@@ -13,8 +13,8 @@ from rag_audit.models import attacks as formats
 from rag_audit.models.attacks import AttackRun
 from rag_audit.models.policy import Policy
 from rag_audit.models.tenants import ListingRules
-from rag_audit.verify import measured
-from rag_audit.verify.measured import Measured, measured_of
+from rag_audit.report import measured
+from rag_audit.report.measured import Measured, measured_of
 
 NOISE = "noise:1,4:64"
 OPENING = "ab" * 32

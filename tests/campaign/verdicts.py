@@ -31,7 +31,7 @@ from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.report.build import report_of
 from rag_audit.report.faces import face
-from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.fuzz.mutate import Mutator
 from tests.simulate.cases import FOLDER
 
@@ -112,7 +112,7 @@ class Campaign:
             assert verdict.passed, (subject.name, verdict.deciding)
             subject.honest = self.essence(verdict, whole=True)
 
-    def verify(self, files: dict[str, bytes]) -> Verdict:
+    def verify(self, files: dict[str, bytes]) -> ReportedVerdict:
         """The verdict on files as a verifier reads them."""
         for old in self.folder.iterdir():
             old.unlink()
@@ -127,7 +127,7 @@ class Campaign:
             previous=named("previous"), challenges=named("challenge"),
         )  # fmt: skip
 
-    def essence(self, verdict: Verdict, *, whole: bool) -> dict[str, Any]:
+    def essence(self, verdict: ReportedVerdict, *, whole: bool) -> dict[str, Any]:
         """What no mutation of a passing window may change.
 
         :param whole: the verifier's own files are the honest ones, so that their figures count too
@@ -243,7 +243,7 @@ class Campaign:
         return sealed(self, draw)
 
 
-def rendered(verdict: Verdict) -> dict[str, str]:
+def rendered(verdict: ReportedVerdict) -> dict[str, str]:
     """The verdict's report in every format, by the format's name."""
     report = report_of(verdict)
     return {name: face(report, name, checks=True) for name in FORMATS}

@@ -32,9 +32,9 @@ def verify(*words: object, example: Path = EXAMPLE, **environment: str) -> Resul
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """One verification for the whole file."""
-    from rag_audit.verify import verifier
+    from rag_audit.report import verification
 
-    real = verifier.verify_window
+    real = verification.verify_window
 
     def once(*arguments: Any, **options: Any) -> Any:
         key = repr((arguments, options))
@@ -42,7 +42,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
             CACHE[key] = real(*arguments, **options)
         return CACHE[key]
 
-    monkeypatch.setattr(verifier, "verify_window", once)
+    monkeypatch.setattr(verification, "verify_window", once)
 
 
 CACHE: dict[str, Any] = {}
@@ -134,7 +134,7 @@ def test_a_fault_of_what_a_report_describes_keeps_the_verdict(
         raise ZeroDivisionError
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("rag_audit.verify.facts._window", fault)
+    monkeypatch.setattr("rag_audit.report.facts._window", fault)
     monkeypatch.setattr("tests.cli.test_formats.CACHE", {})
     done = verify("--max-epsilon", "1")
     assert done.exit_code == 3 and done.stdout == "UNMET" + done.stdout[5:] and "InternalError" in done.stderr

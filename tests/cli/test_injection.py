@@ -19,7 +19,7 @@ from rag_audit.errors import RagAuditError
 from rag_audit.report import as_json, render
 from rag_audit.report.build import report_of
 from rag_audit.report.faces import face
-from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.cli.conftest import Shell, arguments
 
 FALSE = "PASS eps_audit=0.001 delta=1e-5 k_max=2 mode=full records=9 receipts=9 a1=proved"
@@ -50,14 +50,14 @@ def test_every_part_of_an_error_is_escaped() -> None:
 
 
 @pytest.fixture
-def passed(service: Shell, monkeypatch: pytest.MonkeyPatch) -> Verdict:
+def passed(service: Shell, monkeypatch: pytest.MonkeyPatch) -> ReportedVerdict:
     monkeypatch.chdir(service.root)
     return verify_window(
         Path("window/public"), trust=Path("verifier/trust.toml"), receipts=[Path("verifier/receipts")]
     )
 
 
-def test_every_part_of_a_verdict_is_escaped(passed: Verdict) -> None:
+def test_every_part_of_a_verdict_is_escaped(passed: ReportedVerdict) -> None:
     """Whatever a check or a figure takes from a file."""
 
     def spoilt(value: Any) -> Any:

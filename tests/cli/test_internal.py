@@ -93,7 +93,7 @@ def test_a_fault_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         raise TypeError(SECRET)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("rag_audit.verify.cumulative.load_window", fault)
+    monkeypatch.setattr("rag_audit.report.cumulative.load_window", fault)
     words = ["cumulative", SECRET, "--json"]
     monkeypatch.setattr(sys, "argv", ["rag-audit", *words])
     done = CliRunner().invoke(main, words)

@@ -14,7 +14,7 @@ import pytest
 from rag_audit.cli.demo import own
 from rag_audit.cli.demo.corpus import Question
 from rag_audit.cli.demo.own import capacity, own_questions, own_texts, sentences, turns
-from rag_audit.estimate import estimate
+from rag_audit.estimate.clusters import estimate
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.readers import DocumentsError
 from rag_audit.retrieval.texts import Document

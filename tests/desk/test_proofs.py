@@ -14,7 +14,7 @@ from rag_audit import _native
 from rag_audit.proofs.backends.scan.job import RECORD as FIELDS
 from rag_audit.report.browser.assets import NATIVE
 from rag_audit.report.browser.inside import native
-from rag_audit.verify.verifier import verify_window
+from rag_audit.report.verification import verify_window
 from tests.desk.conftest import Process
 from tests.scan.test_together import asked, job_of, key_of, shared
 

@@ -40,7 +40,7 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
 from rag_audit.proofs.statements.retrieve import record_public
 from rag_audit.proofs.statements.tenant import tenant_public
-from rag_audit.verify.verifier import Verdict
+from rag_audit.report.verification import ReportedVerdict
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/protocol.md").read_text()
@@ -65,8 +65,8 @@ def trust(blocks: dict[str, str]) -> Trust:
 
 
 @pytest.fixture(scope="module")
-def verdict(generator: ModuleType) -> Verdict:
-    made: Verdict = generator.verify()
+def verdict(generator: ModuleType) -> ReportedVerdict:
+    made: ReportedVerdict = generator.verify()
     return made
 
 
@@ -81,7 +81,7 @@ def test_every_block_is_marked(generator: ModuleType) -> None:
     assert len(fences) == len(generator.BLOCK.findall(PAGE))
 
 
-def test_the_example_window_verifies(generator: ModuleType, verdict: Verdict) -> None:
+def test_the_example_window_verifies(generator: ModuleType, verdict: ReportedVerdict) -> None:
     assert verdict.line.startswith("PASS eps_audit="), REMAKE
     assert (generator.HERE / "verdict.txt").read_text().splitlines()[0] == verdict.line, REMAKE
 
@@ -255,7 +255,7 @@ def test_window_as_a_folder(values: dict[str, Any], generator: ModuleType, tmp_p
     assert WindowFile.load(tmp_path).dump() == whole
 
 
-def test_every_check_is_documented(verdict: Verdict) -> None:
+def test_every_check_is_documented(verdict: ReportedVerdict) -> None:
     table = PAGE[PAGE.index("| id | passes if |") : PAGE.index("## Levels")]
     documented = set(
         re.findall(r"`((?:opening|ledger|proof|receipt|coalition|bound|trust)(?:\.[A-Za-z0-9_]+)+)", table)

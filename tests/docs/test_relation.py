@@ -7,7 +7,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-from rag_audit.estimate import coalition_statement
+from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.models.records import CoalitionEstimate, QueryRecord
 from rag_audit.proofs.backends import scan

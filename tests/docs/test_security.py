@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from rag_audit.verify.verifier import DOES_NOT_PROVE
+from rag_audit.report.verification import DOES_NOT_PROVE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/security.md").read_text()

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import EncodingError, EndpointError, RagAuditError, SetupError
+from rag_audit.models.manifest import re_executable
 from rag_audit.relation.commitments import text_query_commitment
-from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder, published_constants, re_executable
+from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder, published_constants
 from rag_audit.retrieval.embedders.base import DocumentRefused
 from rag_audit.retrieval.embedders.declared import ManifestEmbedder
 from rag_audit.retrieval.embedders.endpoint import EndpointEmbedder

@@ -20,9 +20,10 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.policy import check_certificate
+from rag_audit.report.verification import verify_window
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import coalition as checks
-from rag_audit.verify.verifier import open_case, verify_window
+from rag_audit.verify.verifier import open_case
 from tests.cli.conftest import Shell
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 

@@ -12,8 +12,8 @@ import pytest
 from rag_audit import _native
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import EncodingError, PolicyError
-from rag_audit.estimate import estimate, estimate_window
-from rag_audit.estimate.clusters import TauUnit
+from rag_audit.estimate.clusters import estimate, estimate_window
+from rag_audit.estimate.statement import TauUnit
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from rag_audit._internal.canonical import parse_json
 from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, StoreError
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.verify.case import Status
-from rag_audit.verify.verifier import Verdict, verify_window
 from tests.window.simulator import QUESTIONS, Service
 
 PROBE = "Did the clinic treat Jane Roe for hepatitis in 2019?"
 
 
-def closed(service: Service, asked: dict[str, str]) -> tuple[Window, WindowFile, Verdict]:
+def closed(service: Service, asked: dict[str, str]) -> tuple[Window, WindowFile, ReportedVerdict]:
     window = service.open()
     for account, text in asked.items():
         service.ask(window, account, text)
@@ -27,7 +27,7 @@ def closed(service: Service, asked: dict[str, str]) -> tuple[Window, WindowFile,
     return window, file, verify_window(file, trust=service.trust(window.policy))
 
 
-def status(verdict: Verdict, check: str) -> Status | None:
+def status(verdict: ReportedVerdict, check: str) -> Status | None:
     return next((c.status for c in verdict.checks if c.id == check), None)
 
 

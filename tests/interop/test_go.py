@@ -36,9 +36,9 @@ from rag_audit.models.records import PreviousWindow
 from rag_audit.models.trust import Trust, WitnessTrust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.ledger_export import write_tiles
+from rag_audit.report.verification import verify_window
 from rag_audit.service.limits import Limits
 from rag_audit.service.service import Server, listen
-from rag_audit.verify.verifier import verify_window
 from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
 from rag_audit.witness.offers import Offers
 from tests.window.simulator import ORIGIN, QUESTIONS, Clock, Service

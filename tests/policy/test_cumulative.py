@@ -13,7 +13,7 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
 from rag_audit.mechanisms import accounting
 from rag_audit.models.policy import Policy
-from rag_audit.verify.cumulative import compose, load_window
+from rag_audit.report.cumulative import compose, load_window
 from tests.named import error_name
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

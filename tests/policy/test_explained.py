@@ -13,7 +13,7 @@ from rag_audit.cli import main
 from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.models.policy import Policy
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.verify.explain import covers, percent
+from rag_audit.report.explain import covers, percent
 
 
 def run(*arguments: object) -> Result:

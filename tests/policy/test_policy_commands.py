@@ -11,7 +11,7 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.cli import main
 from rag_audit.mechanisms import accounting
 from rag_audit.models.policy import Policy
-from rag_audit.verify.verifier import verify_window
+from rag_audit.report.verification import verify_window
 from tests.named import error_name
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

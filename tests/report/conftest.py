@@ -14,7 +14,7 @@ from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.build import report_of
 from rag_audit.report.model import Report
-from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.report.verification import ReportedVerdict, verify_window
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"
 NOW = 1_800_010_000_000
@@ -23,7 +23,9 @@ TIGHT: dict[str, Any] = {"max_epsilon": "1", "min_k_max": 9, "max_theta": None, 
 OUTCOMES = ("PASS", "PASS-SAMPLED", "PASS-INTEGRITY", "FAIL", "UNDECIDED", "UNPROVEN", "UNMET")
 
 
-def verify(change: Callable[[Any], None] | None = None, *, window: Any = None, **require: Any) -> Verdict:
+def verify(
+    change: Callable[[Any], None] | None = None, *, window: Any = None, **require: Any
+) -> ReportedVerdict:
     """The example's verdict, its window or requirements changed."""
     trust = Trust.load(EXAMPLES / "trust.toml")
     if require:
@@ -49,7 +51,7 @@ def _no_cosignature(value: Any) -> None:
     value["final_checkpoint"] = f"{text}\n\n{signatures.splitlines()[0]}\n"
 
 
-def _of_integrity(verdict: Verdict) -> Verdict:
+def _of_integrity(verdict: ReportedVerdict) -> ReportedVerdict:
     """As if the tenants had no mechanism, which takes a window of its own."""
     tenants = {
         "law": {"mechanism": "none", "eps": "inf", "odds_unlisted": None, "odds_unlisted_all_accounts": None}
@@ -62,7 +64,7 @@ def _of_integrity(verdict: Verdict) -> Verdict:
 
 
 @pytest.fixture(scope="session")
-def verdicts() -> dict[str, Verdict]:
+def verdicts() -> dict[str, ReportedVerdict]:
     passed = verify()
     return {
         "PASS": passed,
@@ -76,7 +78,7 @@ def verdicts() -> dict[str, Verdict]:
 
 
 @pytest.fixture(scope="session")
-def reports(verdicts: dict[str, Verdict]) -> dict[str, Report]:
+def reports(verdicts: dict[str, ReportedVerdict]) -> dict[str, Report]:
     return {name: report_of(verdict, now=NOW, version="0") for name, verdict in verdicts.items()}
 
 

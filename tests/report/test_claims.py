@@ -19,18 +19,19 @@ from rag_audit.report.claims import INSTANTS, REQUIREMENTS, SENTENCES, WITNESSED
 from rag_audit.report.faces import face
 from rag_audit.report.model import Report
 from rag_audit.report.requirements import WORDS
+from rag_audit.report.verification import ReportedVerdict, reported
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.standing import RULES, TENANTS, Kind, base_id
-from rag_audit.verify.verifier import Verdict, concluded
+from rag_audit.verify.verdict import concluded
 from tests.report.conftest import EXAMPLES, NOW, verify
 from tests.simulate.cases import FOLDER, run
 
 WAYS = ("fail", "undecided", "unproven", "unmet", "absent")
 
 
-def _case(name: str) -> Verdict:
+def _case(name: str) -> ReportedVerdict:
     verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, ReportedVerdict)
     return verdict
 
 
@@ -42,7 +43,7 @@ def _honest() -> list[str]:
 
 
 @cache
-def bases() -> dict[str, Verdict]:
+def bases() -> dict[str, ReportedVerdict]:
     """Verdicts that pass: the worked example in both modes, and honest windows."""
     sampled = {"mode": "sampled", "beta": "0.5", "eta": "0.5", "challenge": "published"}
     made = {"example": verify(), "example, sampled": verify(**sampled)}
@@ -51,31 +52,31 @@ def bases() -> dict[str, Verdict]:
     return {**made, **{name: _case(name) for name in _honest()}}
 
 
-def _re_executed(verdict: Verdict) -> Verdict:
+def _re_executed(verdict: ReportedVerdict) -> ReportedVerdict:
     """As if the window had no proofs of A1 and this verifier had embedded disclosed questions again."""
     figures = verdict.figures.copy()
     figures["a1"] = "re-executed(4/7)"
     again = Check("proof.a1", Status.PASS, "cq is the pinned embedder's vector of the query", "7 of 7")
     checks = [*(c for c in verdict.checks if not c.id.startswith(("proof.embed.", "proof.a1"))), again]
     needed = {name for name in verdict.needed if not name.startswith("proof.embed.")} | {"proof.a1"}
-    return concluded(checks, figures, verdict.notes, verdict.described, frozenset(needed))
+    return reported(concluded(checks, figures, verdict.notes, frozenset(needed)), verdict.described)
 
 
-def _two_windows(verdict: Verdict) -> Verdict:
+def _two_windows(verdict: ReportedVerdict) -> ReportedVerdict:
     """As if the window before this one had been handed in."""
     policy = Policy.parse(json.loads((EXAMPLES / "window.json").read_text())["policy"], field="policy")
     policies = [policy, policy.model_copy(update={"window": "w-0"})]
     return replace(verdict, described=replace(verdict.facts, policies=policies))
 
 
-def without(verdict: Verdict, check: str, way: str) -> Verdict:
+def without(verdict: ReportedVerdict, check: str, way: str) -> ReportedVerdict:
     """The verdict with every check of an id turned off in one way."""
     checks = [
         c if base_id(c.id)[0] != check else replace(c, status=Status(way))
         for c in verdict.checks
         if way != "absent" or base_id(c.id)[0] != check
     ]
-    return concluded(checks, verdict.figures, verdict.notes, verdict.described, verdict.needed)
+    return reported(concluded(checks, verdict.figures, verdict.notes, verdict.needed), verdict.described)
 
 
 def texts(report: Report) -> dict[str, str]:
@@ -85,7 +86,7 @@ def texts(report: Report) -> dict[str, str]:
     return {kind: re.sub(r"\s+", " ", text) for kind, text in made.items()}
 
 
-def ways(verdict: Verdict, check: str) -> Iterator[str]:
+def ways(verdict: ReportedVerdict, check: str) -> Iterator[str]:
     """The ways in which a check can be off; absent is one only where it had to run."""
     needed = {base_id(name)[0] for name in verdict.needed}
     yield from (way for way in WAYS if way != "absent" or check in needed)
@@ -214,7 +215,7 @@ def sentences(report: Report) -> list[str]:
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in FOLDER.glob("*/case.json")))
 def test_no_window_has_a_sentence_without_a_subject(name: str) -> None:
     verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
-    if not isinstance(verdict, Verdict):
+    if not isinstance(verdict, ReportedVerdict):
         return
     report = report_of(verdict, now=NOW)
     for sentence in sentences(report):

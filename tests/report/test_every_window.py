@@ -10,7 +10,7 @@ import pytest
 from rag_audit.cli.reports import FORMATS
 from rag_audit.report.build import report_of
 from rag_audit.report.faces import face
-from rag_audit.verify.verifier import Verdict
+from rag_audit.report.verification import ReportedVerdict
 from tests.report.conftest import NOW
 from tests.report.schemas import complaints_of_junit, complaints_of_sarif
 from tests.report.test_faces import of_json, of_junit, of_sarif, of_text
@@ -25,7 +25,7 @@ CASES = sorted(path.parent.name for path in WINDOWS.glob("*/case.json"))
 def test_a_window_s_faces_agree(name: str) -> None:
     case = json.loads((WINDOWS / name / "case.json").read_text())
     verdict = run(case, WINDOWS / name)
-    if not isinstance(verdict, Verdict):
+    if not isinstance(verdict, ReportedVerdict):
         assert case["expect"]["verdict"] is None
         return
     report = report_of(verdict, now=NOW)

@@ -16,7 +16,7 @@ from rag_audit.models.chain import Outcome, Unanswered
 from rag_audit.report.build import report_of
 from rag_audit.report.faces import face
 from rag_audit.report.model import Report
-from rag_audit.verify.verifier import verify_window
+from rag_audit.report.verification import verify_window
 from tests.simulate.cases import FOLDER
 
 FEW, TRUST = FOLDER / "few/window.json", FOLDER / "honest/trust.toml"

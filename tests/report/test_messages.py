@@ -15,7 +15,7 @@ from rag_audit.models.models import Model
 from rag_audit.models.records import parse_entry
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.verify.verifier import verify_window
+from rag_audit.report.verification import verify_window
 from tests.campaign import verdicts
 from tests.simulate.cases import FOLDER, run
 

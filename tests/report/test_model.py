@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rag_audit._internal.printable import is_line
+from rag_audit._internal.words import counted, instant, listed
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import PolicyError
 from rag_audit.models.policy import Policy
@@ -20,8 +21,7 @@ from rag_audit.report.faces import face
 from rag_audit.report.model import Report
 from rag_audit.report.requirements import nearest
 from rag_audit.report.text import render
-from rag_audit.verify.verifier import Verdict, verify_window
-from rag_audit.verify.words import counted, instant, listed
+from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.cli.test_injection import NASTY
 from tests.report.conftest import EXAMPLES, NOW, OUTCOMES
 from tests.simulate.cases import FOLDER as WINDOWS
@@ -30,7 +30,7 @@ from tests.simulate.cases import run
 
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_a_report_says_what_its_verdict_says(
-    name: str, verdicts: dict[str, Verdict], reports: dict[str, Report]
+    name: str, verdicts: dict[str, ReportedVerdict], reports: dict[str, Report]
 ) -> None:
     verdict, report = verdicts[name], reports[name]
     assert (report.outcome, report.line) == (name, verdict.line) and report.line.split()[0] == name
@@ -90,7 +90,7 @@ def test_what_is_weaker(reports: dict[str, Report]) -> None:
     assert reports["PASS-INTEGRITY"].weaker[0].id == "mechanism"
 
 
-def test_a_window_dated_after_its_report_has_a_note(verdicts: dict[str, Verdict]) -> None:
+def test_a_window_dated_after_its_report_has_a_note(verdicts: dict[str, ReportedVerdict]) -> None:
     early = report_of(verdicts["PASS"], now=NOW - 20_000_000)
     assert early.timeline.future and "dated after this report" in early.notes[0]
     assert "2027-01-15 08:00:00 UTC" in early.notes[0]
@@ -122,7 +122,7 @@ def test_accounts_are_numbers_alone(reports: dict[str, Report]) -> None:
         assert account not in text
 
 
-def test_a_hostile_file_writes_no_line(verdicts: dict[str, Verdict]) -> None:
+def test_a_hostile_file_writes_no_line(verdicts: dict[str, ReportedVerdict]) -> None:
     verdict = verdicts["UNDECIDED"]
     checks = [replace(c, expected=NASTY, found=NASTY, at=NASTY) for c in verdict.checks]
     spoilt = report_of(replace(verdict, checks=checks, notes=[NASTY]), now=NOW, command=(NASTY,))
@@ -153,12 +153,12 @@ def _strings(value: Any) -> list[str]:
 
 def test_windows_handed_in_before_are_added_up() -> None:
     """The bound that `rag-audit cumulative` gives for both, where the chain reaches what was handed in."""
-    from rag_audit.verify.cumulative import compose, load_window
+    from rag_audit.report.cumulative import compose, load_window
 
     folder = WINDOWS / "in-a-row"
     case = json.loads((folder / "case.json").read_text())
     verdict = run(case, folder)
-    assert isinstance(verdict, Verdict) and verdict.passed
+    assert isinstance(verdict, ReportedVerdict) and verdict.passed
     report = report_of(verdict, now=NOW)
     cumulative = report.figures.cumulative
     together = compose([load_window(folder / name) for name in (case["window"], *case["previous"])]).as_json()
@@ -174,7 +174,7 @@ def test_windows_handed_in_before_are_added_up() -> None:
         quoted = re.split(r"eps " + re.escape(cumulative.eps), made)[1:]
         assert all(condition in after[:120] for after in quoted)
     alone = run({**case, "previous": []}, folder)
-    assert isinstance(alone, Verdict)
+    assert isinstance(alone, ReportedVerdict)
     report = report_of(alone, now=NOW)
     assert report.figures.cumulative is None and "chain" in [w.id for w in report.weaker]
 
@@ -189,9 +189,9 @@ def test_an_earlier_policy_that_is_not_well_formed_adds_nothing_up(monkeypatch: 
     folder = WINDOWS / "in-a-row"
     case = json.loads((folder / "case.json").read_text())
     last = json.loads((folder / case["window"]).read_text())["policy"]["window"]
-    monkeypatch.setattr("rag_audit.verify.facts.check_policy", refuse)
+    monkeypatch.setattr("rag_audit.report.facts.check_policy", refuse)
     verdict = run(case, folder)
-    assert isinstance(verdict, Verdict) and verdict.passed
+    assert isinstance(verdict, ReportedVerdict) and verdict.passed
     report = report_of(verdict, now=NOW)
     assert report.figures.cumulative is None
     assert "cumulative" not in [claim.id for claim in report.claims]

@@ -17,13 +17,12 @@ from pydantic import ValidationError
 from rag_audit.mechanisms import accounting
 from rag_audit.models.models import Model
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.report.model import Report
+from rag_audit.report.model import InputFile, Report
 from rag_audit.report.page import curves, render, words
 from rag_audit.report.page.evidence import GROUPS
 from rag_audit.report.page.markup import Html, clip, join, tag
 from rag_audit.report.page.record import _in_order
 from rag_audit.report.page.study import study
-from rag_audit.verify.parts import InputFile
 from tests.report.conftest import OUTCOMES
 
 ROOT = Path(__file__).resolve().parents[2]

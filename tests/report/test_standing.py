@@ -17,11 +17,11 @@ from rag_audit.report.build import report_of
 from rag_audit.report.explained import explanations
 from rag_audit.report.faces import face
 from rag_audit.report.short import filing_of, report_without_window
+from rag_audit.report.verification import ReportedVerdict, reported
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.inputs import Inputs
 from rag_audit.verify.standing import RULES, Kind
-from rag_audit.verify.verifier import Verdict, concluded
-from rag_audit.verify.withheld import QUOTING, WITHHELD
+from rag_audit.verify.verdict import QUOTING, WITHHELD, concluded
 from tests.report.conftest import NOW
 from tests.simulate.cases import FOLDER, run
 
@@ -35,13 +35,13 @@ PRIVACY = re.compile(
 """The figures of the windows' policies."""
 
 
-def of_case(name: str) -> Verdict:
+def of_case(name: str) -> ReportedVerdict:
     verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, ReportedVerdict)
     return verdict
 
 
-def formats(verdict: Verdict) -> dict[str, str]:
+def formats(verdict: ReportedVerdict) -> dict[str, str]:
     """Every format of the report, and the verdict's own line and figures."""
     report = report_of(verdict, now=NOW)
     made = {name: html.unescape(face(report, name, checks=True)) for name in FORMATS}
@@ -78,15 +78,15 @@ def test_what_is_not_established_has_no_figure_and_is_not_called_sound(name: str
 
 
 @pytest.fixture(scope="module")
-def bare(verdicts: dict[str, Verdict]) -> Verdict:
+def bare(verdicts: dict[str, ReportedVerdict]) -> ReportedVerdict:
     return verdicts["PASS"]
 
 
-def ended(verdict: Verdict, **statuses: str) -> Verdict:
+def ended(verdict: ReportedVerdict, **statuses: str) -> ReportedVerdict:
     """The verdict with other outcomes of its checks; ids with an underscore for the point."""
     named = {name.replace("__", "."): Status(status) for name, status in statuses.items()}
     checks = [replace(c, status=named.get(c.id, c.status)) for c in verdict.checks]
-    return concluded(checks, verdict.figures, verdict.notes, verdict.facts, verdict.needed)
+    return reported(concluded(checks, verdict.figures, verdict.notes, verdict.needed), verdict.facts)
 
 
 @pytest.mark.parametrize(("statuses", "outcome", "code"), [
@@ -96,13 +96,15 @@ def ended(verdict: Verdict, **statuses: str) -> Verdict:
     ({"trust__max_delta": "unmet", "ledger__quorum": "unproven", "proof__present": "undecided"}, "UNDECIDED", 2),
     ({"ledger__quorum": "unproven", "proof__present": "undecided", "ledger__root": "fail"}, "FAIL", 1),
 ])  # fmt: skip
-def test_the_worst_outcome_decides(statuses: dict[str, str], outcome: str, code: int, bare: Verdict) -> None:
+def test_the_worst_outcome_decides(
+    statuses: dict[str, str], outcome: str, code: int, bare: ReportedVerdict
+) -> None:
     found = ended(bare, **statuses)
     assert (found.outcome, int(found.exit_code)) == (outcome, code)
     assert found.established == (outcome in ("PASS", "UNMET")) == ("eps_audit" in found.figures)
 
 
-def test_a_limit_beside_what_is_not_established_shows_no_figure(bare: Verdict) -> None:
+def test_a_limit_beside_what_is_not_established_shows_no_figure(bare: ReportedVerdict) -> None:
     """The requirement that is not met either would quote epsilon."""
     found = ended(bare, trust__max_epsilon="unmet", ledger__quorum="unproven")
     assert found.line == "UNPROVEN ledger.quorum"
@@ -113,17 +115,17 @@ def test_a_limit_beside_what_is_not_established_shows_no_figure(bare: Verdict) -
 @pytest.mark.parametrize(
     "check", ["opening.quorum", "proof.valid.law", "trust.noise_table", "trust.min_k_max"]
 )
-def test_a_check_that_did_not_run_is_no_pass(check: str, bare: Verdict) -> None:
+def test_a_check_that_did_not_run_is_no_pass(check: str, bare: ReportedVerdict) -> None:
     """As after a fault in the order of the checks, which must not pass a window."""
     checks = [c for c in bare.checks if c.id != check]
-    found = concluded(checks, bare.figures, bare.notes, bare.facts, bare.needed)
+    found = reported(concluded(checks, bare.figures, bare.notes, bare.needed), bare.facts)
     assert (found.outcome, found.deciding and found.deciding.id) == (
         "UNMET" if check == "trust.min_k_max" else "UNPROVEN", check
     )  # fmt: skip
     assert found.deciding == Check(check, found.status, "a check that runs on this window", "it did not run")
 
 
-def test_windows_have_every_check_that_had_to_run(bare: Verdict) -> None:
+def test_windows_have_every_check_that_had_to_run(bare: ReportedVerdict) -> None:
     names = ["honest", *(p.parent.name for p in sorted(Path(FOLDER).glob("*/case.json")) if _honest(p))]
     for verdict in (bare, *map(of_case, dict.fromkeys(names))):
         assert verdict.passed and not verdict.needed - {c.id for c in verdict.checks}

@@ -14,12 +14,12 @@ from rag_audit.cli.reports import FORMATS
 from rag_audit.report.build import report_of
 from rag_audit.report.faces import face
 from rag_audit.report.meaning import strength
-from rag_audit.report.model import Report
+from rag_audit.report.model import Protection, Report, TenantReport
 from rag_audit.report.page import words
 from rag_audit.report.strength import protection_of, tier
+from rag_audit.report.verification import ReportedVerdict
 from rag_audit.report.vsa import EXTENSION
-from rag_audit.verify.parts import OutcomeName, Protection, TenantReport
-from rag_audit.verify.verifier import Verdict
+from rag_audit.verify.verdict import OutcomeName
 from tests.report.conftest import NOW, OUTCOMES, verify
 from tests.simulate.cases import FOLDER, run
 
@@ -162,7 +162,7 @@ def test_integrity_alone_passes_with_a_level() -> None:
 
 def of_case(name: str) -> Report:
     verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, ReportedVerdict)
     return report_of(verdict, now=NOW)
 
 

@@ -13,8 +13,8 @@ from rag_audit.report.build import report_of
 from rag_audit.report.meaning import factor, one_in, strength
 from rag_audit.report.model import Report
 from rag_audit.report.text import render
+from rag_audit.report.verification import ReportedVerdict
 from rag_audit.verify.checks.trust import _difference
-from rag_audit.verify.verifier import Verdict
 from tests.report.conftest import NOW
 
 SCREEN = 48
@@ -112,7 +112,7 @@ def test_a_sampled_verdict_never_says_eps_audit(reports: dict[str, Report]) -> N
     )
 
 
-def test_a_realised_figure_above_the_bound_is_explained(verdicts: dict[str, Verdict]) -> None:
+def test_a_realised_figure_above_the_bound_is_explained(verdicts: dict[str, ReportedVerdict]) -> None:
     verdict = verdicts["PASS"]
     figures: Any = {**verdict.figures, "eps_realised": "12.4"}
     report = report_of(replace(verdict, figures=figures), now=NOW)
@@ -170,7 +170,7 @@ def test_no_dictionary_is_printed(reports: dict[str, Report]) -> None:
     assert _difference(pins, [1]) == "no artefacts by name"
 
 
-def test_a_window_of_the_future_is_noted(verdicts: dict[str, Verdict]) -> None:
+def test_a_window_of_the_future_is_noted(verdicts: dict[str, ReportedVerdict]) -> None:
     text = render(report_of(verdicts["PASS"], now=NOW - 20_000_000))
     assert "  - the window is dated after this report: " in text
 

@@ -11,7 +11,7 @@ import pytest
 from rag_audit.report.build import report_of
 from rag_audit.report.faces import face
 from rag_audit.report.model import Report
-from rag_audit.verify.verifier import Verdict
+from rag_audit.report.verification import ReportedVerdict
 from tests.report.conftest import NOW
 from tests.simulate.cases import FOLDER, run
 
@@ -19,7 +19,7 @@ from tests.simulate.cases import FOLDER, run
 def said(name: str) -> tuple[Report, str, str]:
     """The report of a window, and its text and its page, each as one line."""
     verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, ReportedVerdict)
     report = report_of(verdict, now=NOW)
     page = html.unescape(re.sub(r"<[^>]*>", "", face(report, "html")))
     text = face(report, "text", checks=True)

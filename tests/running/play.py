@@ -13,11 +13,11 @@ from rag_audit.log.note import merge_signatures, parse_note
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import Answer
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.jobs import Jobs
 from rag_audit.service.running.shelf import Shelf
 from rag_audit.service.running.supervisor import Supervisor
-from rag_audit.verify.verifier import Verdict, verify_window
 from rag_audit.witness.witness import Witness
 from tests.window.simulator import ORIGIN, TEXTS, Service
 
@@ -189,7 +189,7 @@ class Play:
             Publication.load(self.public(window)), text, self.service.key.verifier, send
         )
 
-    def verdict(self, window: str, receipts: Path, *previous: str) -> Verdict:
+    def verdict(self, window: str, receipts: Path, *previous: str) -> ReportedVerdict:
         publication = Publication.load(self.public(window))
         for account in self.service.accounts.values():
             account.export_receipts(publication, receipts, disclose=True)

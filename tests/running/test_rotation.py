@@ -26,8 +26,8 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.tenants import ListingRules
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.verify.cumulative import compose, load_window
-from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.report.cumulative import compose, load_window
+from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.running.play import Play
 from tests.running.test_asking import server_of
 from tests.running.test_joining import Joined
@@ -174,7 +174,7 @@ class Rotation:
         if asks:
             self.ask(window, name)
 
-    def verdict(self, number: int, receipts: Path) -> Verdict:
+    def verdict(self, number: int, receipts: Path) -> ReportedVerdict:
         """Verify a window with all windows before it. The verifier knows law-1's key of that window."""
         public = self.play.public(f"w-{number}")
         publication = Publication.load(public)

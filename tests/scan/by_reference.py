@@ -6,7 +6,7 @@ from rag_audit.proofs.backends.scan.coalition import ScanCoalition
 from rag_audit.proofs.backends.scan.reference import ENGINE
 from rag_audit.proofs.backends.scan.system import Scan, verify_batch
 from rag_audit.proofs.backends.scan.together import Together
-from rag_audit.verify.verifier import verify_window
+from rag_audit.report.verification import verify_window
 
 for decides in (
     verify_window,

@@ -13,9 +13,10 @@ from rag_audit.errors import ExitCode
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan.coalition import PROTOCOL
+from rag_audit.report.verification import verify_window
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import coalition as checks
-from rag_audit.verify.verifier import open_case, verify_window
+from rag_audit.verify.verifier import open_case
 from tests.window.simulator import QUESTIONS, Service
 
 PROBE = "Did the clinic treat Jane Roe for hepatitis in 2019?"

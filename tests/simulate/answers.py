@@ -12,7 +12,8 @@ import numpy as np
 from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.attest import answering
 from rag_audit.commit.commitment import CommittedTenant
-from rag_audit.estimate import coalition_private, coalition_statement, estimate_window
+from rag_audit.estimate.clusters import coalition_private, estimate_window
+from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.models.manifest import check_manifest

@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.errors import RagAuditError
-from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.simulate import why
 from tests.simulate.answers import Answerer
 from tests.simulate.randomness import drawn_from
@@ -128,7 +128,7 @@ def _shared(name: str, data: bytes, folder: Path, fault: Fault) -> str | None:
     return None
 
 
-def run(case: dict[str, Any], folder: Path) -> Verdict | RagAuditError:
+def run(case: dict[str, Any], folder: Path) -> ReportedVerdict | RagAuditError:
     """The verdict on a case, or the error that ends it before the checks."""
     try:
         return verify_window(
@@ -143,7 +143,7 @@ def run(case: dict[str, Any], folder: Path) -> Verdict | RagAuditError:
         return exc
 
 
-def expected(found: Verdict | RagAuditError) -> tuple[dict[str, Any], str]:
+def expected(found: ReportedVerdict | RagAuditError) -> tuple[dict[str, Any], str]:
     """What any verifier has to find, and why."""
     if isinstance(found, RagAuditError):
         return {"exit_code": int(found.exit_code), "verdict": None, "error": found.name}, why.UNREADABLE

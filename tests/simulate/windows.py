@@ -14,6 +14,7 @@ from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import Commitment
 from rag_audit.commit.draft import Mechanism
 from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
 from rag_audit.models.tenants import ListingRules
 from rag_audit.models.trust import Groth16Pin, Require, trust_template
@@ -26,7 +27,7 @@ from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.statements.tenant import tenant_public
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.noise import table_digest
-from rag_audit.retrieval.embedders import Embedder, get_embedder, manifest_digest
+from rag_audit.retrieval.embedders import Embedder, get_embedder
 from tests.simulate.made import Made
 from tests.simulate.randomness import drawn_from
 from tests.window.simulator import ORIGIN, QUESTIONS, STRICT, Finished, Service

@@ -35,7 +35,7 @@ from rag_audit.models.records import (
 )
 from rag_audit.models.requests import request_message
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.verify.verifier import Verdict
+from rag_audit.report.verification import ReportedVerdict
 from tests.window.simulator import ORIGIN, Finished
 
 
@@ -252,7 +252,7 @@ class Forge:
             self._write_receipt(held, tree, receipts / f"{held.account}-{held.i}-{number}.json")
         return WindowFile.parse(self.value, field="window.json"), receipts
 
-    def verify(self, folder: Path, **options: Any) -> Verdict:
+    def verify(self, folder: Path, **options: Any) -> ReportedVerdict:
         """Seal, and verify as the honest window would be."""
         file, receipts = self.seal(folder)
         return self.finished.verify(file, receipts=[receipts], **options)

@@ -22,6 +22,7 @@ from rag_audit.log.keys import SigningKey, VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import merge_signatures, parse_note, sign_note
 from rag_audit.models.challenge import Challenge
+from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
@@ -33,8 +34,8 @@ from rag_audit.proofs.backends.groth16 import proving_key
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.backends.scan import protocols_digest
 from rag_audit.relation.noise import table_digest
-from rag_audit.retrieval.embedders import get_embedder, manifest_digest
-from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.report.verification import ReportedVerdict, verify_window
+from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.witness.witness import Witness
 
 ORIGIN = "example.org/rag"
@@ -296,7 +297,7 @@ class Finished:
 
     def verify(
         self, file: WindowFile | None = None, *, receipts: Sequence[Path] | None = None, **options: Any
-    ) -> Verdict:
+    ) -> ReportedVerdict:
         """Verify the window, or a changed copy."""
         trust = options.pop("trust", None) or self.service.trust(
             self.policy, together=self.together, **options.pop("require", {})

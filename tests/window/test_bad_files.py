@@ -22,8 +22,8 @@ from rag_audit.errors import (
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile, stray_siblings
 from rag_audit.report import as_json, render
+from rag_audit.report.verification import verify_window
 from rag_audit.verify.inputs import MAX_RECEIPT_BYTES
-from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import Finished
 
 R = 21888242871839275222246405745257275088548364400416034343698204186575808495617

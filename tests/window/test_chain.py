@@ -15,7 +15,7 @@ from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.records import PreviousWindow
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report import as_json, render
-from rag_audit.verify.verifier import Verdict
+from rag_audit.report.verification import ReportedVerdict
 from rag_audit.witness import witness as witness_module
 from rag_audit.witness.witness import WitnessRefused
 from tests.window.simulator import QUESTIONS, Service
@@ -86,16 +86,18 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
     return made
 
 
-def verify(chain: Chain, name: str, patch: pytest.MonkeyPatch, *given: Path | str, **options: Any) -> Verdict:
+def verify(
+    chain: Chain, name: str, patch: pytest.MonkeyPatch, *given: Path | str, **options: Any
+) -> ReportedVerdict:
     files = [chain.file(g) if isinstance(g, str) else g for g in given]
     return verdict(chain.service, chain.service.root / name, patch, previous=files, **options)
 
 
-def faults(found: Verdict) -> set[str]:
+def faults(found: ReportedVerdict) -> set[str]:
     return {c.id for c in found.checks if c.status.value != "pass"}
 
 
-def line(found: Verdict, check: str) -> str:
+def line(found: ReportedVerdict, check: str) -> str:
     return next(c.found for c in found.checks if c.id == check)
 
 

@@ -22,7 +22,7 @@ from rag_audit.proofs import checking, remembered
 from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.checking import Checking, fingerprint
 from rag_audit.proofs.remembered import VerifiedProofs
-from rag_audit.verify.verifier import Verdict
+from rag_audit.report.verification import ReportedVerdict
 from tests.window.forge import Forge
 from tests.window.simulator import Finished
 from tests.window.test_checks import lied_about_positions
@@ -55,7 +55,7 @@ class Counted(VerifiedProofs):
         super().add(names)
 
 
-def verified(window: Finished, made: Checking, file: WindowFile | None = None) -> Verdict:
+def verified(window: Finished, made: Checking, file: WindowFile | None = None) -> ReportedVerdict:
     return window.verify(file, checking=lambda _: made)
 
 
@@ -262,7 +262,7 @@ def test_old_windows_are_forgotten(cache: Path, monkeypatch: pytest.MonkeyPatch)
 def test_only_large_windows_are_remembered(
     finished: Finished, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(remember: bool) -> Verdict:
+    def run(remember: bool) -> ReportedVerdict:
         with checking_of(1, None, remember=remember, progress=lambda *_: None) as made:
             return finished.verify(checking=made)
 

@@ -21,12 +21,12 @@ from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import ALG_ED25519, SigningKey
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.models.challenge import Challenge
+from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
-from rag_audit.retrieval.embedders import manifest_digest
 from rag_audit.verify.standing import Kind, kind_of
 from tests.circuits.test_proofs import off_subgroup
 from tests.window.forge import Forge

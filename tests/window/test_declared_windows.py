@@ -14,14 +14,15 @@ from rag_audit.account.account import embedder_of
 from rag_audit.attest.reading import WindowReader
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
+from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.retrieval.embedders import get_embedder, manifest_digest
+from rag_audit.report.verification import verify_window
+from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.retrieval.embedders.declared import ManifestEmbedder
 from rag_audit.retrieval.tokens import tokens_beyond
-from rag_audit.verify.verifier import verify_window
 from tests.embedders.test_endpoint import DIMENSION, EmbeddingServer, settings
 from tests.endpoint import serving
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service

@@ -19,7 +19,7 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
 from rag_audit.proofs.backends.groth16 import proving_key
 from rag_audit.proofs.backends.groth16.policy import policy_instances
-from rag_audit.verify.verifier import verify_window
+from rag_audit.report.verification import verify_window
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.standins import taken_as_valid
 

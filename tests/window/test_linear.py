@@ -20,11 +20,13 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import scan
 from rag_audit.proofs.statements import retrieve
 from rag_audit.relation import poseidon
+from rag_audit.report.cumulative import WindowPart, compose
+from rag_audit.report.verification import verify_window
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
-from rag_audit.verify.cumulative import WindowPart, compose
-from rag_audit.verify.verifier import load_receipts, open_case, verify_window
+from rag_audit.verify.inputs import load_receipts
+from rag_audit.verify.verifier import open_case
 from tests.window.simulator import Finished
 from tests.window.standins import taken_as_valid
 

@@ -15,19 +15,14 @@ from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.cli.settings import resume
 from rag_audit.errors import SetupError
+from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.retrieval.embedders import (
-    EMBEDDERS,
-    OF_A_PLACE,
-    get_embedder,
-    manifest_digest,
-    published_constants,
-)
+from rag_audit.report.verification import verify_window
+from rag_audit.retrieval.embedders import EMBEDDERS, OF_A_PLACE, get_embedder, published_constants
 from rag_audit.retrieval.embedders.onnx import MODELS
 from rag_audit.retrieval.tokens import tokens_beyond
-from rag_audit.verify.verifier import verify_window
 from tests.embedders.test_onnx import DIMENSION, folder
 from tests.window.simulator import ORIGIN, Service
 

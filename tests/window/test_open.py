@@ -20,8 +20,8 @@ from rag_audit.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.models.passage import passage
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan.store import RUN
+from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.documents import DocumentStore
-from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 
 MIDDLE = ("index of law", 3 * RUN)

@@ -14,7 +14,7 @@ from rag_audit._internal.canonical import jcs, sha256
 from rag_audit.errors import ExitCode, MeasurementError, MissingTile, PolicyError, RagAuditError, SchemaError
 from rag_audit.models import windowfile
 from rag_audit.models.windowfile import MAX_CHALLENGES, TILED_MEDIA_TYPE, WindowFile
-from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.simulate.cases import FOLDER
 
 TRUST = FOLDER / "honest/trust.toml"
@@ -40,7 +40,7 @@ def tiles(folder: Path, part: str) -> list[Path]:
     return [folder / "tiles" / f"{tile['sha256']}.json" for tile in index(folder)[part]["tiles"]]
 
 
-def judged(window: Path, name: str, trust: Path | None = None, **options: Any) -> Verdict:
+def judged(window: Path, name: str, trust: Path | None = None, **options: Any) -> ReportedVerdict:
     case = json.loads((FOLDER / name / "case.json").read_text())
     return verify_window(
         window,

@@ -22,9 +22,9 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.records import Opening
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan.store import RUN
+from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.retrieval.vectors import CachedEmbedder
-from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import ORIGIN, QUERY_TOKENS, QUESTIONS, TEXTS, Service
 from tests.window.test_crash import KILLED, die_in_files, die_in_store, in_child
 from tests.window.test_open import kept

@@ -11,10 +11,11 @@ from click.testing import CliRunner, Result
 from rag_audit.cli import main
 from rag_audit.errors import SchemaError
 from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import DEFAULT_SCORE_WINDOW
 from rag_audit.models.trust import Trust
 from rag_audit.proofs.backends import scan
-from rag_audit.retrieval.embedders import manifest_digest, public_manifest
+from rag_audit.retrieval.embedders import public_manifest
 from tests.window.forge import Forge
 from tests.window.simulator import ORIGIN, Finished
 

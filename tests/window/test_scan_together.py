@@ -15,7 +15,7 @@ from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, MissingTile, PolicyError
 from rag_audit.proofs.backends.scan.key import PROTOCOL, TOGETHER_PROTOCOL
 from rag_audit.proofs.backends.scan.release import noise_protocols_digest, record_protocols_digest
-from rag_audit.verify.verifier import verify_window
+from rag_audit.report.verification import verify_window
 from tests.window.forge import Forge
 from tests.window.simulator import Finished, finished_window
 from tests.window.test_checks import lied_about_positions

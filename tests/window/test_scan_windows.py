@@ -41,9 +41,9 @@ from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import slot_id, topk_commitment
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.embedders import wordllama
 from rag_audit.retrieval.engine import select
-from rag_audit.verify.verifier import verify_window
 from tests.window.forge import Forge
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Finished, Service
 from tests.window.standins import taken_as_valid

@@ -21,7 +21,7 @@ from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
 from rag_audit.proofs.statements.tenant import TenantPublic
-from rag_audit.verify.verifier import Verdict
+from rag_audit.report.verification import ReportedVerdict
 from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 from tests.window.test_checks import lied_about_positions
@@ -57,7 +57,7 @@ def in_both(name: str, change: Callable[[Any], Any]) -> Callable[[Forge], None]:
     return apply
 
 
-def complaints(verdict: Verdict) -> dict[str, str | None]:
+def complaints(verdict: ReportedVerdict) -> dict[str, str | None]:
     return {c.id: c.at for c in verdict.checks if c.status.value != "pass"}
 
 

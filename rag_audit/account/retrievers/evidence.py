@@ -12,7 +12,8 @@ from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.models import Hex32, Identifier, Model, Positive
 from rag_audit.models.publication import Publication
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.verify.verifier import Verdict, verify_window
+from rag_audit.report.verification import verify_window
+from rag_audit.verify.verdict import Verdict
 
 KEY = "rag_audit"
 """The metadata's key under which a passage has its evidence."""

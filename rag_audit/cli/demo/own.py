@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit.cli.demo.corpus import Question
-from rag_audit.estimate import estimate
+from rag_audit.estimate.clusters import estimate
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
 from rag_audit.retrieval.readers import DocumentsError

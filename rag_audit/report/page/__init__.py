@@ -7,10 +7,10 @@ import hashlib
 from collections.abc import Sequence
 from importlib import resources
 
+from rag_audit._internal.words import instant
 from rag_audit.report.model import Report, ShortReport
 from rag_audit.report.page import evidence, privacy, record, top, words
 from rag_audit.report.page.markup import Child, Html, clip, raw, tag
-from rag_audit.verify.words import instant
 
 
 def render(report: Report) -> str:

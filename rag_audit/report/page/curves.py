@@ -14,8 +14,7 @@ from typing import TypeVar
 from rag_audit._internal.errors import RagAuditError
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.coins import Listing, Sampling
-from rag_audit.report.model import Report
-from rag_audit.verify.parts import TenantReport
+from rag_audit.report.model import Report, TenantReport
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, *(i / 20 for i in range(2, 20)), 0.97, 0.99)
 """False-positive rates at which curves are computed."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rag_audit._internal.words import counted
 from rag_audit.mechanisms import accounting
+from rag_audit.report.explain import COVERS
 from rag_audit.report.model import CheckLine, Report
 from rag_audit.report.page import charts, words
 from rag_audit.report.page.markup import Child, Html, clip, join, name, tag
-from rag_audit.verify.explain import COVERS
-from rag_audit.verify.words import counted
 
 GROUPS = {
     "opening": "commitment and opening",
@@ -234,7 +234,7 @@ def _longest(report: Report) -> int:
 
 
 def _date(milliseconds: int) -> str:
-    from rag_audit.verify.words import day
+    from rag_audit._internal.words import day
 
     return day(milliseconds)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from rag_audit._internal.words import counted
 from rag_audit.mechanisms import accounting
 from rag_audit.report.model import Report
 from rag_audit.report.page import charts, curves, study, words
 from rag_audit.report.page.charts import Axis, Line, Mark, Rule
 from rag_audit.report.page.curves import Protection, Test
 from rag_audit.report.page.markup import Child, Html, clip, join, tag
-from rag_audit.verify.words import counted
 
 NOT_ESTABLISHED = (
     "This verification did not establish that the provider kept to its policy. A chart of what the policy promises"

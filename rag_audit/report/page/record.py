@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-from rag_audit.report.model import Report, Requirement
+from rag_audit._internal.words import counted, instant
+from rag_audit.report.model import Event, Report, Requirement
 from rag_audit.report.page import charts
 from rag_audit.report.page.charts import Axis, Rule
 from rag_audit.report.page.markup import Child, Html, clip, join, tag
-from rag_audit.verify.parts import Event
-from rag_audit.verify.words import counted, instant
 
 MOST_ROWS = 40
 """Rows of a table, of which a window file could make any number."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rag_audit._internal.words import counted, day, instant
 from rag_audit.report.cause import CAVEAT, SENTENCES, Cause, cause_of
 from rag_audit.report.model import CheckLine, Report
 from rag_audit.report.page import words
 from rag_audit.report.page.curves import protections
 from rag_audit.report.page.markup import Html, clip, tag
 from rag_audit.report.strength import protection_words
-from rag_audit.verify.words import counted, day, instant
 
 OUTCOMES = {
     "PASS": ("pass", "Every check passed, and everything that the reader's trust file asks for is met."),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from rag_audit._internal.canonical import Json, digest_hex
+from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import SetupError
-from rag_audit.models.manifest import EmbedderManifest
+from rag_audit.models.manifest import DECLARED, without_limits
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
 
 __all__ = [
@@ -21,16 +21,12 @@ __all__ = [
     "TokenLimits",
     "Vectors",
     "get_embedder",
-    "manifest_digest",
     "public_artefacts",
     "public_manifest",
     "published_constants",
-    "re_executable",
 ]
 
 DEFAULT_EMBEDDER = "wordllama-256"
-DECLARED = ("sentence-transformers", "openai")
-"""Embedders whose vectors nobody can compute again to the last bit: A1 is declared of them, and never more."""
 OF_A_PLACE = ("onnx", *DECLARED)
 """Embedders that are whatever lies in a folder, or answers at an address."""
 EMBEDDERS = (DEFAULT_EMBEDDER, "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
@@ -48,11 +44,6 @@ class PublishedConstants:
     dimension: int
     scale: Fraction
     norm_factor: int | None
-
-
-def re_executable(name: str) -> bool:
-    """Whether others who have the embedder's files get its vectors too, to the last bit."""
-    return name not in DECLARED
 
 
 def published_constants(name: str, model: Path | None = None) -> PublishedConstants:
@@ -101,19 +92,7 @@ def public_manifest(name: str) -> dict[str, Json]:
 
     if name != NAME:
         raise SetupError("no manifest of this embedder is known", field="embedder", expected=NAME, found=name)
-    return _without_limits(manifest(1, 1))
-
-
-def manifest_digest(manifest: EmbedderManifest | dict[str, Json]) -> str:
-    """The digest by which a verifier pins an embedder: SHA-256 of its manifest without the token limits, 64 hex digits.
-
-    :param manifest: the manifest, with or without the token limits
-    """
-    return digest_hex(_without_limits(manifest))
-
-
-def _without_limits(manifest: EmbedderManifest | dict[str, Json]) -> dict[str, Json]:
-    return {key: value for key, value in cast("dict[str, Json]", manifest).items() if key != "tokens"}
+    return without_limits(manifest(1, 1))
 
 
 def get_embedder(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rag_audit._internal.canonical import digest_hex
-from rag_audit.estimate import coalition_statement
+from rag_audit._internal.words import counted
+from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.models.records import CoalitionEstimate
 from rag_audit.proofs.coalition import coalition_system
 from rag_audit.verify.case import Case, Status
-from rag_audit.verify.words import counted
 
 
 def check(case: Case) -> None:

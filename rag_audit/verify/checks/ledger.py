@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from rag_audit._internal.errors import RagAuditError
+from rag_audit._internal.words import counted, instant
 from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, SignedCheckpoint
 from rag_audit.log.merkle import verify_consistency
 from rag_audit.models.models import repeated
@@ -27,7 +28,6 @@ from rag_audit.models.requests import request_message
 from rag_audit.verify.case import Case, first
 from rag_audit.verify.checks.opening import check_beacon
 from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
-from rag_audit.verify.words import counted, instant
 
 
 def check(case: Case) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_audit._internal.errors import InvalidProof, PolicyError, SetupError, SignatureError
+from rag_audit._internal.words import instant
 from rag_audit.log.checkpoint import SignedCheckpoint
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.beacon import drand_beacon, witness_beacon
@@ -13,7 +14,6 @@ from rag_audit.proofs.policy import check_policy
 from rag_audit.verify.case import Case, refusal
 from rag_audit.verify.checks import chain
 from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
-from rag_audit.verify.words import instant
 
 
 def check(case: Case) -> None:

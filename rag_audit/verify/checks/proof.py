@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from rag_audit._internal.canonical import digest_hex
-from rag_audit._internal.errors import ExitCode, RagAuditError, SetupError
+from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit.models.constants import STATEMENTS
+from rag_audit.models.manifest import PUBLISHED, manifest_digest
 from rag_audit.models.records import QueryRecord
 from rag_audit.proofs.batch import Lazy, Refusals
 from rag_audit.proofs.checking import OwnProofs
 from rag_audit.proofs.interface import SYSTEMS, Key, ProofSystem, proof_system
 from rag_audit.proofs.statements.retrieve import record_public
 from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, TenantPublic, tenant_public
-from rag_audit.retrieval.embedders import manifest_digest, public_manifest
 from rag_audit.verify.case import Case, Status, refusal
 from rag_audit.verify.checks import samples
 from rag_audit.verify.checks.challenge import required_records
@@ -146,14 +146,8 @@ def known_manifest(case: Case) -> bool:
     """Whether the manifest, without the policy's token limits, is the one that trust.toml pins or, without such a pin,
     this release's own: a proof of `embed` is about the quantiser and the commitment that the manifest names.
     """
-    part = case.manifest["embedder"]
-    pin = case.trust.pins.manifest
-    if pin is None:
-        try:
-            pin = manifest_digest(public_manifest(part["kind"]))
-        except SetupError:
-            return False
-    return manifest_digest(part) == pin
+    part, pin = case.manifest["embedder"], case.trust.pins.manifest
+    return manifest_digest(part) == (PUBLISHED.get(part["kind"]) if pin is None else pin)
 
 
 def _eager(case: Case, wrong: Sequence[int]) -> None:

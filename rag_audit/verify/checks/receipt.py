@@ -7,19 +7,17 @@ account could frame the provider. Only a contradiction that the provider signed 
 from __future__ import annotations
 
 from rag_audit._internal.errors import RagAuditError, SetupError
+from rag_audit._internal.words import counted
 from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
 from rag_audit.models.records import QueryRecord, verifies
-from rag_audit.retrieval.embedders import Embedder
-from rag_audit.retrieval.query import OpenedQuery
-from rag_audit.verify.case import Case, ReceiptFile, Status
+from rag_audit.verify.case import Case, ReceiptFile, Reembed, Status
 from rag_audit.verify.checks.signatures import provider_key
-from rag_audit.verify.words import counted
 
 
-def check(case: Case, embedder: Embedder | None) -> None:
+def check(case: Case, reembed: Reembed | None) -> None:
     """Run the group.
 
-    :param embedder: the embedder whose artefacts trust.toml pins, to re-execute A1 on disclosed queries
+    :param reembed: embeds disclosed questions again, by the embedder whose artefacts trust.toml pins
     """
     opened: list[tuple[ReceiptFile, OpenedReceipt]] = []
     rejected = list(case.unread)
@@ -57,7 +55,7 @@ def check(case: Case, embedder: Embedder | None) -> None:
     wanted = "min_receipts (absent)" if least is None else least
     case.require("receipt.independent", least is not None and independent >= least,
                  f"at least {wanted} from accounts that trust.toml names", independent)  # fmt: skip
-    _re_execute(case, opened, embedder)
+    _re_execute(case, opened, reembed)
 
 
 def _first_of(complaints: list[str]) -> str:
@@ -122,13 +120,11 @@ def _independent(case: Case, item: ReceiptFile) -> bool:
     )
 
 
-def _re_execute(
-    case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], embedder: Embedder | None
-) -> None:
+def _re_execute(case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], reembed: Reembed | None) -> None:
     """Check A1 on disclosed queries: hq must open, and then cq must be the pinned embedder's vector."""
     total = len(case.queries)
     disclosed = [(i, r) for i, r in opened if i.receipt.disclosed is not None]
-    if embedder is None or not disclosed:
+    if reembed is None or not disclosed:
         case.figures.setdefault("a1", "declared")
         return
     done: set[int] = set()
@@ -137,12 +133,12 @@ def _re_execute(
     for item, receipt in disclosed:
         query = item.receipt.disclosed
         assert query is not None
-        opened_query = OpenedQuery(query.query, bytes.fromhex(query.salt), embedder)
+        again = reembed(query.query, bytes.fromhex(query.salt))
         with case.guarding("receipt.disclosed"):
-            if opened_query.hq != receipt.record.hq:
+            if again.hq != receipt.record.hq:
                 raise SetupError("the disclosed query does not open hq", field=item.name,
                                  expected="a text and a salt that open hq")  # fmt: skip
-            if opened_query.cq != receipt.record.cq:
+            if again.cq != receipt.record.cq:
                 wrong.append(f"record {receipt.record.seq}")
             done.add(receipt.record.seq)
             if _independent(case, item):

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from math import floor
 
-from rag_audit.models.manifest import EmbedderManifest
+from rag_audit._internal.words import counted
+from rag_audit.models.manifest import EmbedderManifest, manifest_digest
 from rag_audit.models.tenants import TenantRules
 from rag_audit.models.trust import (
     A1_LEVELS,
@@ -19,9 +20,7 @@ from rag_audit.models.trust import (
 )
 from rag_audit.proofs.interface import SYSTEMS, proof_system
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.retrieval.embedders import manifest_digest
 from rag_audit.verify.case import Case, Findings, Status
-from rag_audit.verify.words import counted
 
 ABSENT = "set in trust.toml (absent)"
 """What is expected of a limit that trust.toml leaves out."""

@@ -1,18 +1,39 @@
-"""Coalition proofs: the statement from published entries, and the private inputs from an estimate."""
+"""The statement of a coalition proof, which prover and verifier both build from published entries."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
+from typing import Literal, Protocol
 
 from rag_audit._internal.canonical import Json, jcs
-from rag_audit.estimate.clusters import Estimate, first_within, tenants_of
+from rag_audit._internal.errors import EncodingError
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.models.records import CoalitionEstimate, QueryRecord
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
+from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.field import digest_to_field
+
+TauUnit = Literal["positions", "seconds"]
+
+
+class Asked(Protocol):
+    """The part of a query record that the estimator reads."""
+
+    @property
+    def seq(self) -> int:
+        """Ledger index."""
+
+    @property
+    def ts(self) -> int:
+        """Milliseconds since the Unix epoch."""
+
+    @property
+    def account(self) -> str:
+        """The account that asked."""
+
+    @property
+    def tenant(self) -> str:
+        """The account's tenant."""
 
 
 def coalition_statement(
@@ -58,21 +79,21 @@ def _context(declared: CoalitionEstimate, opening_digest: str, head: Checkpoint)
     )
 
 
-def coalition_private(
-    records: Sequence[QueryRecord],
-    estimate: Estimate,
-    vectors: Sequence[npt.NDArray[np.int8]],
-    salts: Sequence[int],
-) -> CoalitionPrivate:
-    """The private inputs: vectors, salts, and as each account's label the number of its cluster's first account, or its
-    own number.
+def tenants_of(queries: Sequence[Asked]) -> dict[str, str]:
+    """The tenant of each account."""
+    tenants: dict[str, str] = {}
+    for query in queries:
+        if tenants.setdefault(query.account, query.tenant) != query.tenant:
+            raise EncodingError("an account is in two tenants", field=query.account,
+                                found=[tenants[query.account], query.tenant])  # fmt: skip
+    return tenants
 
-    :param vectors: the records' vectors in the same order, each of shape (d,), int8 in -7..7
-    :param salts: salt of each record's cq
-    """
-    accounts = {account: number for number, account in enumerate(sorted(tenants_of(records)))}
-    labels = list(range(len(accounts)))
-    for cluster in estimate.clusters:
-        for account in cluster:
-            labels[accounts[account]] = accounts[cluster[0]]
-    return CoalitionPrivate(b"".join(v.tobytes() for v in vectors), tuple(salts), tuple(labels))
+
+def first_within(queries: Sequence[Asked], tau: int, unit: TauUnit) -> list[int]:
+    """For each query, the first query that is within tau before it."""
+    if tau == 0:
+        return [0] * len(queries)
+    if unit == "positions":
+        return [max(0, j - tau) for j in range(len(queries))]
+    times = [query.ts for query in queries]
+    return [bisect_left(times, ts - 1000 * tau) for ts in times]

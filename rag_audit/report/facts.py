@@ -8,38 +8,40 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_audit._internal.canonical import MAX_SAFE_INTEGER, sha256
 from rag_audit._internal.errors import RagAuditError, SignatureError
+from rag_audit._internal.words import counted
 from rag_audit.log.checkpoint import SignedCheckpoint
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.chain import ClosedWindow, outcome_of
+from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import DrandBeacon, Opening, PreviousWindow, parse_entry
 from rag_audit.models.trust import Require
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.retrieval.embedders import manifest_digest
-from rag_audit.verify.case import Case
-from rag_audit.verify.explain import MECHANISM_WORDS
-from rag_audit.verify.inputs import Inputs
-from rag_audit.verify.parts import (
+from rag_audit.report.explain import MECHANISM_WORDS
+from rag_audit.report.model import (
     Activity,
     BeaconReport,
     Chain,
     Counts,
     Event,
+    InputFile,
     KeyReport,
     Link,
     QueryCount,
+    ReceiptFiles,
     TenantReport,
     Vouching,
     WindowReport,
     WitnessReport,
 )
-from rag_audit.verify.words import counted
+from rag_audit.verify.case import Case
+from rag_audit.verify.inputs import Inputs
 
 PARTS = 48
 """Parts of the interval over which a report counts queries."""
@@ -78,6 +80,26 @@ def facts_of(case: Case, inputs: Inputs) -> Facts:
         inputs=inputs,
         policies=_policies(case),
     )
+
+
+def facts_without(facts: Facts) -> Facts:
+    """The facts of a window that is not established: tenants have no privacy figure, and no windows are added up."""
+    none = dict.fromkeys(
+        ("eps", "odds_unlisted", "odds_unlisted_all_accounts", "chance_listed", "positions_listed")
+    )
+    return replace(facts, tenants=[tenant.model_copy(update=none) for tenant in facts.tenants], policies=[])
+
+
+def input_files(inputs: Inputs) -> list[InputFile]:
+    """The files that a verdict rests on."""
+    return [InputFile(role=role, name=name, sha256=digest) for role, name, digest in inputs.files]
+
+
+def receipt_files(inputs: Inputs) -> ReceiptFiles:
+    """The receipts that were handed in, as one digest."""
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(inputs.receipts))
+    digest = sha256(lines.encode()).hex() if inputs.receipts else None
+    return ReceiptFiles(files=len(inputs.receipts), sha256=digest)
 
 
 def _policies(case: Case) -> list[Policy]:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypedDict
 
+from rag_audit._internal.canonical import read_bytes, sha256
 from rag_audit._internal.errors import MeasurementError, PolicyError, SchemaError, SizeError
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.coins import Listing, Sampling
 from rag_audit.mechanisms.accounting.tradeoff import auc_bound
-from rag_audit.models.attacks import AttackedMechanism, AttackResult, AttackRun
+from rag_audit.models.attacks import MAX_ATTACKS_BYTES, AttackedMechanism, AttackResult, AttackRun
 from rag_audit.models.policy import Policy
 from rag_audit.models.tenants import TenantRules
+from rag_audit.verify.case import Case
+from rag_audit.verify.inputs import Inputs, printable_name, reading
 
 MAX_COUNTS = 64
 """Different numbers of questions for which figures are computed: a run of all attacks has about eight."""
@@ -118,6 +122,33 @@ class Measured:
             for p in row.points
             if p.above
         ]
+
+
+def read_measured(path: Path, case: Case, inputs: Inputs) -> Measured:
+    """A provider's attacks.json beside a window.
+
+    :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
+    :raises RagAuditError: the file cannot be read
+    """
+    ask = "ask the provider for the attacks.json of this window, or leave out --attacks"
+    with reading("attacks file", path, missing=ask, remedy=ask):
+        run = AttackRun.load(path)
+        digest = sha256(read_bytes(path, max_bytes=MAX_ATTACKS_BYTES)).hex()
+        inputs.add("attacks", printable_name(path), digest)
+        return measured_of(run, case.policy, case.opening_digest, field=printable_name(path))
+
+
+def uncertified(measured: Measured) -> Measured:
+    """A provider's own measurements without the certified figures beside them, of a window that is not established."""
+
+    def alone(point: Point | None) -> Point | None:
+        return None if point is None else replace(point, ceiling=None, certified=None)
+
+    def of_part(part: Part) -> Part:
+        rows = (replace(row, alone=alone(row.alone), coalition=alone(row.coalition)) for row in part.rows)
+        return replace(part, rows=tuple(rows))
+
+    return replace(measured, parts=tuple(map(of_part, measured.parts)))
 
 
 def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> Measured:

@@ -1,0 +1,168 @@
+"""A window verified with everything that this installation has, and what a report says of it besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from rag_audit._internal.errors import RagAuditError
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.checking import Checking
+from rag_audit.report.facts import Facts, facts_of, facts_without
+from rag_audit.report.measured import Measured, read_measured, uncertified
+from rag_audit.retrieval.query import reembedding
+from rag_audit.verify.inputs import Inputs
+from rag_audit.verify.verdict import Verdict
+from rag_audit.verify.verifier import judge, open_window
+
+DOES_NOT_PROVE = (
+    "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
+    "emptiness, and digests in receipts are disclosed with certainty and are outside the bound",
+    "the generation channel: what a model writes from the documents",
+    "documents of several positions: each figure is for a document of one position. A document of s positions loses up"
+    " to s times epsilon, and the factor by which its absence becomes more likely is at least the s-th power",
+    "a true coalition above k_max",
+    "in sampled mode, records that no proof was asked for",
+    "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"
+    " word for word, and a checked estimate says nothing of others",
+    "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text; nobody"
+    " can compute an endpoint's vectors again, not even an account those of its own queries",
+    "answers given off the ledger without a receipt",
+    "selective refusal and stalling: the provider knows scores and noise",
+    "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure",
+    "a second origin over the same index",
+    "the same documents as several tenants: committed again under fresh salts they look like others, and each "
+    "figure, that for all accounts too, covers the accounts of one tenant",
+    "windows that the provider filled with queries of its own, closed and showed to nobody: they do not count as "
+    "abandoned",
+    "the seed's entropy and secrecy",
+    "subliminal channels: timestamps, salts drawn by the library",
+    "that embeddings cannot be inverted",
+    "the computational assumptions: SHA-256, Poseidon, Ed25519, and the proof system's (docs/security.md)",
+)
+"""Printed with every verdict, in this order."""
+RETURNED_TEXTS = (
+    "which texts a tenant with a sample returned: the provider returns no text of a position that the window does not"
+    " keep and, with mechanism sampling, none of a position of score 0. No proof covers this yet, odds_unlisted of"
+    " mechanism sampling rests on it. Receipts do not show a text that the provider withholds at the end of a list"
+    " (mechanism sampling), or from every answer whose receipt the verifier has (noise with sampling, listing)"
+)
+"""Printed besides, where a tenant samples."""
+DOES_NOT_PROVE_BY_MECHANISM = {
+    "sampling": "anything about documents that were handed out: odds_unlisted bounds how much more likely the absence"
+    " of a document becomes for accounts that never received it, it is no epsilon, and windows multiply it; the"
+    " presence of a document that is asked for has no protection",
+    "listing": "anything about documents that were handed out, which are known to be there: eps is about the lists"
+    " alone, of up to k_max accounts; and an account that keeps nothing of what it is handed finds it no second time",
+    "none": "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves integrity",
+}
+"""Printed besides, where a tenant has the mechanism."""
+
+
+@dataclass(frozen=True)
+class ReportedVerdict(Verdict):
+    """A verdict with what a report says of the window besides.
+
+    :param described: the facts of the window, or the exception that prevented this description: a fault of the
+        description costs no verdict
+    :param measured: a provider's own run of attacks, which changes nothing of the verdict
+    """
+
+    described: Facts | Exception = field(kw_only=True, repr=False, compare=False)
+    measured: Measured | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What a report says of the window besides.
+
+        :raises Exception: the one that kept the facts from being made
+        """
+        if isinstance(self.described, Exception):
+            raise self.described
+        return self.described
+
+    @property
+    def does_not_prove(self) -> list[str]:
+        """What the verdict does not say, in sentences for people."""
+        tenants = self.figures.get("tenants", {}).values()
+        present = {t["mechanism"] for t in tenants}
+        return [
+            *(text for name, text in DOES_NOT_PROVE_BY_MECHANISM.items() if name in present),
+            *([RETURNED_TEXTS] if any(t.get("odds_unlisted") for t in tenants) else []),
+            *DOES_NOT_PROVE,
+        ]
+
+
+def reported(
+    verdict: Verdict, described: Facts | Exception, measured: Measured | None = None
+) -> ReportedVerdict:
+    """A verdict with facts and measurements, which have no privacy figure where the verdict has none."""
+    if not verdict.established:
+        described = described if isinstance(described, Exception) else facts_without(described)
+        measured = None if measured is None else uncertified(measured)
+    return ReportedVerdict(
+        verdict.exit_code,
+        verdict.checks,
+        verdict.figures,
+        verdict.notes,
+        verdict.needed,
+        measured=measured,
+        described=described,
+    )
+
+
+def verify_window(
+    window: Path | WindowFile,
+    *,
+    trust: Path | Trust,
+    receipts: Sequence[Path] = (),
+    previous: Sequence[Path] = (),
+    engine: str = "native",
+    max_epsilon: str | None = None,
+    allow_unsafe_setup: bool = False,
+    challenges: Sequence[Path] = (),
+    model: Path | None = None,
+    attacks: Path | None = None,
+    inputs: Inputs | None = None,
+    checking: Callable[[WindowFile], Checking] | None = None,
+) -> ReportedVerdict:
+    """Verify a window as a third party that trusts nothing but `trust`; other parameters are those of `open_window`.
+
+    :param model: the folder of the embedder's files, if it has any, to re-execute A1 on disclosed queries
+    :param attacks: what `rag-audit attack run` measured, attacks.json, to be shown beside the verdict
+    :param checking: makes how the window's proofs are verified, if not in this process and all of them
+    :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
+    :raises RagAuditError: the window, the trust file, the attacks or a challenge of the verifier's own cannot be read
+        (exit code 2)
+    """
+    inputs = Inputs() if inputs is None else inputs
+    case = open_window(
+        window,
+        trust=trust,
+        receipts=receipts,
+        previous=previous,
+        engine=engine,
+        max_epsilon=max_epsilon,
+        allow_unsafe_setup=allow_unsafe_setup,
+        challenges=challenges,
+        inputs=inputs,
+    )
+    measured = None
+    if attacks is not None:
+        try:
+            measured = read_measured(attacks, case, inputs)
+        except RagAuditError as exc:
+            case.unreadable.append(exc)
+    if checking is not None:
+        case.checking = checking(case.file)
+    verdict = judge(case, partial(reembedding, folder=model))
+    described: Facts | Exception
+    try:
+        described = facts_of(case, inputs)
+    except Exception as exc:
+        # The checks have decided: whatever goes wrong from here on must not take that back.
+        described = exc
+    return reported(verdict, described, measured)

@@ -1,0 +1,184 @@
+"""The outcome of a verification: checks, figures and the verdict line (docs/protocol.md, "Verdict").
+
+The figures are computed from the policy, so a window that keeps to nothing has them too. A reader takes a number for
+a result, so a verdict of FAIL, UNDECIDED or UNPROVEN has no privacy figure: not among its figures, and not in what a
+check found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, TypeAlias, cast
+
+from rag_audit._internal.errors import ExitCode
+from rag_audit._internal.printable import printable
+from rag_audit.mechanisms.accounting.figures import TenantFigures
+from rag_audit.verify.case import Check, Status, shortfall, worst
+from rag_audit.verify.figures import Figures
+
+OutcomeName: TypeAlias = Literal[
+    "PASS",
+    "PASS-SAMPLED",
+    "PASS-INTEGRITY",
+    "PASS-INTEGRITY-SAMPLED",
+    "FAIL",
+    "UNDECIDED",
+    "UNPROVEN",
+    "UNMET",
+]
+CONDITIONAL = "eps_audit is conditional on query vectors that do not depend on the index"
+"""What the level of A1 means for epsilon; a window without a figure has no such note."""
+WITHHELD = "no figure is shown: the figures of this window are not established"
+QUOTING = frozenset({"bound.computed", "trust.max_epsilon", "trust.max_odds_unlisted"})
+"""The checks whose findings quote a privacy figure."""
+
+
+def without_figures(figures: Figures) -> Figures:
+    """The figures of a verdict without those that say how private the window is."""
+    made: Figures = figures.copy()
+    for name in ("bounds", "eps_audit", "eps_audit_by", "eps_one_account", "eps_all_accounts", "eps_realised",
+                 "membership", "odds_unlisted", "odds_unlisted_all_accounts", "positions_per_document", "by_chance",
+                 "listable"):  # fmt: skip
+        made.pop(name, None)  # type: ignore[misc]  # a TypedDict's key is a literal to the type checker
+    if "tenants" in made:
+        kinds = {tenant: {"mechanism": part["mechanism"]} for tenant, part in made["tenants"].items()}
+        made["tenants"] = cast("dict[str, TenantFigures]", kinds)
+    return made
+
+
+def without_findings(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """The checks, those that quote a figure without it. A check that failed shows why, which is no figure."""
+    return tuple(
+        replace(c, found=WITHHELD) if c.id in QUOTING and c.status in _QUOTED and c.found != "unknown" else c
+        for c in checks
+    )
+
+
+_QUOTED = (Status.PASS, Status.UNMET, Status.UNPROVEN)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a verification: every check, the figures, and the verdict line.
+
+    :param needed: the ids of the checks that had to run on the window (`verifier.needed_checks`)
+    """
+
+    exit_code: ExitCode
+    checks: Sequence[Check]
+    figures: Figures
+    notes: Sequence[str]
+    needed: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed and every requirement is met."""
+        return self.exit_code is ExitCode.PASS
+
+    @cached_property
+    def status(self) -> Status:
+        """The worst outcome of a check, which is the verdict's. Each check is compared with it (`decides`)."""
+        return worst({c.status for c in self.checks})
+
+    @property
+    def established(self) -> bool:
+        """Whether everything that the window's figures rest on passed. If not, the verdict has no privacy figure."""
+        return self.status in (Status.PASS, Status.UNMET)
+
+    @property
+    def deciding(self) -> Check | None:
+        """The first check with the verdict's outcome, or None for a PASS."""
+        return next((c for c in self.checks if self.decides(c)), None)
+
+    def decides(self, check: Check) -> bool:
+        """Whether a check's outcome is the verdict's; of a PASS none decides."""
+        return check.status is self.status and not self.passed
+
+    @property
+    def outcome(self) -> OutcomeName:
+        """The first word of the verdict line."""
+        words: dict[Status, OutcomeName] = {
+            Status.FAIL: "FAIL",
+            Status.UNDECIDED: "UNDECIDED",
+            Status.UNPROVEN: "UNPROVEN",
+            Status.UNMET: "UNMET",
+        }
+        if not self.passed:
+            return words[self.status]
+        sampled = self.figures.get("mode") == "sampled"
+        if "none" in {t["mechanism"] for t in self.figures.get("tenants", {}).values()}:
+            return "PASS-INTEGRITY-SAMPLED" if sampled else "PASS-INTEGRITY"
+        return "PASS-SAMPLED" if sampled else "PASS"
+
+    @property
+    def line(self) -> str:
+        """The verdict line (docs/protocol.md, "Verdict")."""
+        f = self.figures
+        parts: list[str] = [self.outcome]
+        sampled = f.get("mode") == "sampled"
+        if self.deciding is not None:
+            parts.append(self.deciding.id)
+        if self.established:
+            parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
+            if "tenants" in f:
+                parts.append(f"odds_unlisted={f.get('odds_unlisted', 'none')}")
+                if "odds_unlisted" in f:
+                    parts.append(f"odds_unlisted_all_accounts={f['odds_unlisted_all_accounts']}")
+                    parts.append(f"positions_per_document={f['positions_per_document']}")
+                parts.append(
+                    "mechanisms=" + ",".join(f"{t}:{v['mechanism']}" for t, v in f["tenants"].items())
+                )
+            keys = ["delta", "k_max", *(("beta", "eta", "challenge") if sampled else ())]
+            keys += [
+                "mode",
+                "records",
+                "receipts",
+                "a1",
+                "d1",
+                "coalition",
+                "proofs",
+                "setup",
+                "abandoned",
+                "empty",
+            ]
+            parts += [f"{k}={f.get(k)}" for k in [*keys, "scores"]]
+            parts += [f"allow={name}" for name in f.get("allowed", [])]
+        return printable(" ".join(parts))
+
+
+def concluded(
+    checks: Sequence[Check],
+    figures: Figures,
+    notes: Sequence[str],
+    needed: frozenset[str],
+) -> Verdict:
+    """The verdict on checks that have run.
+
+    Of a check that is not met, `standing.RULES` alone says whether that is a limit or leaves the figures open.
+    A window that would pass although a check did not run is not established: each such check is added as one that was
+    not met. A verdict on a window that is not established has no privacy figure.
+
+    :param needed: the ids of the checks that had to run on the window
+    """
+    short = (Status.UNMET, Status.UNPROVEN)
+    checks = [replace(c, status=shortfall(c.id)) if c.status in short else c for c in checks]
+    if worst({c.status for c in checks}) in (Status.PASS, Status.UNMET):
+        checks = [*checks, *_absent(checks, needed)]
+    code = worst({c.status for c in checks}).exit_code
+    verdict = Verdict(code, tuple(checks), figures, tuple(notes), needed=needed)
+    if verdict.established:
+        return verdict
+    return replace(
+        verdict,
+        checks=without_findings(verdict.checks),
+        notes=[note for note in notes if not note.endswith(CONDITIONAL)],
+        figures=without_figures(figures),
+    )
+
+
+def _absent(checks: Sequence[Check], needed: frozenset[str]) -> list[Check]:
+    """An unmet check for each one that had to run and did not."""
+    return [Check(name, shortfall(name), "a check that runs on this window", "it did not run")
+            for name in sorted(needed - {c.id for c in checks})]  # fmt: skip
