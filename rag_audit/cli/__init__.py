@@ -6,46 +6,131 @@ import importlib
 
 import click
 
-from rag_audit import __version__
 from rag_audit.cli.common import Group
 
 COMMANDS = {
-    "demo": "rag_audit.cli.demo.command.demo",
-    "doctor": "rag_audit.cli.doctor.command.doctor",
-    "attack": "rag_audit.lab.commands.attack.attack",
-    "canary": "rag_audit.lab.commands.canary.canary",
-    "experiment": "rag_audit.lab.commands.experiment.experiment",
-    "keygen": "rag_audit.cli.keys.keygen",
-    "worker-key": "rag_audit.cli.keys.worker_key",
-    "account": "rag_audit.cli.account.account",
-    "query": "rag_audit.cli.account.query",
-    "receipt": "rag_audit.cli.account.receipt",
-    "witness": "rag_audit.cli.witness.witness",
-    "trust": "rag_audit.cli.trust.trust",
-    "policy": "rag_audit.cli.policy.policy",
-    "cumulative": "rag_audit.cli.cumulative.cumulative",
-    "export": "rag_audit.cli.export.export",
-    "open": "rag_audit.cli.opening.open_",
-    "documents": "rag_audit.cli.documents.documents_",
-    "diff": "rag_audit.cli.diff.diff",
-    "enrol": "rag_audit.cli.opening.enrol",
-    "enrolments": "rag_audit.cli.enrolments.enrolments",
-    "status": "rag_audit.cli.status.status",
-    "clean": "rag_audit.cli.status.clean",
-    "run": "rag_audit.cli.run.run",
-    "serve": "rag_audit.cli.window.serve",
-    "close": "rag_audit.cli.window.close",
-    "estimate": "rag_audit.cli.estimate.estimate",
-    "prove": "rag_audit.cli.window.prove",
-    "forget": "rag_audit.cli.window.forget_",
-    "challenge": "rag_audit.cli.verify.challenge",
-    "verify": "rag_audit.cli.verify.verify",
-    "explain": "rag_audit.cli.explain.explain",
-    "page": "rag_audit.cli.page.page",
-    "setup": "rag_audit.cli.setup.setup",
+    "demo": (
+        "rag_audit.cli.demo.command.demo",
+        "One window from commit to verdict on real text, every party in a process and folder of its own.",
+    ),
+    "doctor": (
+        "rag_audit.cli.doctor.command.doctor",
+        "Say what this installation has for each role, what is missing, and the command that brings it.",
+    ),
+    "attack": (
+        "rag_audit.lab.commands.attack.attack",
+        "Run published membership attacks against your own service, before others do.",
+    ),
+    "canary": (
+        "rag_audit.lab.commands.canary.canary",
+        "Put texts into your own index by coins, and see how many are told apart afterwards.",
+    ),
+    "experiment": (
+        "rag_audit.lab.commands.experiment.experiment",
+        "The paper's figures and tables, measured again beside the audited engine.",
+    ),
+    "keygen": (
+        "rag_audit.cli.keys.keygen",
+        "Make an Ed25519 key for a provider or verifier: OUT (mode 0600) and OUT.pub.",
+    ),
+    "worker-key": (
+        "rag_audit.cli.keys.worker_key",
+        "Make the key under which proving jobs travel to other machines: OUT (mode 0600), the same file on each.",
+    ),
+    "account": ("rag_audit.cli.account.account", "Make accounts and put them on a provider's roster."),
+    "query": (
+        "rag_audit.cli.account.query",
+        "Ask one question as an account, check the answer, and keep its receipt.",
+    ),
+    "receipt": ("rag_audit.cli.account.receipt", "Check receipts, or countersign them for a verifier."),
+    "witness": (
+        "rag_audit.cli.witness.witness",
+        "Be a witness: cosign a provider's checkpoints and draw its beacon.",
+    ),
+    "trust": ("rag_audit.cli.trust.trust", "Write the trust file of a verifier."),
+    "policy": (
+        "rag_audit.cli.policy.policy",
+        "Write a window's policy, and show its bounds and its cost in recall.",
+    ),
+    "cumulative": (
+        "rag_audit.cli.cumulative.cumulative",
+        "Compose WINDOWS over one index: window.json files, their folders, or policy files.",
+    ),
+    "export": (
+        "rag_audit.cli.export.export",
+        "Write a closed WINDOW (window.json, or its folder) in formats that other tools read.",
+    ),
+    "open": (
+        "rag_audit.cli.opening.open_",
+        "Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.",
+    ),
+    "documents": (
+        "rag_audit.cli.documents.documents_",
+        "Copy documents from SOURCE into a folder that `open --docs` reads.",
+    ),
+    "diff": (
+        "rag_audit.cli.diff.diff",
+        "Say which documents of --docs the window in DIRECTORY does not hold, and which ones it alone holds.",
+    ),
+    "enrol": (
+        "rag_audit.cli.opening.enrol",
+        "Add the accounts of roster LINEs to an open window; their queries wait for the beacon that the witnesses"
+        " draw.",
+    ),
+    "enrolments": (
+        "rag_audit.cli.enrolments.enrolments",
+        "List, approve and reject the enrolment requests that a service keeps, while it runs.",
+    ),
+    "status": (
+        "rag_audit.cli.status.status",
+        "Say where the window in DIRECTORY stands and what it waits for, while it serves too.",
+    ),
+    "clean": (
+        "rag_audit.cli.status.clean",
+        "Remove the parts of earlier window files from the public folder of the window in DIRECTORY.",
+    ),
+    "run": (
+        "rag_audit.cli.run.run",
+        "Open windows on a schedule, serve them, close and prove them, as the file CONFIG says"
+        " (docs/deploy/README.md).",
+    ),
+    "serve": (
+        "rag_audit.cli.window.serve",
+        "Answer signed requests, one JSON line for each, or over HTTP (docs/http.md).",
+    ),
+    "close": (
+        "rag_audit.cli.window.close",
+        "Close a window; run again to take the witnesses' cosignatures of the final checkpoint.",
+    ),
+    "estimate": (
+        "rag_audit.cli.estimate.estimate",
+        "Look for coalitions: accounts whose queries are near to each other.",
+    ),
+    "prove": ("rag_audit.cli.window.prove", "Make the missing proofs and add them to window.json."),
+    "forget": (
+        "rag_audit.cli.window.forget_",
+        "Delete a window's seed and retained queries now, before the policy's date: nothing can be proved after it.",
+    ),
+    "challenge": (
+        "rag_audit.cli.verify.challenge",
+        "Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw.",
+    ),
+    "verify": (
+        "rag_audit.cli.verify.verify",
+        "Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason.",
+    ),
+    "explain": (
+        "rag_audit.cli.explain.explain",
+        "Explain CHECK, an id from a verdict with or without its tenant (proof.valid.law), or list all of them.",
+    ),
+    "page": (
+        "rag_audit.cli.page.page",
+        "Write the page that verifies windows in a browser, without any network, to FILE.",
+    ),
+    "setup": ("rag_audit.cli.setup.setup", "Make proving and verification keys."),
 }
-"""The module of each command and its name there. Only the called command's module is loaded, so a verifier's process
-holds no code of the provider."""
+"""Each command's function, and the first sentence of its help. Only the called command's module is loaded, so a
+verifier's process holds no code of the provider, and `--help` loads none."""
 
 
 class Commands(Group):
@@ -59,13 +144,27 @@ class Commands(Group):
         """The named command, or None."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].rpartition(".")
+        module, _, name = COMMANDS[cmd_name][0].rpartition(".")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands."""
+        rows = {name: click.Command(name, help=summary) for name, (_, summary) in COMMANDS.items()}
+        click.Group(commands=rows).format_commands(ctx, formatter)
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from rag_audit import __version__  # reads the installed distribution's metadata
+
+        click.echo(f"rag-audit, version {__version__}")
+        ctx.exit()
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="rag-audit")
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
+              help="Show the version and exit.")  # fmt: skip
 def main() -> None:
     """Check, without seeing the index, how much a RAG service can leak to a coalition of accounts.
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from rag_audit._internal.canonical import read_text
 from rag_audit._internal.errors import (
     EncodingError,
     ExitCode,
@@ -29,11 +28,10 @@ from rag_audit._internal.errors import (
 )
 from rag_audit._internal.extras import EXTRAS, missing
 from rag_audit._internal.printable import json_text, printable
-from rag_audit.cli.internal import WHERE, write_report
-from rag_audit.log.keys import MAX_KEY_BYTES, SigningKey, VerifierKey
 
 if TYPE_CHECKING:
     from rag_audit.account.client.sync import Client
+    from rag_audit.log.keys import SigningKey, VerifierKey
 
 LOGGED_EVERY_S = 30.0
 SILENT_S = 2.0
@@ -154,6 +152,8 @@ def internal_error(exc: BaseException, command: Sequence[str]) -> list[str]:
 
     :param command: the names of command and subcommands
     """
+    from rag_audit.cli.internal import WHERE, write_report  # what a command that ends well has no use for
+
     text, path = write_report(exc, command)
     place = [f"  report: {path}"] if path is not None else ["  report:", *text.rstrip().split("\n")]
     name = type(exc).__name__
@@ -161,6 +161,8 @@ def internal_error(exc: BaseException, command: Sequence[str]) -> list[str]:
 
 
 def _internal(exc: Exception, command: Sequence[str]) -> NoReturn:
+    from rag_audit.cli.internal import WHERE
+
     found = internal_error(exc, command)
     if "--json" in sys.argv:
         message = found[0].removeprefix("InternalError: ")
@@ -272,6 +274,9 @@ def stages() -> Callable[[str, int, int], None]:
 
 def verifier_key(text: str, *, field: str) -> VerifierKey:
     """A vkey given on the command line, as text or as a file that holds it."""
+    from rag_audit._internal.canonical import read_text
+    from rag_audit.log.keys import MAX_KEY_BYTES, VerifierKey
+
     path = Path(text)
     if "+" not in text or path.exists():
         try:
@@ -284,6 +289,8 @@ def verifier_key(text: str, *, field: str) -> VerifierKey:
 
 def signing_key(path: Path) -> SigningKey:
     """Read a secret key file, which only its owner may be able to open."""
+    from rag_audit.log.keys import SigningKey
+
     return SigningKey.load(path)
 
 

@@ -4,7 +4,7 @@ The claim: every two records that are compared and whose vectors have cosine at 
 label is a function of the account, each label has at most c accounts and at most c_tenant of one tenant, and the
 vectors are those of the records' cq. In integers, with theta = p/q: <a, b> > 0 and (q <a, b>)^2 >= p^2 |a|^2 |b|^2.
 
-Both sides build the statement from published entries alone (`estimate.certificate`); labels stay hidden.
+Both sides build the statement from published entries alone (`estimate.statement`); labels stay hidden.
 """
 
 from __future__ import annotations

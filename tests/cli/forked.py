@@ -21,11 +21,11 @@ CLOCK = Path(__file__).with_name("clock")
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(
     [
-        *sorted({place.rpartition(".")[0] for place in COMMANDS.values()}),
+        *sorted({place.rpartition(".")[0] for place, _ in COMMANDS.values()}),
         "rag_audit.attest.window",
         "rag_audit.account.account",
         "rag_audit.witness.witness",
-        "rag_audit.verify.verifier",
+        "rag_audit.report.verification",
         "rag_audit.retrieval.embedders.wordllama",
     ]
 )

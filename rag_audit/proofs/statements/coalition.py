@@ -3,7 +3,7 @@ the same label, a label is a function of the account, each label has at most c a
 tenant, and the vectors are those of the records' cq. In integers, with theta = p/q: <a, b> > 0 and
 (q <a, b>)^2 >= p^2 |a|^2 |b|^2.
 
-Both sides build the statement from published entries alone (`estimate.certificate`); labels stay hidden.
+Both sides build the statement from published entries alone (`estimate.statement`); labels stay hidden.
 """
 
 from __future__ import annotations
