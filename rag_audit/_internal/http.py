@@ -1,21 +1,22 @@
-"""Asking an HTTP endpoint that somebody else runs: time-outs, rate limits and retries, by the standard library.
+"""How every client of this package connects over HTTP: proxies, certificates, limits of size and time, and retries.
 
-`sent` and `httpx_options` are how every client of this package connects, so that all of them use the same proxies and
-the same certificates (`proxies.proxy_of`).
+The HTTP library is httpx, of the extra `client`. httpx is told not to read the environment, since it ends in an error
+of its own for a value that it does not understand; `proxies.proxy_of` has the rule for proxies instead.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
-from rag_audit._internal.errors import EndpointError, SetupError
+import httpx
+
+from rag_audit._internal.errors import EndpointError, SetupError, SizeError
 from rag_audit._internal.printable import without_userinfo
 from rag_audit._internal.proxies import Address, address_of, proxy_of
 from rag_audit._internal.retry_after import retry_after
@@ -40,65 +41,30 @@ class Again(Exception):
         self.wait_s = wait_s
 
 
-def sent(
-    address: Address, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float
-) -> http.client.HTTPConnection:
-    """Send a POST request, through the proxy that the environment names for the address.
+class Options(TypedDict, total=False):
+    """The arguments with which `httpx.Client`, `httpx.AsyncClient` and `QdrantClient` reach one address."""
 
-    :param path: appended to the address's own path
-    :param timeout_s: for connecting, and for each read
-    :returns: the connection, whose response the caller reads, and which the caller closes
-    :raises SetupError: the environment names an unusable proxy or unusable certificates
-    :raises OSError: no connection
-    """
-    proxy = proxy_of(address)
-    host, port = (address.host, address.port) if proxy is None else (proxy.host, proxy.port)
-    target, added = address.path + path, {**headers}
-    connection: http.client.HTTPConnection
-    if address.scheme == "https":
-        context = with_certificates(ssl.create_default_context)
-        connection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
-        if proxy is not None:
-            connection.set_tunnel(address.host, address.port, headers=proxy.headers)
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
-        if proxy is not None:
-            target, added = f"http://{address.netloc}{target}", {**headers, **proxy.headers}
-    try:
-        connection.request("POST", target, body, added)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def httpx_options(address: Address) -> dict[str, Any]:
-    """The arguments with which `httpx.Client` reaches an address as `sent` does. httpx is told not to read the
-    environment, since a value that it does not understand ends in an error of its own.
-
-    :raises SetupError: the environment names an unusable proxy or unusable certificates
-    """
-    import httpx  # an extra's
-
-    proxy = proxy_of(address)
-    return {
-        "trust_env": False,
-        "proxy": None if proxy is None else proxy.url,
-        "verify": with_certificates(httpx.create_ssl_context),
-    }
+    trust_env: bool
+    proxy: str | None
+    verify: ssl.SSLContext
 
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 """What the environment says of TLS."""
 
 
-def with_certificates(made: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-    """A TLS context, which reads the environment.
+def httpx_options(address: Address) -> Options:
+    """How an address is reached, by the environment's proxy and certificates.
 
-    :raises SetupError: a file that the environment names cannot be used
+    Certificates are those of certifi and of this machine, or of `SSL_CERT_FILE` and `SSL_CERT_DIR` alone.
+
+    :raises SetupError: the environment names an unusable proxy or unusable certificates
     """
+    proxy = proxy_of(address)
     try:
-        return made()
+        context = httpx.create_ssl_context()
+        if not any(os.environ.get(name) for name in CERTIFICATE_VARIABLES[:2]):
+            context.load_default_certs()
     except OSError as exc:  # ssl.SSLError is one
         named = [name for name in CERTIFICATE_VARIABLES if os.environ.get(name)]
         raise SetupError(
@@ -107,6 +73,76 @@ def with_certificates(made: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
             found=exc.strerror or str(exc),
             hint="correct the variable, or unset it",
         ) from exc
+    return {"trust_env": False, "proxy": None if proxy is None else proxy.url, "verify": context}
+
+
+IDENTITY = {"Accept-Encoding": "identity"}
+"""The header that asks for a body without compression: a limit of size is one of what arrives."""
+
+
+def single_requests(address: Address, timeout_s: float) -> httpx.Client:
+    """A client that opens a connection for each request.
+
+    :param timeout_s: for connecting, and for each read
+    :raises SetupError: as `httpx_options`
+    """
+    limits = httpx.Limits(max_keepalive_connections=0)
+    return httpx.Client(headers=IDENTITY, timeout=timeout_s, limits=limits, **httpx_options(address))
+
+
+class Body:
+    """The body of a response while it arrives.
+
+    :param most: bytes that it may have
+    :param seconds: how long it may take from now; the limit of a client of httpx is one of each read
+    """
+
+    def __init__(self, response: httpx.Response, most: int, seconds: float | None = None) -> None:
+        self._response, self._most = response, most
+        self._until = None if seconds is None else time.monotonic() + seconds
+        self._data = bytearray()
+
+    def add(self, part: bytes) -> None:
+        """Take the next bytes.
+
+        :raises SizeError: the body is longer than it may be
+        :raises httpx.ReadTimeout: it takes longer than it may
+        """
+        self._data += part
+        if len(self._data) > self._most:
+            raise too_large(self._response, self._most)
+        if self._until is not None and time.monotonic() >= self._until:
+            raise httpx.ReadTimeout("the response does not end", request=self._response.request)
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._data)
+
+
+def body_of(response: httpx.Response, most: int, seconds: float | None = None) -> bytes:
+    """Read the body of a streamed response; see `Body`."""
+    body = Body(response, most, seconds)
+    for part in response.iter_raw():
+        body.add(part)
+    return bytes(body)
+
+
+async def body_of_async(response: httpx.Response, most: int, seconds: float | None = None) -> bytes:
+    """`body_of` for `httpx.AsyncClient`."""
+    body = Body(response, most, seconds)
+    async for part in response.aiter_raw():
+        body.add(part)
+    return bytes(body)
+
+
+def too_large(response: httpx.Response, most: int) -> SizeError:
+    """The error of a response that has more bytes than it may."""
+    address = without_userinfo(str(response.url))
+    return SizeError("the response is too large", field=address, expected=f"at most {most} bytes")
+
+
+def error_in_words(exc: httpx.HTTPError | httpx.InvalidURL) -> str:
+    """An error of httpx in words; some have none but their name."""
+    return str(exc) or type(exc).__name__
 
 
 @dataclass(frozen=True)
@@ -145,7 +181,7 @@ class Caller:
         self,
         path: str,
         value: Any,
-        read: Callable[[http.client.HTTPResponse], T],
+        read: Callable[[httpx.Response], T],
         *,
         accept: str = "application/json",
     ) -> T:
@@ -153,21 +189,33 @@ class Caller:
 
         :param read: reads the answer; raises `Again` where it is not one
         :raises EndpointError: all attempts failed, or the endpoint refuses; the last reason is named
+        :raises SetupError: as `httpx_options`
         """
+        address = address_of(self.url)
+        assert address is not None
+        headers = {"Content-Type": "application/json", "Accept": accept}
+        if self.key is not None:
+            headers["Authorization"] = f"Bearer {self.key}"
         reason, body = "", json.dumps(value).encode()
-        for attempt in range(self.attempts):
-            wait = min(LONGEST_WAIT_S, self.first_wait_s * 2**attempt)
-            try:
-                return self._once(path, body, read, accept)
-            except Again as exc:
-                reason = exc.reason
-                wait = min(LONGEST_WAIT_S, exc.wait_s if exc.wait_s is not None else wait)
-            except TimeoutError:
-                reason = f"no answer within {self.timeout_s:g} s"
-            except (OSError, http.client.HTTPException) as exc:
-                reason = f"no connection: {exc or type(exc).__name__}"
-            if attempt + 1 < self.attempts:
-                self.sleep(wait)
+        with single_requests(address, self.timeout_s) as client:
+            for attempt in range(self.attempts):
+                wait = min(LONGEST_WAIT_S, self.first_wait_s * 2**attempt)
+                try:
+                    with client.stream(
+                        "POST", f"{address.url}/{path}", content=body, headers=headers
+                    ) as response:
+                        if response.status_code != 200:
+                            self._refused(response)
+                        return read(response)
+                except Again as exc:
+                    reason = exc.reason
+                    wait = min(LONGEST_WAIT_S, exc.wait_s if exc.wait_s is not None else wait)
+                except httpx.TimeoutException:
+                    reason = f"no answer within {self.timeout_s:g} s"
+                except (httpx.HTTPError, httpx.InvalidURL) as exc:
+                    reason = f"no connection: {error_in_words(exc)}"
+                if attempt + 1 < self.attempts:
+                    self.sleep(wait)
         raise EndpointError(
             f"the {self.what} does not answer as it should",
             field=without_userinfo(self.url),
@@ -176,31 +224,16 @@ class Caller:
             hint=self.hint,
         )
 
-    def _once(self, path: str, body: bytes, read: Callable[[http.client.HTTPResponse], T], accept: str) -> T:
-        address = address_of(self.url)
-        assert address is not None
-        headers = {"Content-Type": "application/json", "Accept": accept}
-        if self.key is not None:
-            headers["Authorization"] = f"Bearer {self.key}"
-        connection = sent(address, f"/{path}", body, headers, timeout_s=self.timeout_s)
-        try:
-            response = connection.getresponse()
-            if response.status != 200:
-                self._refused(response)
-            return read(response)
-        finally:
-            connection.close()
-
     def _unkeyed(self, said: str) -> str:
         """What an endpoint says, without the key, which it may repeat; before any of it is cut off."""
         return said if self.key is None else said.replace(self.key, "(the key)")
 
-    def _refused(self, response: http.client.HTTPResponse) -> None:
-        status = response.status
+    def _refused(self, response: httpx.Response) -> None:
+        status = response.status_code
         if status == 429 or status >= 500:
-            wait = retry_after(response.getheader("Retry-After"))
+            wait = retry_after(response.headers.get("Retry-After"))
             raise Again("rate-limited (429)" if status == 429 else f"status {status}", wait)
-        said = self._unkeyed(response.read(_SAID_BYTES).decode(errors="replace"))
+        said = self._unkeyed(next(response.iter_raw(_SAID_BYTES), b"").decode(errors="replace"))
         refusal = EndpointError(
             f"the {self.what} refuses the question", field=without_userinfo(self.url), expected="status 200",
             found=f"status {status}: {said[:120]}",
@@ -209,15 +242,15 @@ class Caller:
         raise refusal
 
 
-def read_object(response: http.client.HTTPResponse, most: int = MAX_REPLY_BYTES) -> dict[str, Any]:
+def read_object(response: httpx.Response, most: int = MAX_REPLY_BYTES) -> dict[str, Any]:
     """The JSON object that an endpoint answers; anything else is asked for again.
 
     :param most: bytes that are read
     """
-    data = response.read(most + 1)
-    if len(data) > most:
-        raise Again(f"an answer of more than {most:,} bytes")
-    return json_object(data)
+    try:
+        return json_object(body_of(response, most))
+    except SizeError:
+        raise Again(f"an answer of more than {most:,} bytes") from None
 
 
 def json_object(data: bytes) -> dict[str, Any]:

@@ -6,14 +6,13 @@ that it does not understand. Every client of this package asks `proxy_of` instea
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from rag_audit._internal.errors import SetupError
 from rag_audit._internal.printable import without_userinfo
@@ -110,15 +109,6 @@ class Proxy:
         """The proxy's URL for a client library, which holds its password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{self.userinfo}{'@' if self.userinfo else ''}{host}:{self.port}"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The header that names the caller to the proxy (RFC 7617), which holds its password."""
-        if not self.userinfo:
-            return {}
-        user, _, password = self.userinfo.partition(":")
-        token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
-        return {"Proxy-Authorization": f"Basic {token}"}
 
 
 def proxy_of(address: Address, environ: Mapping[str, str] | None = None) -> Proxy | None:

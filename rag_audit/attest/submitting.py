@@ -5,7 +5,6 @@ One call asks once for each thing; who calls again, and when, is the caller's bu
 
 from __future__ import annotations
 
-import http.client
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from typing import Protocol
 from rag_audit._internal.canonical import Json, jcs, parse_json, read_bytes, read_text
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, RagAuditError, SetupError, SizeError
-from rag_audit._internal.http import sent
 from rag_audit._internal.printable import without_userinfo
 from rag_audit._internal.proxies import Address, address_of
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
@@ -89,26 +87,23 @@ def _ask(remote: Remote, path: str, body: bytes, kind: str = "text/plain") -> _R
     :raises SetupError: the environment names an unusable proxy
     :raises SizeError: the answer is too long
     """
-    address = remote.address.url + path
-    end = time.monotonic() + remote.patience_s
+    import httpx  # of the extra `client`
+
+    from rag_audit._internal.http import body_of, error_in_words, single_requests
+
+    address, headers = remote.address.url + path, {"Content-Type": kind}
     try:
-        connection = sent(remote.address, path, body, {"Content-Type": kind}, timeout_s=remote.patience_s)
-        try:
-            answer = connection.getresponse()  # a redirection is an answer like another
-            parts, size = [], 0
-            while part := answer.read1(65_536):
-                parts.append(part)
-                size += len(part)
-                if size > MAX_ANSWER_BYTES:
-                    raise SizeError("the witness's answer is too long", field=address,
-                                    expected=f"at most {MAX_ANSWER_BYTES} bytes")  # fmt: skip
-                if time.monotonic() > end:
-                    raise TimeoutError("the answer took too long")
-            reply = _Reply(answer.status, answer.headers.get_content_type(), b"".join(parts))
-        finally:
-            connection.close()
-    except (OSError, http.client.HTTPException, ValueError) as exc:
-        raise WitnessDown("the witness cannot be reached", field=address, found=str(exc)) from exc
+        with (
+            single_requests(remote.address, remote.patience_s) as client,
+            client.stream("POST", address, content=body, headers=headers) as answer,
+        ):  # a redirection is an answer like another
+            content = body_of(answer, MAX_ANSWER_BYTES, remote.patience_s)
+    except SizeError as exc:
+        raise SizeError("the witness's answer is too long", field=address, expected=exc.expected) from exc
+    except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        raise WitnessDown("the witness cannot be reached", field=address, found=error_in_words(exc)) from exc
+    media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    reply = _Reply(answer.status_code, media_type, content)
     if reply.status >= 500 or reply.status in (408, 429):
         raise WitnessDown("the witness cannot answer now", field=address, found=_words(reply))
     return reply

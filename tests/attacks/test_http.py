@@ -4,12 +4,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from rag_audit.errors import StoreError
 from rag_audit.lab.attacks import runner
 from rag_audit.lab.attacks.cells import Bench
-from rag_audit.lab.attacks.generators.http import ChatGenerator, Endpoint, EndpointError, ask_chat
+from rag_audit.lab.attacks.generators.http import (
+    ChatGenerator,
+    Endpoint,
+    EndpointError,
+    _from_stream,
+    ask_chat,
+)
 from rag_audit.lab.attacks.interface import Answer, NextWord, Probe, YesNo
 from rag_audit.lab.attacks.methods import chosen
 from rag_audit.lab.attacks.passages import Passage
@@ -50,6 +57,12 @@ def test_what_may_pass_is_asked_again(faults: Sequence[str], waited: list[float]
     with serving(ChatServer([TEXT], faults)) as server:
         assert ask_chat(endpoint(server, waits), QUESTION).text == "Yes"
     assert waits == waited
+
+
+def test_a_line_of_a_stream_ends_with_a_line_feed_alone() -> None:
+    piece = 'data: {"choices": [{"delta": {"content": "two\u2028lines\x85"}}]}\n\ndata: [DONE]\n'
+    response = httpx.Response(200, stream=httpx.ByteStream(piece.encode()))
+    assert _from_stream(response).text == "two\u2028lines\x85"
 
 
 def test_a_slow_endpoint_is_not_waited_for() -> None:

@@ -16,11 +16,11 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit._internal.http import too_large
 from rag_audit.account.account import Account, embedder_of
 from rag_audit.account.client import AsyncClient, Client, Patience
 from rag_audit.account.client.attempts import Attempts, Wait
 from rag_audit.account.client.reading import Held, held, published
-from rag_audit.account.client.web import too_large
 from rag_audit.account.prepared import Questions
 from rag_audit.attest.window import Window
 from rag_audit.cli import main

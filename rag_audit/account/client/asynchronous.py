@@ -1,31 +1,34 @@
-"""The client of a program with asyncio: as `sync`, with the account's files used in threads."""
+"""The client of an account (docs/http.md, "The account's client"); `sync.py` is generated from this file.
+
+After a change: `python packaging/sync_client.py`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import time
-from types import TracebackType
-from typing import Self, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import httpx
 
 from rag_audit._internal.canonical import Json
+from rag_audit._internal.closing import AsyncClosing
 from rag_audit._internal.errors import OtherWindow, RequestRefused, SignatureError
+from rag_audit._internal.http import body_of_async, error_in_words
 from rag_audit.account.account import Account
 from rag_audit.account.client.attempts import Attempts, Patience, Wait
 from rag_audit.account.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
 from rag_audit.account.client.reading import Held, Reading, Recorded, held, published, recorded
+from rag_audit.account.client.threads import ask_in_a_thread
 from rag_audit.account.client.web import (
     HEADERS,
+    LIMITS,
     QUERY,
     base_url,
-    found_of,
-    limits_of,
     may_have_left,
     not_fetched,
     options_of,
-    too_large,
 )
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentOffer
@@ -36,8 +39,17 @@ from rag_audit.retrieval.embedders import Embedder
 T = TypeVar("T")
 
 
-class AsyncClient:
-    """A provider's service as an account sees it (`sync.Client`), for one event loop."""
+class AsyncClient(AsyncClosing):
+    """A provider's service as an account sees it.
+
+    Several threads may share a `Client`; an `AsyncClient` belongs to one event loop, and uses the account's files in
+    threads.
+
+    :param url: where the service is; what lies behind a proxy's path ends with that path
+    :param provider: the provider's key, under which whatever arrives is checked
+    :param transport: what carries requests, for tests
+    :raises SetupError: the URL is not one of HTTP, or the environment names an unusable proxy (`proxies.proxy_of`)
+    """
 
     def __init__(
         self,
@@ -54,24 +66,24 @@ class AsyncClient:
         self._http = httpx.AsyncClient(
             headers=HEADERS,
             timeout=self._patience.response_s,
-            limits=limits_of(),
+            limits=LIMITS,
             transport=transport,
             **({} if transport is not None else options_of(self._url)),
         )
 
     async def publication(self) -> Publication:
-        """See `sync.Client.publication`."""
+        """The window that is served now, checked (`reading.published`)."""
         self._window = await self._read(published(self.provider))
         return self._window
 
     async def held(
         self, account: Account, window: Publication, witnesses: tuple[VerifierKey, ...] = ()
     ) -> Held:
-        """See `sync.Client.held`."""
+        """Check the account's receipts against the window's log (`reading.held`)."""
         return await self._read(held(account, window, self.provider, witnesses))
 
     async def recorded(self, account: str, window: Publication) -> Recorded:
-        """See `sync.Client.recorded`."""
+        """Read the log for the records of one account (`reading.recorded`)."""
         return await self._read(recorded(account, window, self.provider))
 
     async def ask(
@@ -82,55 +94,63 @@ class AsyncClient:
         window: Publication | None = None,
         embedder: Embedder | None = None,
     ) -> Answer:
-        """See `sync.Client.ask`. A call that is cancelled leaves its request to be repeated by the next."""
-        where, loop = window or self._window or await self.publication(), asyncio.get_running_loop()
-        sending: list[concurrent.futures.Future[Json]] = []
+        """Ask one question (`Account.ask`): the request is durable before it leaves and repeated until it is answered,
+        also by a later call or another process; the receipt is kept in the account's folder. A call that is cancelled
+        leaves its request to be repeated by the next.
 
-        def send(request: SignedRequest) -> Json:
-            future = asyncio.run_coroutine_threadsafe(self.send(request), loop)
-            sending.append(future)
-            return future.result()
-
+        :param window: the window to ask in; if None, the one that was served when it was read last, which is read again
+            after a refusal
+        :raises RequestRefused: the provider refused, with its signed reason
+        :raises SetupError: the provider did not answer in time; ask the same question again
+        """
+        where = window or self._window or await self.publication()
         try:
-            return await asyncio.to_thread(account.ask, where, text, self.provider, send, embedder=embedder)
+            return await ask_in_a_thread(account, where, text, self.provider, self.send, embedder=embedder)
         except (OtherWindow, RequestRefused, SignatureError):
-            self._window = None
-            raise
-        except asyncio.CancelledError:
-            for future in sending:
-                future.cancel()  # the thread must not wait for a loop that may be at its end
+            self._window = None  # another window may be served by now
             raise
 
     async def enrolments(self) -> EnrolmentOffer:
-        """See `sync.Client.enrolments`."""
+        """For which windows the provider takes enrolment requests.
+
+        :raises SetupError: it takes none over HTTP, or does not answer
+        """
         return await self._read(offered())
 
     async def enrol(self, account: Account, window: str | None = None) -> EnrolmentAnswer:
-        """See `sync.Client.enrol`."""
+        """Ask to be put on a window's roster, under the account's newest key; or what became of that request, which is
+        the same each time. Waiting for a decision is the caller's business.
+
+        :param window: the window's id; by default the last one that the provider takes requests for
+        :raises RequestRefused: the service does not take the request
+        :raises SetupError: the provider did not answer in time
+        """
         request = request_of(account, await self.enrolments(), window)
-        attempts, body = Attempts(self._patience, self._url), request.canonical()
-        while True:
-            try:
-                async with self._http.stream("POST", self._url + ENROLMENTS, content=body) as response:
-                    content = await self._content(response, MAX_BYTES)
-                after = response.headers.get("retry-after")
-                found = answered(attempts, request, self.provider, response.status_code, after, content)
-            except httpx.HTTPError as exc:
-                found = attempts.lost(found_of(exc), sent=may_have_left(exc))
-            if not isinstance(found, Wait):
-                return found
-            await asyncio.sleep(found.seconds)
+        attempts = Attempts(self._patience, self._url)
+        reply = partial(answered, attempts, request, self.provider)
+        return await self._post(ENROLMENTS, request.canonical(), MAX_BYTES, attempts, reply)
 
     async def send(self, request: SignedRequest) -> Json:
-        """See `sync.Client.send`."""
-        attempts, body = Attempts(self._patience, self._url), request.canonical()
+        """Send a signed request until there is a reply, which is not checked here."""
+        attempts = Attempts(self._patience, self._url)
+        return await self._post(QUERY, request.canonical(), MAX_ANSWER_BYTES, attempts, attempts.reply)
+
+    async def _post(
+        self,
+        path: str,
+        content: bytes,
+        most: int,
+        attempts: Attempts,
+        reply: Callable[[int, str | None, bytes], T | Wait],
+    ) -> T:
+        """Send a request until `reply` takes a response as its reply."""
         while True:
             try:
-                async with self._http.stream("POST", self._url + QUERY, content=body) as response:
-                    content = await self._content(response, MAX_ANSWER_BYTES)
-                found = attempts.reply(response.status_code, response.headers.get("retry-after"), content)
+                async with self._http.stream("POST", self._url + path, content=content) as response:
+                    body = await body_of_async(response, most, self._patience.response_s)
+                found = reply(response.status_code, response.headers.get("retry-after"), body)
             except httpx.HTTPError as exc:
-                found = attempts.lost(found_of(exc), sent=may_have_left(exc))
+                found = attempts.lost(error_in_words(exc), sent=may_have_left(exc))
             if not isinstance(found, Wait):
                 return found
             await asyncio.sleep(found.seconds)
@@ -145,36 +165,15 @@ class AsyncClient:
             return result
 
     async def _get(self, path: str, most: int) -> bytes:
+        address = self._url + path
         try:
-            async with self._http.stream("GET", self._url + path) as response:
+            async with self._http.stream("GET", address) as response:
                 if response.status_code != 200:
-                    raise not_fetched(
-                        self._url + path, f"status {response.status_code}", response.status_code
-                    )
-                return await self._content(response, most)
+                    raise not_fetched(address, f"status {response.status_code}", response.status_code)
+                return await body_of_async(response, most, self._patience.response_s)
         except httpx.HTTPError as exc:
-            raise not_fetched(self._url + path, found_of(exc)) from exc
-
-    async def _content(self, response: httpx.Response, most: int) -> bytes:
-        parts, size = list[bytes](), 0
-        until = time.monotonic() + self._patience.response_s  # the client's own limit is one of each read
-        async for part in response.aiter_raw():
-            parts.append(part)
-            size += len(part)
-            if size > most:
-                raise too_large(response, most)
-            if time.monotonic() >= until:
-                raise httpx.ReadTimeout("the response does not end", request=response.request)
-        return b"".join(parts)
+            raise not_fetched(address, error_in_words(exc)) from exc
 
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

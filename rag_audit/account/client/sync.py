@@ -1,29 +1,30 @@
-"""The client of a program without asyncio."""
+"""An account's client without asyncio, generated from `asynchronous.py` by `packaging/sync_client.py`."""
 
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import Self, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import httpx
 
 from rag_audit._internal.canonical import Json
+from rag_audit._internal.closing import Closing
 from rag_audit._internal.errors import OtherWindow, RequestRefused, SignatureError
+from rag_audit._internal.http import body_of, error_in_words
 from rag_audit.account.account import Account
 from rag_audit.account.client.attempts import Attempts, Patience, Wait
 from rag_audit.account.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
 from rag_audit.account.client.reading import Held, Reading, Recorded, held, published, recorded
 from rag_audit.account.client.web import (
     HEADERS,
+    LIMITS,
     QUERY,
     base_url,
-    found_of,
-    limits_of,
     may_have_left,
     not_fetched,
     options_of,
-    too_large,
 )
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentOffer
@@ -34,8 +35,11 @@ from rag_audit.retrieval.embedders import Embedder
 T = TypeVar("T")
 
 
-class Client:
-    """A provider's service as an account sees it. Safe to use from several threads.
+class Client(Closing):
+    """A provider's service as an account sees it.
+
+    Several threads may share a `Client`; an `AsyncClient` belongs to one event loop, and uses the account's files in
+    threads.
 
     :param url: where the service is; what lies behind a proxy's path ends with that path
     :param provider: the provider's key, under which whatever arrives is checked
@@ -58,7 +62,7 @@ class Client:
         self._http = httpx.Client(
             headers=HEADERS,
             timeout=self._patience.response_s,
-            limits=limits_of(),
+            limits=LIMITS,
             transport=transport,
             **({} if transport is not None else options_of(self._url)),
         )
@@ -85,7 +89,8 @@ class Client:
         embedder: Embedder | None = None,
     ) -> Answer:
         """Ask one question (`Account.ask`): the request is durable before it leaves and repeated until it is answered,
-        also by a later call or another process; the receipt is kept in the account's folder.
+        also by a later call or another process; the receipt is kept in the account's folder. A call that is cancelled
+        leaves its request to be repeated by the next.
 
         :param window: the window to ask in; if None, the one that was served when it was read last, which is read again
             after a refusal
@@ -94,7 +99,7 @@ class Client:
         """
         where = window or self._window or self.publication()
         try:
-            return account.ask(where, text, self.provider, self.send, embedder=embedder)
+            return Account.ask(account, where, text, self.provider, self.send, embedder=embedder)
         except (OtherWindow, RequestRefused, SignatureError):
             self._window = None  # another window may be served by now
             raise
@@ -115,29 +120,31 @@ class Client:
         :raises SetupError: the provider did not answer in time
         """
         request = request_of(account, self.enrolments(), window)
-        attempts, body = Attempts(self._patience, self._url), request.canonical()
-        while True:
-            try:
-                with self._http.stream("POST", self._url + ENROLMENTS, content=body) as response:
-                    content = self._content(response, MAX_BYTES)
-                after = response.headers.get("retry-after")
-                found = answered(attempts, request, self.provider, response.status_code, after, content)
-            except httpx.HTTPError as exc:
-                found = attempts.lost(found_of(exc), sent=may_have_left(exc))
-            if not isinstance(found, Wait):
-                return found
-            time.sleep(found.seconds)
+        attempts = Attempts(self._patience, self._url)
+        reply = partial(answered, attempts, request, self.provider)
+        return self._post(ENROLMENTS, request.canonical(), MAX_BYTES, attempts, reply)
 
     def send(self, request: SignedRequest) -> Json:
         """Send a signed request until there is a reply, which is not checked here."""
-        attempts, body = Attempts(self._patience, self._url), request.canonical()
+        attempts = Attempts(self._patience, self._url)
+        return self._post(QUERY, request.canonical(), MAX_ANSWER_BYTES, attempts, attempts.reply)
+
+    def _post(
+        self,
+        path: str,
+        content: bytes,
+        most: int,
+        attempts: Attempts,
+        reply: Callable[[int, str | None, bytes], T | Wait],
+    ) -> T:
+        """Send a request until `reply` takes a response as its reply."""
         while True:
             try:
-                with self._http.stream("POST", self._url + QUERY, content=body) as response:
-                    content = self._content(response, MAX_ANSWER_BYTES)
-                found = attempts.reply(response.status_code, response.headers.get("retry-after"), content)
+                with self._http.stream("POST", self._url + path, content=content) as response:
+                    body = body_of(response, most, self._patience.response_s)
+                found = reply(response.status_code, response.headers.get("retry-after"), body)
             except httpx.HTTPError as exc:
-                found = attempts.lost(found_of(exc), sent=may_have_left(exc))
+                found = attempts.lost(error_in_words(exc), sent=may_have_left(exc))
             if not isinstance(found, Wait):
                 return found
             time.sleep(found.seconds)
@@ -152,36 +159,15 @@ class Client:
             return result
 
     def _get(self, path: str, most: int) -> bytes:
+        address = self._url + path
         try:
-            with self._http.stream("GET", self._url + path) as response:
+            with self._http.stream("GET", address) as response:
                 if response.status_code != 200:
-                    raise not_fetched(
-                        self._url + path, f"status {response.status_code}", response.status_code
-                    )
-                return self._content(response, most)
+                    raise not_fetched(address, f"status {response.status_code}", response.status_code)
+                return body_of(response, most, self._patience.response_s)
         except httpx.HTTPError as exc:
-            raise not_fetched(self._url + path, found_of(exc)) from exc
-
-    def _content(self, response: httpx.Response, most: int) -> bytes:
-        parts, size = list[bytes](), 0
-        until = time.monotonic() + self._patience.response_s  # the client's own limit is one of each read
-        for part in response.iter_raw():
-            parts.append(part)
-            size += len(part)
-            if size > most:
-                raise too_large(response, most)
-            if time.monotonic() >= until:
-                raise httpx.ReadTimeout("the response does not end", request=response.request)
-        return b"".join(parts)
+            raise not_fetched(address, error_in_words(exc)) from exc
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

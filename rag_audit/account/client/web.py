@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import httpx
 
-from rag_audit._internal.errors import SetupError, SizeError
-from rag_audit._internal.http import httpx_options
+from rag_audit._internal.errors import SetupError
+from rag_audit._internal.http import IDENTITY, Options, httpx_options
 from rag_audit._internal.printable import without_userinfo
 from rag_audit._internal.proxies import address_of
 from rag_audit.account.client.attempts import AGAIN
@@ -16,13 +14,10 @@ QUERY = "/v1/query"
 HEADERS = {
     "Content-Type": "application/json",
     "Accept": "*/*",
-    "Accept-Encoding": "identity",  # a limit of size is one of what arrives
+    **IDENTITY,
 }
-
-
-def limits_of() -> httpx.Limits:
-    """Connections that are kept: few, since an account asks one question at a time."""
-    return httpx.Limits(max_connections=32, max_keepalive_connections=8)
+LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=8)
+"""Connections that are kept: few, since an account asks one question at a time."""
 
 
 def base_url(url: str) -> str:
@@ -44,7 +39,7 @@ def base_url(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
-def options_of(url: str) -> dict[str, Any]:
+def options_of(url: str) -> Options:
     """The arguments with which an httpx client reaches a service.
 
     :param url: as `base_url` gives it
@@ -62,11 +57,6 @@ def may_have_left(exc: httpx.HTTPError) -> bool:
     )
 
 
-def found_of(exc: httpx.HTTPError) -> str:
-    """An error in words; some have none but their name."""
-    return str(exc) or type(exc).__name__
-
-
 def not_fetched(address: str, found: str, status: int = 0) -> SetupError:
     """The error of a file that did not arrive.
 
@@ -78,9 +68,3 @@ def not_fetched(address: str, found: str, status: int = 0) -> SetupError:
     return SetupError(
         "a published file cannot be fetched", field=without_userinfo(address), found=found, hint=hint
     )
-
-
-def too_large(response: httpx.Response, most: int) -> SizeError:
-    """The error of a response that has more bytes than it may."""
-    address = without_userinfo(str(response.url))
-    return SizeError("the response is too large", field=address, expected=f"at most {most} bytes")

@@ -6,7 +6,6 @@ are the same for the same text (docs/security.md, "Embedders of others").
 
 from __future__ import annotations
 
-import http.client
 import os
 import re
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
 
 from rag_audit._internal.canonical import digest_hex
@@ -123,7 +123,7 @@ class EndpointEmbedder(DeclaredEmbedder):
             return False
         return True
 
-    def _read(self, response: http.client.HTTPResponse, *, count: int) -> Floats:
+    def _read(self, response: httpx.Response, *, count: int) -> Floats:
         """The vectors of one answer, in the order of the texts."""
         most = (1 << 20) + count * self.raw_dimension * _NUMBER_BYTES
         data = read_object(response, most).get("data")

@@ -10,7 +10,6 @@ from urllib.parse import unquote
 
 from rag_audit._internal.errors import SchemaError, SetupError
 from rag_audit._internal.extras import missing
-from rag_audit._internal.http import httpx_options
 from rag_audit._internal.jsonlines import left_out_of
 from rag_audit._internal.printable import without_userinfo
 from rag_audit._internal.proxies import address_of
@@ -95,6 +94,8 @@ def qdrant(asked: Asked) -> Rows:
         if address is None:
             raise SetupError("not a Qdrant server's address", field="SOURCE",
                              expected="qdrant://host:port/collection", found=without_userinfo(asked.place))  # fmt: skip
+        from rag_audit._internal.http import httpx_options  # httpx, which Qdrant's client needs too
+
         client = QdrantClient(
             url=url, api_key=os.environ.get(KEY_VARIABLE), check_compatibility=False, **httpx_options(address)
         )

@@ -1,13 +1,14 @@
-"""Any OpenAI-compatible chat endpoint: streaming, time-outs, rate limits and retries, by the standard library."""
+"""Any OpenAI-compatible chat endpoint: streaming, time-outs, rate limits and retries."""
 
 from __future__ import annotations
 
-import http.client
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import httpx
 
 from rag_audit._internal.errors import EndpointError
 from rag_audit._internal.http import MAX_REPLY_BYTES, Again, Caller, json_object, read_object
@@ -90,21 +91,18 @@ class Endpoint:
         )
 
 
-def _answered(response: http.client.HTTPResponse) -> Reply:
-    if "text/event-stream" in (response.getheader("Content-Type") or ""):
+def _answered(response: httpx.Response) -> Reply:
+    if "text/event-stream" in (response.headers.get("Content-Type") or ""):
         return _from_stream(response)
     return _reply([read_object(response)], whole=True)
 
 
-def _from_stream(response: http.client.HTTPResponse) -> Reply:
+def _from_stream(response: httpx.Response) -> Reply:
     """The completion of a stream of server-sent events; one that ends before `[DONE]` is asked for again."""
 
     def events() -> Iterator[dict[str, Any]]:
-        size, done = 0, False
-        for line in response:
-            size += len(line)
-            if size > MAX_REPLY_BYTES:
-                raise Again("a stream of more than 4 MiB")
+        done = False
+        for line in _lines(response):
             if not line.startswith(b"data:"):
                 continue
             data = line[5:].strip()
@@ -116,6 +114,18 @@ def _from_stream(response: http.client.HTTPResponse) -> Reply:
             raise Again("a stream that ends in the middle")
 
     return _reply(list(events()), whole=False)
+
+
+def _lines(response: httpx.Response) -> Iterator[bytes]:
+    """The lines of a stream. A line ends with LF alone: `httpx.Response.iter_lines` cuts a text at U+2028 too."""
+    rest, size = b"", 0
+    for part in response.iter_raw():
+        size += len(part)
+        if size > MAX_REPLY_BYTES:
+            raise Again("a stream of more than 4 MiB")
+        *lines, rest = (rest + part).split(b"\n")
+        yield from lines
+    yield rest
 
 
 def _reply(parts: Sequence[Mapping[str, Any]], *, whole: bool) -> Reply:

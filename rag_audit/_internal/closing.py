@@ -1,0 +1,36 @@
+"""What is closed at the end of a `with` block."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+
+class Closing:
+    """A context manager that calls its own `close` at the end of the block."""
+
+    def close(self) -> None:
+        """Release what the object holds; a second call does nothing."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncClosing:
+    """`Closing` for `async with`."""
+
+    async def close(self) -> None:
+        """See `Closing.close`."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+        await self.close()
