@@ -1,4 +1,4 @@
-"""What is closed at the end of a `with` block."""
+"""Objects that release what they have at the end of a `with` block."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from types import TracebackType
 from typing import Self
 
 
-class Closing:
-    """A context manager that calls its own `close` at the end of the block."""
+class Shutting:
+    """A context manager that calls its own `shut` at the end of the block."""
 
-    def close(self) -> None:
-        """Release what the object holds; a second call does nothing."""
+    def shut(self) -> None:
+        """Release what the object has."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -19,6 +19,18 @@ class Closing:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.shut()
+
+
+class Closing(Shutting):
+    """A context manager that calls its own `close` at the end of the block."""
+
+    def close(self) -> None:
+        """Release what the object has."""
+        raise NotImplementedError
+
+    def shut(self) -> None:
+        """The same as `close`."""
         self.close()
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self, cast
+from typing import cast
 
 from rag_audit._internal.canonical import Json, parse_json
+from rag_audit._internal.closing import Closing
 from rag_audit._internal.durable import PRIVATE_MODE
 from rag_audit._internal.errors import RagAuditError, SchemaError, StoreError, WindowStateError
 from rag_audit.log.keys import SigningKey
@@ -64,7 +64,7 @@ class Kept:
     signed: bool
 
 
-class EnrolmentBook:
+class EnrolmentBook(Closing):
     """The book in its file, which is made with mode 0600 if it is missing. Safe to use from several threads.
 
     :raises StoreError: the file cannot be opened, or is something else
@@ -246,14 +246,6 @@ class EnrolmentBook:
         """Close the file."""
         with self._lock:
             self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # -- rows ------------------------------------------------------------------------------------------------
 

@@ -12,11 +12,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from rag_audit._internal.canonical import Json, digest_hex, jcs
 from rag_audit._internal.clock import now_ms
+from rag_audit._internal.closing import Shutting
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import WindowStateError
 from rag_audit.attest.answers import Answers
@@ -58,7 +57,7 @@ from rag_audit.retrieval.noise_pool import NoisePool
 from rag_audit.retrieval.query import OpenedQuery
 
 
-class Window:
+class Window(Shutting):
     """One audit window on the provider's side. Safe to use from several threads, by one process at a time."""
 
     def __init__(
@@ -493,11 +492,3 @@ class Window:
         except BaseException:
             self.shut()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.shut()

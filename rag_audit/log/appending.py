@@ -17,8 +17,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
+from rag_audit._internal.closing import Closing
 from rag_audit._internal.errors import EncodingError, SizeError, StoreError
 from rag_audit.log.merkle import leaf_hash
 
@@ -63,7 +64,7 @@ class Append:
     future: Future[AppendResult] = field(default_factory=Future)
 
 
-class Ledger(ABC):
+class Ledger(Closing, ABC):
     """An open ledger with one writer. Safe to use from several threads.
 
     A database says how its statements run. Its constructor opens the table, checks every row with `check_row`, and then
@@ -162,12 +163,6 @@ class Ledger(ABC):
             self._queue.put(None)
         self._writer.join()
         self._release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # -- what a database does --------------------------------------------------------------------------------
 
@@ -278,7 +273,7 @@ class Ledger(ABC):
         self._boundary(f"after {verb}")
         return cursor
 
-    def _boundary(self, point: str) -> None:  # noqa: B027
+    def _boundary(self, point: str) -> None:
         """A hook called around every writing statement, where fault-injection tests end the process."""
 
     # Any: a row has the types of its statement, which a database does not tell.

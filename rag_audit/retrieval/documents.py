@@ -6,9 +6,8 @@ import os
 import sqlite3
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from rag_audit._internal.closing import Closing
 from rag_audit._internal.errors import StoreError
 from rag_audit.models.passage import Passage
 
@@ -33,7 +32,7 @@ CREATE TABLE IF NOT EXISTS metadata (
 """Texts, and of those documents that have any the metadata as canonical JSON."""
 
 
-class DocumentStore:
+class DocumentStore(Closing):
     """Texts and their metadata in one SQLite file that only its owner can read.
 
     :raises StoreError: the file cannot be opened, is damaged, or cannot be written; every method may raise it
@@ -104,14 +103,6 @@ class DocumentStore:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _error(self, message: str, cause: Exception) -> StoreError:
         return StoreError(message, field=str(self._path), found=str(cause))

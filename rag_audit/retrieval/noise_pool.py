@@ -7,9 +7,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
+from rag_audit._internal.closing import Closing
 from rag_audit._internal.errors import WindowStateError
 from rag_audit.models.records import SlotKey
 from rag_audit.retrieval.engine import Int8Array, Int32Array
@@ -38,7 +38,7 @@ class NoiseCounts:
     """slots requested before they were planned, for an account's first query or after an eviction"""
 
 
-class NoisePool:
+class NoisePool(Closing):
     """A background thread that draws the noise, or the coins, of each active account's next slots in advance.
 
     When it falls behind, `get` draws in the caller's thread, `counts.behind` grows and a warning is
@@ -140,14 +140,6 @@ class NoisePool:
             self._bytes = 0
             self._changed.notify_all()
         self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _plan(self, slot: SlotKey, steps: range) -> None:
         for step in steps:

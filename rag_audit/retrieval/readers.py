@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, NoReturn, Self
+from typing import Any, BinaryIO, NoReturn
 
 from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.characters import decode_text
+from rag_audit._internal.closing import Closing
 from rag_audit._internal.durable import open_regular
 from rag_audit._internal.errors import EncodingError, RagAuditError, SetupError
 from rag_audit._internal.extras import missing
@@ -98,7 +98,7 @@ class Limits:
     wait: float = 1800
 
 
-class FileReader:
+class FileReader(Closing):
     """Reads files. Parsers of formats other than plain text run in a child process with limits on time and memory, and
     without this process's environment, since a file may come from a stranger. One child reads many files; it starts
     with the first file that needs it, and ends with `close`, or if a file crashes it.
@@ -108,14 +108,6 @@ class FileReader:
         self._limits = limits or Limits()
         self._child: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the child process. The next file that needs one starts another."""

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from rag_audit._internal.canonical import Json, digest_hex
+from rag_audit._internal.closing import Closing
 from rag_audit._internal.durable import PRIVATE_MODE
 from rag_audit._internal.errors import EndpointError, RagAuditError, SetupError
 from rag_audit.models.manifest import EmbedderManifest
@@ -48,7 +48,7 @@ _WAIT_S = 5.0
 """How long another process may hold the file."""
 
 
-class CachedEmbedder:
+class CachedEmbedder(Closing):
     """An embedder whose document vectors are looked up in a file first, and kept there.
 
     The file is SQLite. Each entry has a digest of key and components; one that does not fit is said, embedded again and
@@ -120,14 +120,6 @@ class CachedEmbedder:
             if self._db is not None:
                 self._db.close()
                 self._db = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # -- the rest of an embedder -----------------------------------------------------------------------------
 

@@ -7,12 +7,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from rag_audit._internal.closing import Shutting
 from rag_audit._internal.errors import SetupError
 from rag_audit.attest.enrolments import Intake
 from rag_audit.attest.window import Window
@@ -32,7 +32,7 @@ class Served(Protocol):
     def close(self) -> None: ...
 
 
-class Server:
+class Server(Shutting):
     """An application on a socket that listens, which is released when the server is shut.
 
     `run` answers until it is interrupted, in a program's main thread; `start` and `stop` do the same beside other work.
@@ -76,14 +76,6 @@ class Server:
         self.stop()
         self._served.close()
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.shut()
 
 
 class HttpService(Server):

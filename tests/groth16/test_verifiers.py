@@ -6,7 +6,6 @@ Broken proofs are made of valid curve points, so that they reach every verifier'
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,13 +16,11 @@ from systems import off_subgroup, random_system
 
 from rag_audit import _native
 from rag_audit.errors import EncodingError
-from rag_audit.proofs.backends.groth16 import job, pairing, pyecc, snarkjs
+from rag_audit.proofs.backends.groth16 import job, pyecc, snarkjs
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
-from rag_audit.proofs.backends.groth16.py_ecc_import import import_py_ecc
 from rag_audit.relation.field import MODULUS
 
 P = pyecc.P
-PAIRINGS = import_py_ecc("py_ecc.optimized_bn128.optimized_pairing")
 G1, G2, add, multiply, neg, normalize = (
     getattr(pyecc.curve, name) for name in ("G1", "G2", "add", "multiply", "neg", "normalize")
 )
@@ -124,28 +121,6 @@ def test_no_verification_key_before_a_contribution(setup: Setup, tmp_path: Any) 
         _native.groth16_verification_key(tmp_path / "0.zkey")
     with pytest.raises(ValueError, match="delta is gamma"):
         _native.groth16_prove(tmp_path / "0.zkey", setup.system.wtns())
-
-
-def test_final_exponentiation_is_the_whole_power() -> None:
-    """Of an element that no pairing gave."""
-    rng = random.Random(5)
-    element = pyecc.FQ12([rng.randrange(pyecc.P) for _ in range(12)])
-    assert pairing.final_exponentiation(element) == PAIRINGS.final_exponentiate(element)
-
-
-def test_miller_loops_are_those_of_py_ecc() -> None:
-    """Each alone and both at once, and of points at infinity, whose pairing is 1."""
-    rng = random.Random(6)
-    pairs = [(multiply(G2, rng.randrange(MODULUS)), multiply(G1, rng.randrange(MODULUS))) for _ in range(2)]
-    theirs = [pairing.final_exponentiation(PAIRINGS.pairing(*p, final_exponentiate=False)) for p in pairs]
-    infinite = [(multiply(G2, 0), G1), (G2, multiply(G1, 0))]
-
-    def ours(*given: tuple[Any, Any]) -> Any:
-        return pairing.final_exponentiation(pairing.miller(given))
-
-    assert [ours(pair) for pair in pairs] == theirs
-    assert ours(*pairs, *infinite) == theirs[0] * theirs[1]
-    assert ours(*infinite) == ours((G2, G1), (G2, neg(G1))) == pyecc.FQ12.one()
 
 
 def test_proofs_are_randomised(setup: Setup) -> None:

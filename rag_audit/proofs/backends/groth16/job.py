@@ -250,7 +250,7 @@ def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engin
     :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for one of several records, an
         `EmbedStatement` for one of `embed`, a `CoalitionDigest` for one of `coalition`, a `KeptStatement` for one of
         `kept`, a `ListingStatement` for one of `listing`
-    :param engine: "native", "py_ecc" (independent, a third of a second) or "snarkjs" (needs Node)
+    :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point is outside the subgroup, a number is not below r, or the key has another shape
     :raises SetupError: the engine is not installed
     """

@@ -1,5 +1,5 @@
-"""A Groth16 verifier on py_ecc's fields and curves, independent of the native one in arithmetic, parsing and checks,
-and therefore slow.
+"""A Groth16 verifier on py_ecc's fields, curves and pairing, independent of the native one in arithmetic, parsing and
+checks, and therefore slow.
 
 Nothing here is shared with the native core or with the parsers of our own file formats, so that a mistake
 there is not repeated here (Groth 2016, section 3.2; EIP-197 for the byte order).
@@ -16,13 +16,14 @@ from itertools import accumulate
 from typing import Any, TypeAlias, cast
 
 from rag_audit._internal.errors import EncodingError, kind_of
-from rag_audit.proofs.backends.groth16.pairing import P, final_exponentiation, miller
 from rag_audit.proofs.backends.groth16.py_ecc_import import import_py_ecc
 
 _fields = import_py_ecc("py_ecc.fields")
 curve = import_py_ecc("py_ecc.optimized_bn128.optimized_curve")
+_pairing = import_py_ecc("py_ecc.optimized_bn128.optimized_pairing")
 FQ, FQ2, FQ12 = (_fields.optimized_bn128_FQ, _fields.optimized_bn128_FQ2, _fields.optimized_bn128_FQ12)
 
+P = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 R = 21888242871839275222246405745257275088548364400416034343698204186575808495617
 PROOF_BYTES = 256
 MAX_KEY_CHARACTERS = 1 << 20
@@ -71,8 +72,10 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
     total = p.key.ic[0]
     for value, point in zip(p.inputs, p.key.ic[1:], strict=True):
         total = curve.add(total, curve.multiply(point, value))
-    product = miller([(p.b, p.a), (p.key.gamma, curve.neg(total)), (p.key.delta, curve.neg(p.c))])
-    return bool(final_exponentiation(product * p.key.alpha_beta) == FQ12.one())
+    product = p.key.alpha_beta
+    for q, point in ((p.b, p.a), (p.key.gamma, curve.neg(total)), (p.key.delta, curve.neg(p.c))):
+        product *= _pairing.pairing(q, point, final_exponentiate=False)
+    return bool(_pairing.final_exponentiate(product) == FQ12.one())
 
 
 def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
@@ -128,7 +131,7 @@ def _key(vk_json: str) -> Key:
             expected=f"{key['nPublic'] + 1}",
             found=f"{len(ic)}",
         )
-    return Key(gamma, delta, ic, miller([(beta, curve.neg(alpha))]))
+    return Key(gamma, delta, ic, _pairing.pairing(beta, curve.neg(alpha), final_exponentiate=False))
 
 
 def _object(text: str) -> dict[str, object]:
