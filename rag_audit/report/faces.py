@@ -45,9 +45,9 @@ def _json(report: AnyReport) -> str:
 
 
 def _html(report: AnyReport) -> str:
-    from rag_audit.report import page  # the accountant's curves, which no other format needs
+    from rag_audit.report import html  # the accountant's curves, which no other format needs
 
-    return page.render_short(report) if isinstance(report, ShortReport) else page.render(report)
+    return html.render(report)
 
 
 _PLAIN: dict[str, Callable[[AnyReport], str]] = {

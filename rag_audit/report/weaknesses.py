@@ -75,7 +75,7 @@ def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:
 
 def _measured(tenant: TenantReport) -> list[Measured]:
     """What questions found on public collections under the measured settings on either side of the tenant's."""
-    from rag_audit.report.page.study import settings_of, strength, study
+    from rag_audit.report.html.study import settings_of, strength, study
 
     own = tenant.sigma_over_delta if tenant.mechanism == "noise" else tenant.keep
     if own is None:

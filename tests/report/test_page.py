@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import UndefinedError
+from markupsafe import Markup
 from pydantic import ValidationError
 
 from rag_audit.mechanisms import accounting
 from rag_audit.models.models import Model
 from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.report.html import curves, environment, render, words
+from rag_audit.report.html.evidence import GROUPS
+from rag_audit.report.html.record import in_order
+from rag_audit.report.html.study import study
 from rag_audit.report.model import InputFile, Report
-from rag_audit.report.page import curves, render, words
-from rag_audit.report.page.evidence import GROUPS
-from rag_audit.report.page.markup import Html, clip, join, tag
-from rag_audit.report.page.record import _in_order
-from rag_audit.report.page.study import study
 from tests.report.conftest import OUTCOMES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -334,7 +335,7 @@ def test_a_pass_is_not_taken_for_protection(reports: dict[str, Report]) -> None:
 def test_the_end_is_cosigned_after_what_it_ends(reports: dict[str, Report]) -> None:
     """Of which witnesses give the second alone."""
     report = reports["PASS"]
-    places = [e.kind for e in _in_order(report.timeline.events)]
+    places = [e.kind for e in in_order(report.timeline.events)]
     assert places.index("last-query") < places.index("closing") < places.index("final-quorum")
     assert places.index("opening-quorum") < places.index("beacon") < places.index("opens")
     end = next(e for e in report.timeline.events if e.kind == "final-quorum")
@@ -346,7 +347,7 @@ def test_the_end_is_cosigned_after_what_it_ends(reports: dict[str, Report]) -> N
     earlier = [
         e.model_copy(update={"at": closing.at - 1600}) if e is end else e for e in report.timeline.events
     ]
-    assert [e.kind for e in _in_order(earlier)].index("final-quorum") < places.index("closing")
+    assert [e.kind for e in in_order(earlier)].index("final-quorum") < places.index("closing")
 
 
 def test_parameters_that_the_accountant_refuses_leave_charts_out(reports: dict[str, Report]) -> None:
@@ -437,16 +438,22 @@ def test_small_figures_in_words_are_rounded_up() -> None:
 
 
 def test_a_text_that_is_cut_after_a_space_has_one_space() -> None:
-    assert clip("one two", 4) == "one [7 characters; see the report in JSON]" and clip("one", 3) == "one"
+    assert words.clip("one two", 4) == "one [7 characters; see the report in JSON]"
+    assert words.clip("one", 3) == "one"
 
 
-def test_markup_escapes_what_it_did_not_make() -> None:
-    assert tag("p", "<b>", Html("<i></i>"), None, [1234, "&"], title='"x"', hidden=True, id=None) == (
-        '<p title="&quot;x&quot;" hidden>&lt;b&gt;<i></i>1,234&amp;</p>'
-    )
-    assert join("a\u202eb\n") == "a\\u202eb\\n"
-    with pytest.raises(ValueError, match="not the name"):
-        tag('p onclick="x"')
+def test_a_template_escapes_what_it_did_not_make() -> None:
+    def made(template: str, **values: object) -> str:
+        return environment().from_string(template).render(**values)
+
+    markup = '<p title="{{ title }}">{{ text }}{{ code }}{{ absent }}{{ number }}{{ "&" }}</p>'
+    values = {"title": '"x"', "text": "<b>", "code": Markup("<i></i>"), "absent": None, "number": 1234}
+    assert made(markup, **values) == '<p title="&quot;x&quot;">&lt;b&gt;<i></i>1,234&amp;</p>'
+    assert made("{{ text }}", text="a\u202eb\n") == "a\\u202eb\\n"
+    assert made("{{ text|breakable }}", text="a.<b>") == "a.<wbr>&lt;b&gt;"
+    assert made("{{ text|nowrap }}", text="<b>") == '<span class="nowrap">&lt;b&gt;</span>'
+    with pytest.raises(UndefinedError):
+        made("{{ unknown }}")
 
 
 def test_a_page_is_the_same_for_the_same_report(reports: dict[str, Report]) -> None:

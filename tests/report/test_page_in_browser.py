@@ -10,8 +10,8 @@ from typing import Any
 import pypdfium2
 import pytest
 
+from rag_audit.report.html import render
 from rag_audit.report.model import Report
-from rag_audit.report.page import render
 from tests.browser.axe import axe_source, violations
 from tests.browser.chromium import Chromium, chromium, find_chromium
 from tests.report.conftest import OUTCOMES

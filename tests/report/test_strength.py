@@ -13,9 +13,9 @@ import pytest
 from rag_audit.cli.reports import FORMATS
 from rag_audit.report.build import report_of
 from rag_audit.report.faces import face
+from rag_audit.report.html import words
 from rag_audit.report.meaning import strength
 from rag_audit.report.model import Protection, Report, TenantReport
-from rag_audit.report.page import words
 from rag_audit.report.strength import protection_of, tier
 from rag_audit.report.verification import ReportedVerdict
 from rag_audit.report.vsa import EXTENSION

@@ -96,7 +96,7 @@ def _site(wheels: Path) -> bytes:
     for wheel in sorted(wheels.iterdir()):
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
-                if not name.endswith((".pyi", "/")) and ".dist-info/" not in name:
+                if not name.endswith((".pyi", ".c", "-linux-gnu.so", "/")) and ".dist-info/" not in name:
                     content[name] = archive.read(name)
     content.update(_own())
     out = io.BytesIO()

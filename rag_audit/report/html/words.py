@@ -89,6 +89,13 @@ def some(names: Sequence[str], most: int = 4) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
+def clip(text: str, limit: int) -> str:
+    """The text, or its beginning with a sentence that says how long it is."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit].rstrip()} [{len(text):,} characters; see the report in JSON]"
+
+
 def sentence(text: str) -> str:
     """The text with a capital at its beginning and a full stop at its end."""
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

@@ -20,8 +20,8 @@ from rag_audit._internal.errors import RagAuditError
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.coins import Listing, coin_of
 from rag_audit.models.models import Count, DecimalText, Model, Positive
+from rag_audit.report.html.curves import Protection
 from rag_audit.report.model import Report
-from rag_audit.report.page.curves import Protection
 
 
 class CollectionFacts(Model):
@@ -79,7 +79,7 @@ class Point:
 @cache
 def study() -> Study:
     """The measurements."""
-    text = resources.files("rag_audit.report.page").joinpath("study.json").read_bytes()
+    text = resources.files("rag_audit.report.html").joinpath("study.json").read_bytes()
     return Study.parse(parse_json(text, source="study.json"), field="study.json")
 
 

@@ -1,0 +1,179 @@
+"""The page's evidence: every check, as far as there is room, and the fields of NIST SP 800-226."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rag_audit._internal.words import day
+from rag_audit.mechanisms import accounting
+from rag_audit.report.explain import COVERS
+from rag_audit.report.html import words
+from rag_audit.report.model import CheckLine, Report
+
+GROUPS = {
+    "opening": "commitment and opening",
+    "ledger": "ledger",
+    "proof": "proofs",
+    "receipt": "receipts",
+    "coalition": "coalitions",
+    "bound": "privacy bound",
+    "trust": "requirements",
+}
+"""The first parts of checks' ids, in the order of a verification."""
+MOST_PASSED, MOST_OTHERS = 60_000, 90_000
+"""Letters of markup for the rows of the table of checks, of which a window with many tenants has any number."""
+MOST_FILES = 30
+
+
+def fitting(checks: Sequence[CheckLine], row: Callable[[CheckLine], str]) -> list[str]:
+    """The rows of the checks that there is room for, in the checks' order.
+
+    :param row: makes the markup of a row
+    """
+    others = [c for c in checks if c.outcome != "pass"]
+    passed = [c for c in checks if c.outcome == "pass"]
+    made = {**_rows(others, MOST_OTHERS, row), **_rows(passed, MOST_PASSED, row)}
+    return [made[id(c)] for c in checks if id(c) in made]
+
+
+def _rows(checks: Sequence[CheckLine], most: int, row: Callable[[CheckLine], str]) -> dict[int, str]:
+    """The rows of the first checks, as long as there is room for them."""
+    made: dict[int, str] = {}
+    for check in checks:
+        markup = row(check)
+        most -= len(markup)
+        if most < 0:
+            break
+        made[id(check)] = markup
+    return made
+
+
+def group(check: CheckLine) -> str:
+    """The first part of a check's id; it becomes a class of its row only where this module knows it."""
+    return check.id.partition(".")[0]
+
+
+def present(checks: Sequence[CheckLine]) -> list[str]:
+    """The groups of which there are checks."""
+    return [name for name in GROUPS if any(group(check) == name for check in checks)]
+
+
+def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
+    """Each field, and what this window says to it."""
+    f, w = report.figures, report.window
+    kinds = {t.mechanism for t in report.tenants}
+    stands = f.standing != "not-established"
+    conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
+    yield (
+        "Unit of privacy",
+        (
+            f"{accounting.UNIT}. A document that fills several positions is several units, whose losses add up."
+        ),
+    )
+    yield (
+        "Neighbour relation",
+        f"{accounting.ADJACENCY}; the number of positions is fixed (bounded differential privacy)",
+    )
+    eps = "not computed" if f.eps is None else "none (unbounded)" if f.eps == "inf" else f.eps
+    if f.standing == "not-established":
+        eps = "not established"
+    yield (
+        "Epsilon (ε)",
+        f"{eps}{conforming}; for {words.accounts(f.k_max)} with {f.n:,} queries each in one window",
+    )
+    yield "Delta (δ)", f.delta if "noise" in kinds else "0: the closed forms have none"
+    yield "Mechanism", "; ".join(_mechanisms(report))
+    yield (
+        "Sensitivity",
+        "one document moves one score by no more than the whole lattice; scores are clamped inside the proof",
+    )
+    yield (
+        "Composition",
+        (
+            "adaptive, over all queries of a coalition"
+            + (f"; the bound that counts: {f.by}" if f.by else "")
+            + (
+                f"; {f.cumulative.windows} windows together: ε {f.cumulative.eps}, and {f.cumulative.condition}"
+                if f.cumulative
+                else "; one window only"
+            )
+        ),
+    )
+    yield (
+        "Query model",
+        f"interactive: each account asks up to {f.n:,} questions, each answered with up to"
+        f" {_longest(report):,} passages",
+    )
+    yield (
+        "Trust model",
+        (
+            "central: the provider holds documents and seed. That it used the promised randomness is "
+            + (
+                "proved, not trusted"
+                if f.standing == "proved"
+                else "not established by this verification"
+                if f.standing == "not-established"
+                else "proved for the records that were drawn"
+            )
+        ),
+    )
+    yield (
+        "Correctness of the implementation",
+        (
+            f"integer arithmetic and a published noise table; proofs: {f.proofs}; keys: {f.setup}; query"
+            f" vectors: {f.a1}; document vectors: {f.d1}"
+        ),
+    )
+    yield (
+        "Utility and bias",
+        (
+            ("measured on public collections (above)" if stands else "not established")
+            + ". Noise and samples treat all positions alike; whose"
+            " questions suffer more was not measured"
+        ),
+    )
+    yield (
+        "Side channels",
+        (
+            "time and size of answers, what the model writes, counts and times of honest accounts: outside"
+            " the figures. Noise is drawn in fixed work before the question is known"
+        ),
+    )
+    yield "Security and access control", "the provider's own; nothing of it is part of this verification"
+    yield (
+        "Data collection exposure",
+        (
+            "the provider holds the documents in the clear; how it came by them and who else has them is outside. "
+            + COVERS.partition(". ")[0]
+            + "."
+        ),
+    )
+    yield (
+        "Data held after the window",
+        f"the provider deletes seed and private inputs after {day(w.delete_after)}, by its policy",
+    )
+
+
+def _longest(report: Report) -> int:
+    return max((t.longest for t in report.tenants), default=report.window.top_k)
+
+
+def _mechanisms(report: Report) -> Iterator[str]:
+    """What protects the tenants, those alike together."""
+    groups: dict[str, list[str]] = {}
+    for t in report.tenants:
+        how = words.clip(t.words, 200)
+        if t.mechanism == "noise":
+            how += (
+                f" (rounded discrete Gaussian DGS-1, gains {','.join(map(str, t.gains))}, lattice {t.lattice:,}"
+                + (f", σ/Δ {t.sigma_over_delta})" if t.sigma_over_delta is not None else ")")
+            )
+        if t.keep is not None:
+            how += f", {words.share_text(float(t.keep))} of positions kept"
+        if t.chance is not None:
+            how += f", each position listed by chance with {words.share_text(float(t.chance))} a query"
+        groups.setdefault(how, []).append(t.tenant)
+    for how, tenants in [*groups.items()][:12]:
+        yield f"{words.some(tenants)}: {how}"
+    if len(groups) > 12:
+        yield f"and {len(groups) - 12:,} more"

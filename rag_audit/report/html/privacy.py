@@ -1,0 +1,235 @@
+"""Charts about privacy: epsilon by coalition, what a test can tell, and what the mechanism leaves of retrieval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rag_audit.mechanisms import accounting
+from rag_audit.report.html import charts, curves, study, words
+from rag_audit.report.html.charts import Axis, Chart, Line, Mark, Rule
+from rag_audit.report.html.curves import Protection, Test
+from rag_audit.report.model import Report
+
+MOST_CHARTS = 4
+"""Mechanisms with charts of their own; a window may have as many as tenants."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A chart, the lines of its key, and the rows of the table of its values."""
+
+    chart: Chart
+    key: list[Line]
+    rows: list[list[int | str]]
+
+
+def heading(protection: Protection) -> str:
+    """The mechanism and its tenants."""
+    names = words.some([words.clip(t, 128) for t in protection.tenants])
+    return f"{names}: {words.clip(protection.first.words, 200)}"
+
+
+def epsilon(report: Report, p: Protection, index: int) -> Curve | None:
+    """Epsilon by the number of accounts that pool what they were handed, or None where there is no epsilon."""
+    points = curves.epsilon_curve(report, p)
+    if not points:
+        return None
+    f = report.figures
+    names = {1: "one account", p.accounts_max: "all accounts", f.k_max: "k_max"}
+    named = [(k, eps, names[k]) for k, eps in points if k in names]
+    most = points[-1][0]
+    high = max(eps for _, eps in points)
+    if most > 20:
+        x = charts.decades("accounts that pool what they were handed", 1, most)
+    else:
+        ticks = [(float(k), f"{k}") for k in range(1, most + 1)]
+        x = Axis("accounts that pool what they were handed", 0.5, most + 0.5, ticks)
+    y = charts.from_zero("ε", 1.12 * high)  # with room for the last point's label
+    at = {k: eps for k, eps, _ in named}
+    description = (
+        f"Epsilon rises from {accounting.text(points[0][1])} for one account to {accounting.text(high)}"
+        f" for all {p.accounts_max:,} that a tenant may have"
+        + (f"; for k_max, {f.k_max:,}, it is {accounting.text(at[f.k_max])}." if f.k_max in at else ".")
+    )
+    marks = [Mark(k, eps, f"{label}: {accounting.text(eps)}") for k, eps, label in named]
+    rows: list[list[int | str]] = [
+        [k, accounting.text(eps), words.factor(eps), names.get(k, "")] for k, eps in points
+    ]
+    line = Line("epsilon, by the exact accountant", 1, points)
+    title = "Epsilon by the size of a coalition"
+    return Curve(Chart(f"epsilon-{index}", title, description, x, y, [line], marks), [], rows)
+
+
+def rounding(report: Report, p: Protection, several: bool) -> str:
+    """How the bounds of the chart of epsilon were made."""
+    f = report.figures
+    delta = f"at δ = {f.delta}" if p.mechanism == "noise" else "with δ = 0"
+    realised = (
+        ""
+        if f.eps_realised is None or several
+        else f" The ledger's own counts come to {f.eps_realised} (realised)."
+    )
+    return f"Bounds are the accountant's, rounded up, {delta}.{realised}"
+
+
+def no_epsilon(p: Protection) -> str:
+    """Why there is no chart of epsilon."""
+    if p.mechanism == "none":
+        return "There is no epsilon: answers are exact, and nothing hides what is in the index."
+    if p.mechanism == "sampling":
+        return (
+            "There is no epsilon, whatever the number of accounts: answers are exact, from a sample of"
+            f" {words.share_text(float(p.first.keep or 0))} of the positions. For accounts that never received a"
+            " given document of one position, its absence becomes more likely by a factor of at most"
+            f" {p.first.odds_unlisted}; a document that was handed out is known to be there."
+        )
+    return "There is no epsilon: at this policy the accountant gives no finite bound."
+
+
+def test(report: Report, p: Protection, index: int) -> Curve | None:
+    """What the best test recognises by how much it reports wrongly, or None where there is no ceiling."""
+    tests = curves.tests_of(report, p)
+    if not tests:
+        return None
+    chosen = _chosen(report, p, tests)
+    lines = [Line(name, style, test.points) for style, (name, test) in enumerate(chosen, start=1)]
+    guess = Line("guessing", 4, [(0, 0), (1, 1)])
+    own = next((test for name, test in chosen if "k_max" in name or "number" in name), chosen[0][1])
+    whose = (
+        "for any number of accounts" if p.mechanism == "sampling" else f"for {words.accounts(own.accounts)}"
+    )
+    ceiling = words.in_hundred(own.at_one_percent)
+    sentence = f"A test that wrongly reports 1 in 100 recognises at most {ceiling} documents, {whose}."
+    rows: list[list[int | str]] = [
+        [name, *(words.at_most(_at(test, rate)) for rate in (0.01, 0.05, 0.1, 0.5))] for name, test in chosen
+    ]
+    x, y = charts.percent_axis("wrongly reported"), charts.percent_axis("recognised")
+    marks = [Mark(0.01, own.at_one_percent, f"at 1 %: {ceiling}")]
+    title = "Ceiling on every membership test"
+    return Curve(Chart(f"test-{index}", title, sentence, x, y, [guess, *lines], marks), [*lines, guess], rows)
+
+
+def no_ceiling(p: Protection) -> str:
+    """Why there is no chart of tests."""
+    return (
+        "There is no ceiling: a test may recognise every document."
+        if p.mechanism == "none"
+        else "No ceiling could be computed."
+    )
+
+
+def exact(p: Protection) -> str:
+    """How the curves of tests were made."""
+    if p.mechanism == "noise":
+        return (
+            "Computed from the exact distribution of the noise's privacy loss, composed over all queries and"
+            " rounded up; it is no Gaussian approximation."
+        )
+    return "A closed form of the mechanism's coins, exact and rounded up; it is no Gaussian approximation."
+
+
+def _chosen(report: Report, p: Protection, tests: list[Test]) -> list[tuple[str, Test]]:
+    """The curves that are drawn, with their names; those of equal sizes once."""
+    if p.mechanism == "sampling":
+        return [("any number of accounts", tests[0])]
+    named = {report.figures.k_max: "k_max", p.accounts_max: "all", 1: ""}
+    found = []
+    for test in tests:
+        label = named.get(test.accounts, "")
+        if test.accounts == report.figures.k_max:
+            label = "k_max"
+        found.append((words.accounts(test.accounts) + (f" ({label})" if label else ""), test))
+    return sorted(found, key=lambda item: "k_max" not in item[0])
+
+
+def _at(test: Test, rate: float) -> float:
+    """The ceiling at one of the curve's rates, or on a straight piece of a closed form."""
+    if rate == 0.01:
+        return test.at_one_percent
+    before = max((point for point in test.points if point[0] <= rate), default=(0.0, 0.0))
+    after = min((point for point in test.points if point[0] >= rate), default=(1.0, 1.0))
+    if after[0] == before[0]:
+        return after[1]
+    return before[1] + (after[1] - before[1]) * (rate - before[0]) / (after[0] - before[0])
+
+
+def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
+    """What share of questions finds its passage, or None where no measurement can be placed in this window."""
+    lines = [
+        Line(c.name, style, [(q.x, q.found) for q in found], marked=True)
+        for style, c in enumerate(study.study().collections, start=1)
+        if (found := study.points(report, p, c))
+    ]
+    if not lines:
+        return None
+    by_epsilon = p.mechanism != "sampling"
+    ends = [x for line in lines for x, _ in line.points]
+    own = p.first.eps if by_epsilon else p.first.keep
+    if own is not None and own != "inf":
+        ends.append(float(own))
+    label = (
+        f"ε for {words.accounts(report.figures.k_max)}, at this window's queries"
+        if by_epsilon
+        else "share kept"
+    )
+    x = charts.decades(label, max(min(ends), 1e-3), max(ends)) if by_epsilon else charts.percent_axis(label)
+    rules = [] if own is None or own == "inf" else [Rule(float(own), "this window")]
+    y, title = charts.percent_axis("found"), "Questions that find their passage"
+    return Curve(Chart(f"retrieval-{index}", title, where(p), x, y, lines, (), rules), lines, [])
+
+
+def measurements(p: Protection) -> Iterator[tuple[str, list[str]]]:
+    """Each measured setting of a mechanism, with what was found in each collection."""
+    for s in study.settings_of(p.mechanism):
+        found = [s.found[c.name] for c in study.study().collections]
+        name = f"{s.keep} kept" if s.keep else f"σ/Δ {s.sigma_over_delta}"
+        yield name, [f"{share} ± {error} %" for share, error in found]
+
+
+def exact_shares() -> list[str]:
+    """What is found in each collection without any mechanism."""
+    return [f"{c.exact} %" for c in study.study().collections]
+
+
+def unlike(report: Report, p: Protection) -> str:
+    """Where this window is unlike the measured ones."""
+    return "; ".join(
+        f"{what}: {there} there, {here} here" for what, there, here in study.differences(report, p)
+    )
+
+
+def setting_note(p: Protection) -> str:
+    """What a measured setting means."""
+    return (
+        "Noise is given as its standard deviation over what one document can move a score (σ/Δ)."
+        if p.mechanism == "noise"
+        else "A document that is not in the sample is found by nobody."
+    )
+
+
+def where(p: Protection) -> str:
+    """Where the policy's setting lies among the measured ones, in a sentence."""
+    weaker, stronger = study.between(p)
+    own = f"σ/Δ = {p.first.sigma_over_delta}" if p.mechanism == "noise" else f"a share kept of {p.first.keep}"
+    if weaker is not None and stronger is not None:
+        if weaker is stronger:
+            return f"This policy's setting, {own}, was measured: {_spans(weaker)} of questions found their passage."
+        return (
+            f"This policy's setting, {own}, lies between two that were measured, at which {_spans(weaker)} and"
+            f" {_spans(stronger)} of questions found their passage."
+        )
+    if weaker is None and stronger is None:
+        return "This policy's setting cannot be placed among the measured ones."
+    edge = weaker or stronger
+    assert edge is not None
+    side = "above" if weaker is not None else "below"
+    return (
+        f"This policy's setting, {own}, lies outside of what was measured, {side} the last setting, at which"
+        f" {_spans(edge)} of questions found their passage."
+    )
+
+
+def _spans(setting: study.Setting) -> str:
+    found = sorted(float(share) for share, _ in setting.found.values())
+    return f"{found[0]:g} %" if found[0] == found[-1] else f"{found[0]:g} to {found[-1]:g} %"

@@ -1,0 +1,137 @@
+"""What the page says of the window's record: its time, who vouches for it, and what the reader's trust file asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rag_audit._internal.words import counted, instant
+from rag_audit.report.html import charts, words
+from rag_audit.report.html.charts import Axis, Chart, Rule
+from rag_audit.report.model import Event, Report, Requirement
+
+MOST_ROWS = 40
+"""Rows of a table, of which a window file could make any number."""
+MOST_PARTS = 12
+ROUNDED = "final-quorum"
+"""The instant that is rounded down to a second in which others may lie before it."""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """How a window's queries spread over its time: a chart, the unit of its time, and the rows of its values."""
+
+    chart: Chart
+    unit: str
+    rows: list[tuple[str, int]]
+
+
+def instants(report: Report) -> list[tuple[str, str, str]]:
+    """What happened when, and how long after the one before."""
+    rows = []
+    before: int | None = None
+    for event in in_order(report.timeline.events)[:MOST_ROWS]:
+        after = "" if event.at is None or before is None else _elapsed(event.at - before)
+        if event.kind == ROUNDED and event.at is not None and before is not None and event.at <= before:
+            after = "in the same second"
+        rows.append(
+            (words.clip(event.words, 300), "not dated" if event.at is None else instant(event.at), after)
+        )
+        before = event.at if event.at is not None else before
+    return rows
+
+
+def in_order(events: list[Event]) -> list[Event]:
+    """The dated ones by their time, each undated one after the one that it stood after. Witnesses date in seconds:
+    that of the end comes after all that the ledger dates within it, since they cosigned its end."""
+    last, keyed = 0, []
+    for place, event in enumerate(events):
+        last = last if event.at is None else event.at + (999 if event.kind == ROUNDED else 0)
+        keyed.append((last, place, event))
+    return [event for _, _, event in sorted(keyed, key=lambda item: item[:2])]
+
+
+def activity(report: Report) -> Activity | None:
+    """The queries over the window's time, or None where none is dated."""
+    activity = report.timeline.activity
+    if activity is None or not activity.counts or activity.end <= activity.start:
+        return None
+    span, counts = activity.end - activity.start, _parts(activity.counts)
+    most, width = max(counts), span / len(counts)
+    unit, name = next(
+        (u, n)
+        for u, n in (
+            (86_400_000, "days"),
+            (3_600_000, "hours"),
+            (60_000, "minutes"),
+            (1000, "seconds"),
+            (1, "milliseconds"),
+        )
+        if span >= 2 * u or u == 1
+    )
+    whole = charts.from_zero(f"{name} after the beginning", span / unit)
+    x = Axis(whole.label, 0, whole.high, whole.ticks)
+    y = charts.from_zero("queries", max(most, 4))
+    bars = [(i * width / unit, (i + 1) * width / unit, count) for i, count in enumerate(counts) if count]
+    rules = [
+        Rule((e.at - activity.start) / unit, e.kind)
+        for e in report.timeline.events
+        if e.kind in ("opens", "closes") and e.at is not None and activity.start < e.at <= activity.end
+    ]
+    sentence = (
+        f"Queries from {instant(activity.start)} on, in {len(counts)} parts of"
+        f" {_elapsed(math.ceil(width))}: at most {counted(most, 'query', 'queries')} in one of them."
+    )
+    rows = [
+        (f"{charts.number_text(i * width / unit)} to {charts.number_text((i + 1) * width / unit)}", count)
+        for i, count in enumerate(counts)
+        if count
+    ]
+    chart = Chart("window", "Queries over the window's time", sentence, x, y, rules=rules, bars=bars)
+    return Activity(chart, name, rows[:MOST_ROWS])
+
+
+def _parts(counts: list[int]) -> list[int]:
+    """Counts in few parts, since each that is not empty takes a line of the table."""
+    together = math.ceil(len(counts) / MOST_PARTS)
+    return [sum(counts[i : i + together]) for i in range(0, len(counts), together)]
+
+
+def limit(r: Requirement) -> str:
+    """A requirement's limit."""
+    kinds = {"at-most": "at most ", "at-least": "at least ", "level": ""}
+    return "not said, which no window meets" if r.limit is None else kinds[r.kind] + r.limit
+
+
+def keys(report: Report) -> Iterator[tuple[str, str, str, str | None]]:
+    """The keys that the verdict rests on: role, name, what it did, fingerprint."""
+    v = report.vouching
+    signed = "signed the ledger" if report.shows("provider") else "no signature of it counts"
+    if signed != "signed the ledger" and report.outcome in ("FAIL", "UNDECIDED"):
+        signed = "nothing is concluded from its signatures"
+    yield "provider", v.provider.name, signed, v.provider.fingerprint
+    for w in v.witnesses[:MOST_ROWS]:
+        parts = (
+            ("cosigned the opening", w.opening),
+            ("cosigned the end", w.end),
+            ("gave a random value", w.beacon),
+        )
+        yield (
+            "witness",
+            w.name,
+            ", ".join(what for what, done in parts if done) or "signed nothing",
+            w.fingerprint,
+        )
+    for k in v.verifiers[:MOST_ROWS]:
+        yield "verifier", k.name, "may draw records to be proved", k.fingerprint
+
+
+def _elapsed(milliseconds: int) -> str:
+    """A span of time in its largest unit."""
+    sign = "-" if milliseconds < 0 else ""
+    left = abs(milliseconds)
+    for unit, name in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s")):
+        if left >= unit:
+            return f"{sign}{left / unit:.3g} {name}"
+    return f"{sign}{left} ms"

@@ -1,0 +1,208 @@
+"""What the page says first: the verdict, what it rests on, what was proved and what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rag_audit._internal.words import counted
+from rag_audit.report.cause import SENTENCES, Cause, cause_of
+from rag_audit.report.html import words
+from rag_audit.report.html.curves import protections
+from rag_audit.report.model import CheckLine, Report, ShortReport
+
+OUTCOMES = {
+    "PASS": ("pass", "Every check passed, and everything that the reader's trust file asks for is met."),
+    "PASS-SAMPLED": ("pass", "Every check passed, on a random sample of the answers."),
+    "PASS-INTEGRITY": (
+        "pass",
+        "Every check passed. They show that answers are correct, not that documents are private.",
+    ),
+    "PASS-INTEGRITY-SAMPLED": (
+        "pass",
+        "Every check passed, on a random sample of the answers. They show that answers are correct, not that"
+        " documents are private.",
+    ),
+    "FAIL": ("fail", SENTENCES[Cause.WINDOW]),
+    "UNDECIDED": ("undecided", "The files could not be judged. That is no verdict in the provider's favour."),
+    "UNPROVEN": (
+        "unproven",
+        "Nothing was found to be false, and what the figures of this window rest on was not established. The window"
+        " has no privacy figure.",
+    ),
+    "UNMET": ("unmet", "What was found is true, and it is less than the reader's trust file asks for."),
+}
+"""By outcome: its colour, and its meaning in a sentence."""
+OPEN = {
+    "FAIL": "a check found a false statement.",
+    "UNDECIDED": "a check could not be decided.",
+    "UNPROVEN": "what it rests on was not established.",
+}
+"""Why nothing counts as proved, by outcome."""
+MOST_SHOWN, MOST_EXPLAINED = 12, 4
+"""Checks that are shown one by one, and those of them that are explained; alike ones of several tenants are once."""
+MOST_MECHANISMS = 4
+
+
+class Decided(NamedTuple):
+    """The checks that did not pass: those shown, each with whether it is explained, and the number of the others."""
+
+    shown: list[tuple[CheckLine, bool]]
+    left: int
+
+
+def outcome(report: Report) -> tuple[str, str]:
+    """The verdict's colour, and its meaning in a sentence."""
+    colour, meaning = OUTCOMES[report.outcome]
+    return colour, SENTENCES[cause_of(report.checks)] if report.outcome == "FAIL" else meaning
+
+
+def decided(report: Report) -> Decided:
+    """The checks that did not pass, those that decided first; the first of each kind is explained."""
+    wrong = sorted((c for c in report.checks if c.outcome != "pass"), key=lambda c: not c.decides)
+    first = {check.base: check for check in reversed(wrong)}
+    explained = [first[base] for base in [*dict.fromkeys(c.base for c in wrong)][:MOST_EXPLAINED]]
+    shown = [(check, any(check is e for e in explained)) for check in wrong[:MOST_SHOWN]]
+    return Decided(shown, len(wrong) - MOST_SHOWN)
+
+
+def check_lines(check: CheckLine, explained: bool) -> list[tuple[str, str]]:
+    """What is said of a check that did not pass."""
+    e = check.explanation if explained else None
+    lines = [("expected", check.expected), ("found", check.found), ("at", check.at)]
+    if e is not None:
+        lines = [
+            ("passing means", e.means),
+            ("so now", e.failed),
+            *lines,
+            ("an honest cause", "; or ".join(e.honest_causes)),
+            ("ask", e.ask),
+            ("more", e.section),
+        ]
+    return [(name, text) for name, text in lines if text]
+
+
+def unused(report: ShortReport) -> list[tuple[str, str]]:
+    """What a run could not use."""
+    found = report.malformed
+    if found is None:
+        return []
+    lines = [
+        ("Object", found.object),
+        ("Expected", found.expected),
+        ("Actual", found.actual),
+        ("Next step", found.next_step),
+    ]
+    return [(name, text) for name, text in lines if text is not None]
+
+
+def not_passed(report: ShortReport) -> list[tuple[str, str]]:
+    """The checks of a short report that did not pass."""
+    return [
+        (c.id, f"{c.outcome}: found {c.found}, expected {c.expected}")
+        for c in report.checks
+        if c.outcome != "pass"
+    ]
+
+
+def files(report: ShortReport) -> list[tuple[str, str]]:
+    """The files of a short report."""
+    return [(f.role, f"{f.name} {f.sha256 or '(no file)'}") for f in report.filing.inputs]
+
+
+def figures(report: Report) -> Iterator[tuple[str, str, str]]:
+    """The verdict's figures: name, value, and what it means. Mechanisms that differ have a figure each."""
+    f = report.figures
+    groups = protections(report)
+    shown = groups[:MOST_MECHANISMS]
+    if f.eps is None:
+        yield "Epsilon (ε)", "not computed", "because a check before it could not be decided."
+    elif len(groups) == 1 and f.eps != "inf":
+        yield _epsilon(report, f"Epsilon (ε) for {_pooled(report)}", f.eps, groups[0].mechanism)
+    else:
+        for protection in shown:
+            eps = protection.first.eps or "inf"
+            whose = (
+                f"{words.some([words.clip(t, 60) for t in protection.tenants], 3)}, {protection.mechanism}"
+            )
+            yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps, protection.mechanism)
+    if f.eps is not None and any(p.mechanism == "noise" and p.first.eps != "inf" for p in shown):
+        chance = f"at most {words.one_in(float(f.delta))}"
+        yield "Delta (δ)", chance, "is the probability with which the epsilon of noise may be exceeded."
+    if f.odds_unlisted is not None:
+        yield (
+            f"A document that was not received{_of_tenants(report)}",
+            f"factor {f.odds_unlisted}",
+            f"is the most by which the absence of a document becomes more likely for {words.accounts(f.k_max)} that"
+            f" never received it; for all accounts of a tenant the factor is {f.odds_unlisted_all_accounts}. Both"
+            f" figures assume {counted(f.positions_per_document or 1, 'position')} for each document: a document of s"
+            " positions has at least the s-th power. The presence of a document that is asked for has no protection.",
+        )
+    if f.tpr_at_fpr_1pct is not None:
+        yield (
+            "Recognised by the best test",
+            f"at most {words.in_hundred(float(f.tpr_at_fpr_1pct))}",
+            "documents that are there, if it may wrongly report 1 in 100 of those that are not.",
+        )
+
+
+def _of_tenants(report: Report) -> str:
+    """The tenants whose factor is the window's, where other tenants have a smaller factor or none."""
+    whose = [t.tenant for t in report.tenants if t.odds_unlisted == report.figures.odds_unlisted]
+    return (
+        "" if len(whose) == len(report.tenants) else f" ({words.some([words.clip(t, 60) for t in whose], 3)})"
+    )
+
+
+def _pooled(report: Report) -> str:
+    f = report.figures
+    return f"{words.accounts(f.k_max)} with {counted(f.n, 'query', 'queries')} each"
+
+
+def _epsilon(report: Report, name: str, eps: str, mechanism: str) -> tuple[str, str, str]:
+    if eps == "inf":
+        bounded = (
+            "no epsilon bounds what lists show of it. A ceiling for every test of a document's presence is below."
+            if mechanism == "sampling"
+            else "nothing bounds what lists show of it."
+        )
+        return name, "none", f"Whoever is handed a document knows that it is there, and {bounded}"
+    value = float(eps)
+    return (
+        name,
+        eps,
+        f"This is {words.strength(value)}. Which passages were chosen for them changes the odds that one particular"
+        f" document is in the index by a factor of at most {words.factor(value)}: {words.belief(value)}.",
+    )
+
+
+def not_proved(report: Report) -> Iterator[str]:
+    """What a reader might take for proved and is not, in plain words; `outside` has all of it."""
+    f = report.figures
+    kinds: dict[str, list[str]] = {}
+    for t in report.tenants:
+        kinds.setdefault(t.mechanism, []).append(words.clip(t.tenant, 128))
+    yield "What passages say. Whoever is handed a passage reads it; the figures are about which passages were chosen."
+    if "none" in kinds:
+        bare = words.some(kinds["none"])
+        yield f"Any privacy of {bare}: answers are exact, and the window shows that they are correct."
+    coins = [*kinds.get("sampling", []), *kinds.get("listing", [])]
+    if coins:
+        yield f"Anything about documents of {words.some(coins)} that were handed out: they are known to be there."
+    yield "What a language model writes from the passages."
+    most = words.accounts(f.k_max)
+    yield f"What groups of more than {most} learn that work together, beyond the figure for all accounts."
+    if f.mode == "sampled":
+        drawn = f"{f.sampled or 0:,} of {report.counts.records:,}"
+        yield f"Each single answer: {drawn} were drawn, and a few false ones can escape."
+    if f.setup == "unsafe":
+        yield "That nobody forged proofs: their keys were made by one party, who could have (a one-party setup)."
+    if f.d1 != "proved":
+        yield "That the index holds what the documents say: how texts became numbers is the provider's word."
+    if f.a1 != "proved":
+        yield "That questions were turned into numbers without looking at the index; epsilon rests on it."
+    if f.coalition != "checked":
+        yield "How many accounts repeated a question almost word for word: that count is the provider's word."
+    else:
+        yield "How many accounts worked together that asked in other words: the estimate sees repeated questions alone."
+    yield "Answers that the provider gave outside of this ledger, and how good its answers are."
