@@ -17,8 +17,8 @@ import numpy as np
 
 from bench.common import emit, parser, resident_bytes
 from rag_audit import _native
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.records import SlotKey
-from rag_audit.models.tenants import ListingRules
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import Int8Array, build_index, draw_coins, draw_noise, no_noise, select

@@ -33,7 +33,7 @@ from rag_audit.errors import PolicyError, RagAuditError
 from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of
-from rag_audit.models.tenants import ListingRules
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.engine import build_index

@@ -24,7 +24,7 @@ from rag_audit import _native
 from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.empirical.lower_bounds import clopper_pearson, counted_epsilon, counted_roc
 from rag_audit.mechanisms.accounting.coins import Listing, Sampling
-from rag_audit.models.tenants import ListingRules
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder

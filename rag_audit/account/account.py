@@ -22,7 +22,7 @@ from rag_audit.models.models import Hex32, Identifier, Model, Positive
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt
-from rag_audit.models.records import CountersignedReceipt, DisclosedQuery, ListingRecord, RosterEntry
+from rag_audit.models.records import CountersignedReceipt, DisclosedQuery, RosterEntry
 from rag_audit.models.requests import UNDECIDED, Answer, Refusal, SignedRequest, request_message
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.ledger_export import FinalLog
@@ -186,12 +186,10 @@ class Account:
             raise RequestRefused(refusal.reason, refusal.detail, field="provider", hint=hint)
         answer = Answer.parse(reply, field="reply")
         receipt = check_receipt(answer.receipt, window, provider, request=request)
-        rules = window.parsed_policy().rules_by_name(request.tenant)
-        check_documents(answer, receipt, sampled=rules.sampled)
+        mechanism = window.parsed_policy().mechanism_of(request.tenant)
+        check_documents(answer, receipt, sampled=mechanism.sampled)
         check_openings(self._opened(request, embedder or embedder_of(window)), receipt)
-        if isinstance(
-            receipt.record, ListingRecord
-        ):  # before the receipt, without which the request is repeated
+        if mechanism.remembers:  # before the receipt, without which the request is repeated
             self.holdings(window).add(answer.documents)
         kept = KeptReceipt(
             opening=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt

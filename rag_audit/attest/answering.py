@@ -14,6 +14,7 @@ from rag_audit._internal.canonical import Json, jcs, parse_json, sha256
 from rag_audit._internal.errors import RequestRefused, StoreError
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.manifest import re_executable
 from rag_audit.models.passage import EMPTY
 from rag_audit.models.policy import Policy
@@ -29,7 +30,6 @@ from rag_audit.models.records import (
     verifies,
 )
 from rag_audit.models.requests import AnsweredDocument, SignedRequest, answered
-from rag_audit.models.tenants import ListingRules
 from rag_audit.proofs.statements.retrieve import ListingPrivate, RecordPrivate
 from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.commitments import sampling_slot
@@ -178,7 +178,7 @@ def select_positions(
     :param kept: a sampled tenant's kept positions (`kept_positions`); the others score 0
     :returns: the selected positions in rank order, or why there are none
     """
-    window = policy.rules_by_name(tenant.entry.tenant).window
+    window = policy.mechanism_of(tenant.entry.tenant).window
     vectors = [(vector_of(query), noise) for query, noise in asked]
     found = select_all(tenant.index, vectors, window, policy.top_k, kept)
     return [one if isinstance(one, Exception) else tuple(one) for one in found]
@@ -231,10 +231,10 @@ def withheld_positions(
     """
     if kept is None:
         return frozenset()
-    rules = policy.rules_by_name(tenant.entry.tenant)
+    mechanism = policy.mechanism_of(tenant.entry.tenant)
     shown = [p for p in positions if kept[p] and p in tenant.documents_at]
-    if not rules.gains and rules.listing is None:
-        window, vector = rules.window, vector_of(query).astype(int)
+    if mechanism.withholds_by_score:
+        window, vector = mechanism.window, vector_of(query).astype(int)
         shown = [p for p in shown if window.quantise(int(tenant.index.rows[p].astype(int) @ vector)) > 0]
     return frozenset(positions).difference(shown)
 

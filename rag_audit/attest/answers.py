@@ -24,6 +24,7 @@ from rag_audit.attest.release import Release
 from rag_audit.attest.state import Appending
 from rag_audit.attest.waiting import ended, not_open_yet
 from rag_audit.log.note import Note
+from rag_audit.mechanisms.listing import Listing
 from rag_audit.models.receipts import make_receipt, signed_head
 from rag_audit.models.records import DocumentOpening, QueryRecord, SlotKey
 from rag_audit.models.requests import Answer, DescribedDocument, Refusal, SignedRequest
@@ -234,7 +235,7 @@ class Answers:
         policy, scored = self._context.policy, defaultdict[str, list[tuple[Turn, Int32Array]]](list)
 
         def prepare(turn: Turn) -> None:
-            if policy.rules_by_name(turn.request.tenant).listing is not None:
+            if policy.mechanism_of(turn.request.tenant).remembers:
                 turn.positions = self._listed(turn)
             else:
                 answering.vector_of(turn.asked)
@@ -260,8 +261,8 @@ class Answers:
 
     def _commit(self, turns: Sequence[Turn]) -> None:
         """Commit to the positions of those that are no list of randomised response."""
-        rules = self._context.policy.rules_by_name
-        scored = [t for t in turns if t.outcome is None and rules(t.request.tenant).listing is None]
+        mechanism_of = self._context.policy.mechanism_of
+        scored = [t for t in turns if t.outcome is None and mechanism_of(t.request.tenant).ranked]
         made = answering.list_commitments([(turn.asked, turn.positions) for turn in scored])
         for turn, htopk in zip(scored, made, strict=True):
             turn.htopk = htopk
@@ -272,11 +273,11 @@ class Answers:
         tenant = context.commitment.tenants[request.tenant]
         turn.withheld = self._withheld(request.tenant, turn.asked, positions)
         turn.documents = answering.document_openings(tenant, positions, context.secrets, turn.withheld)
-        listing = context.policy.rules_by_name(request.tenant).listing is not None
+        remembers = context.policy.mechanism_of(request.tenant).remembers
         turn.record = answering.query_record(
             request, turn.asked, positions, turn.documents, window=context.opening.window,
             capacity=tenant.index.capacity, htopk=turn.htopk,
-            held=self._holder.after(turn.slot, request.hq, positions) if listing else None,
+            held=self._holder.after(turn.slot, request.hq, positions) if remembers else None,
         )  # fmt: skip
 
     def _prove(self, turn: Turn) -> None:
@@ -294,7 +295,7 @@ class Answers:
     def _hold(self, turn: Turn, arrived: float) -> None:
         """Wait until the record may get its time, which its account and the window file show."""
         draft = turn.drafted
-        components = len(self._context.policy.rules_by_name(draft.tenant).gains)
+        components = len(self._context.policy.mechanism_of(draft.tenant).gains)
         capacity = self._context.commitment.tenants[draft.tenant].index.capacity
         self.release.hold(arrived, capacity=capacity, components=max(1, components))
 
@@ -334,18 +335,18 @@ class Answers:
     def _listed(self, turn: Turn) -> tuple[int, ...]:
         """The positions that a listing tenant's mechanism lists for a question in its slot."""
         context, slot = self._context, turn.slot
-        tenant, rules = context.commitment.tenants[slot.tenant], context.policy.rules_by_name(slot.tenant)
+        tenant, mechanism = context.commitment.tenants[slot.tenant], context.policy.mechanism_of(slot.tenant)
         kept = self._keeper.bits(slot.tenant)
-        assert rules.listing is not None and kept is not None  # listing tenants sample
+        assert isinstance(mechanism, Listing) and kept is not None  # listing tenants sample
         held, chance = self._holder.before(slot), cast(Int8Array, self._drawn(turn))
         return answering.select_list(
-            turn.asked, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
+            turn.asked, tenant=tenant, rules=mechanism.rules, kept=kept, held=held, chance=chance
         )
 
     def _noise_of(self, turn: Turn) -> Int32Array:
         """The slot's noise, drawn ahead where the tenant has any."""
         context, slot = self._context, turn.slot
-        if not context.policy.rules_by_name(slot.tenant).gains:
+        if not context.policy.mechanism_of(slot.tenant).gains:
             return context.noise(slot)  # which is none
         return cast(Int32Array, self._drawn(turn))
 

@@ -49,7 +49,7 @@ class Keeper:
     def sampled(self) -> list[str]:
         """The tenants that sample, by name."""
         policy = self._context.policy
-        return [t.tenant for t in policy.tenants if policy.rules(t).sampled]
+        return [t.tenant for t in policy.tenants if policy.mechanism(t).sampled]
 
     def bits(self, tenant: str) -> Int8Array | None:
         """The tenant's kept positions, shape (capacity,), 0 or 1; None where it keeps all.
@@ -57,7 +57,7 @@ class Keeper:
         :raises WindowStateError: the window's beacon is not drawn yet
         """
         context = self._context
-        keep = context.policy.rules_by_name(tenant).keep
+        keep = context.policy.mechanism_of(tenant).keep
         if keep is None:
             return None
         with self._lock:

@@ -104,7 +104,7 @@ class Context:
             slot,
             self.beacon(slot.account),
             capacity,
-            self.policy.rules_by_name(slot.tenant).gains,
+            self.policy.mechanism_of(slot.tenant).gains,
         )
 
     def coins(self, slot: SlotKey) -> Int8Array:
@@ -112,11 +112,11 @@ class Context:
 
         :raises WindowStateError: the slot's account has no beacon yet
         """
-        listing = self.policy.rules_by_name(slot.tenant).listing
-        assert listing is not None
+        chance = self.policy.mechanism_of(slot.tenant).chance
+        assert chance is not None
         capacity = self.commitment.tenants[slot.tenant].index.capacity
         return answering.slot_coins(
-            self.secrets, self.opening.window, slot, self.beacon(slot.account), capacity, listing.chance
+            self.secrets, self.opening.window, slot, self.beacon(slot.account), capacity, chance
         )
 
     def drawn(self, slot: SlotKey) -> Int32Array | Int8Array:
@@ -124,8 +124,7 @@ class Context:
 
         :raises WindowStateError: the slot's account has no beacon yet
         """
-        listing = self.policy.rules_by_name(slot.tenant).listing is not None
-        return self.coins(slot) if listing else self.noise(slot)
+        return self.coins(slot) if self.policy.mechanism_of(slot.tenant).remembers else self.noise(slot)
 
     def retained(self, record: QueryRecord) -> Retained:
         """The retained data of a record's query.

@@ -235,7 +235,7 @@ class Prover:
 
     def _private(self, record: QueryRecord, query: OpenedQuery, positions: Sequence[int]) -> RecordPrivate:
         context, slot = self._context, SlotKey(record.tenant, record.account, record.i)
-        listing = context.policy.rules_by_name(record.tenant).listing is not None
+        remembers = context.policy.mechanism_of(record.tenant).remembers
         return answering.record_private(
             query,
             positions,
@@ -245,7 +245,7 @@ class Prover:
             certificate=lambda: self._certificates.get(slot),
             low_memory=self.low_memory,
             kept=self._keeper.opening(record.tenant),
-            listing=self._holder.private(slot, record.hq) if listing else None,
+            listing=self._holder.private(slot, record.hq) if remembers else None,
         )
 
     def _public(self, record: QueryRecord) -> RecordPublic:

@@ -10,8 +10,9 @@ from fractions import Fraction
 from rag_audit._internal.errors import PolicyError
 from rag_audit.commit.draft import Mechanism
 from rag_audit.mechanisms.accounting.coins import coin_of
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models import defaults
-from rag_audit.models.tenants import THRESHOLDS, ListingRules, default_listing
+from rag_audit.models.tenants import THRESHOLDS, default_listing
 from rag_audit.relation.coins import COIN_RANGE
 
 LISTING_KEEP = "0.7"

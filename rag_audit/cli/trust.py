@@ -216,7 +216,7 @@ def _mechanisms(policy: Path | None) -> list[str]:
     if policy is None:
         return ["noise"]
     read = read_policy(policy)
-    found = sorted({read.rules(tenant).mechanism for tenant in read.tenants})
+    found = sorted({read.mechanism(tenant).name for tenant in read.tenants})
     say(f"accepted mechanisms: {', '.join(found)}; docs/accounting.md says what each of them promises")
     return [*found]
 

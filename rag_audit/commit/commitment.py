@@ -201,7 +201,7 @@ def check_inputs(
         )
     for part in policy.tenants:
         check_capacity(len(documents[part.tenant]), part.capacity, field=f"documents.{part.tenant}")
-        check_answers(part.tenant, documents[part.tenant], policy.longest(part))
+        check_answers(part.tenant, documents[part.tenant], policy.mechanism(part).longest)
     limits = (embedder.limits.query, embedder.limits.document)
     if limits != (policy.tokens.query, policy.tokens.document):
         raise PolicyError("the embedder's token limits are not the policy's", field="policy.tokens",

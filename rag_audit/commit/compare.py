@@ -60,17 +60,17 @@ def _warnings(policy: Policy, mechanism: accounting.Mechanism, eps: float) -> li
     """What a reader of the policy should know: little retrieval is left, or a figure says little."""
     found = []
     for tenant in policy.tenants:
-        rules, name = policy.rules(tenant), tenant.tenant
-        if rules.gains and 2 * _noised(mechanism) < WITHOUT_NOISE:
+        own, name = policy.mechanism(tenant), tenant.tenant
+        if own.gains and 2 * _noised(mechanism) < WITHOUT_NOISE:
             found.append(
                 f"warning: {name}: this noise leaves less than half of retrieval on public collections"
             )
-        if rules.gains and eps >= LITTLE:
+        if own.gains and eps >= LITTLE:
             found.append(
                 f"warning: {name}: eps {accounting.text(eps)} for {policy.k_max} accounts promises little"
             )
-        if rules.listing is not None:
-            listed = policy.protected(tenant).epsilon(policy.k_max, None)
+        if own.remembers:
+            listed = own.epsilon(policy.k_max, None)
             if listed >= LITTLE:
                 found.append(
                     f"warning: {name}: eps {accounting.text(listed)} for {policy.k_max} accounts promises little"
@@ -81,27 +81,27 @@ def _warnings(policy: Policy, mechanism: accounting.Mechanism, eps: float) -> li
                     " default; a larger chance lowers it (--mechanism listing:KEEP:CHANCE:THRESHOLD)"
                 )
         found += _of_documents(policy, tenant)
-        if rules.keep is not None and 2 * rules.keep < COIN_RANGE:
+        if own.keep is not None and 2 * own.keep < COIN_RANGE:
             found.append(f"warning: {name}: the sample drops more than half of the positions")
-        if rules.mechanism == "none":
+        if not own.protects:
             found.append(f"warning: {name}: nothing hides what is in the index; verdicts say PASS-INTEGRITY")
     return found
 
 
 def _of_documents(policy: Policy, tenant: TenantPolicy) -> list[str]:
     """What the figures of one position are for documents of several, and what they leave unprotected."""
-    name, rules, protected = tenant.tenant, policy.rules(tenant), policy.protected(tenant)
+    name, own = tenant.tenant, policy.mechanism(tenant)
     found = []
-    if rules.gains or rules.listing is not None:
+    if own.limit == "max_epsilon":
         found.append(
             f"warning: {name}: eps is for a document of one position; a document of {SEVERAL} positions loses up to"
             f" {SEVERAL} times as much"
         )
-    if protected.sampling is None:
+    if own.sample is None:
         return found
     by_size = [
         [
-            accounting.text(protected.sampling.odds_unlisted(policy.n * accounts, positions))
+            accounting.text(own.sample.odds_unlisted(policy.n * accounts, positions))
             for accounts in (policy.k_max, tenant.accounts_max)
         ]
         for positions in (1, SEVERAL)

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.constants import Constants
 from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
-from rag_audit.models.tenants import ListingRules, SystemName
+from rag_audit.models.tenants import SystemName
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.policy import certificate_of

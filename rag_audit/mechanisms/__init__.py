@@ -1,0 +1,45 @@
+"""Mechanisms: each is one file with the interface of `base`, and this module is their registry.
+
+`accounting/` has the privacy accountant, on which the figures of every mechanism rest.
+"""
+
+from __future__ import annotations
+
+from rag_audit.mechanisms.base import Mechanism, MechanismName, NoiseFields, Tenant, TenantFields, need
+from rag_audit.mechanisms.listing import Listing
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.sampling import Sampling
+from rag_audit.relation.coins import check_coin
+
+__all__ = ["ALL", "Mechanism", "MechanismName", "named", "of_policy"]
+
+ALL: tuple[type[Mechanism], ...] = (Noise, Sampling, Listing, Exact)
+"""Every mechanism, in the order in which texts name them."""
+_BY_NAME: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in ALL}
+
+
+def named(name: str) -> type[Mechanism]:
+    """The mechanism of a name.
+
+    >>> named("sampling").words
+    'exact answers from a sample of the index'
+
+    :raises KeyError: no mechanism has the name, which the models of every file exclude
+    """
+    return _BY_NAME[name]
+
+
+def of_policy(part: TenantFields, noise: NoiseFields | None, tenant: Tenant) -> Mechanism:
+    """The mechanism that a tenant's part of a policy names.
+
+    :param noise: the policy's noise
+    :raises PolicyError: the tenant's fields contradict one another, or are out of range; the field is named
+    """
+    keep = None if part.keep is None else check_coin(part.keep, f"policy.tenants.{part.tenant}.keep")
+    (found,) = (mechanism for mechanism in ALL if mechanism.is_named_by(part))
+    for other in ALL:
+        for field in other.own_fields if other is not found else ():
+            value: object = getattr(part, field)
+            need(value is None, part, field, f"null, which belongs to {other.name}", value)
+    return found.read(part, noise, tenant, keep)

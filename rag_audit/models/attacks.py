@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from rag_audit._internal.canonical import parse_json, read_bytes
 from rag_audit._internal.printable import printable
+from rag_audit.mechanisms import MechanismName
 from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Model, One, Positive
 
 MAX_ATTACKS_BYTES = 16 << 20
@@ -57,7 +58,7 @@ Interval = Annotated[list[Share], Field(min_length=3, max_length=3)]
 class AttackedMechanism(Model):
     """What was done to scores: gains and score window of noise, coins of sampling and listing as policies have them."""
 
-    kind: Literal["none", "noise", "sampling", "listing"]
+    kind: MechanismName
     gains: Annotated[list[Positive], Field(max_length=64)] = Field(default_factory=list)
     lattice: Positive | None = None
     lo: Count | None = None

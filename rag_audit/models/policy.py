@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, cast
 from pydantic import ConfigDict, Field
 
 from rag_audit._internal.errors import PolicyError, VersionError
+from rag_audit.mechanisms import Mechanism, of_policy
+from rag_audit.mechanisms.base import Tenant
+from rag_audit.mechanisms.listing import MAX_LISTED
+from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.constants import KEPT, STATEMENTS, Constants
 from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive, Two
 from rag_audit.models.tenants import (
@@ -21,14 +25,12 @@ from rag_audit.models.tenants import (
     SystemName,
     TenantPolicy,
     TenantPolicyV2,
-    TenantRules,
-    rules_of,
 )
 from rag_audit.relation import noise
-from rag_audit.relation.scores import LARGEST_PRODUCT, LARGEST_SCORE, MAX_DIMENSION, MAX_LATTICE
+from rag_audit.relation.scores import LARGEST_PRODUCT, MAX_DIMENSION, MAX_LATTICE
 
 if TYPE_CHECKING:
-    from rag_audit.mechanisms.accounting.figures import PolicyFigures, Protected
+    from rag_audit.mechanisms.accounting.figures import PolicyFigures
 
 Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
 """The method by which the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
@@ -36,9 +38,6 @@ Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic"
 DEFAULT_SCORE_WINDOW = (101, 810)
 """The default score window in raw units, for scale 0.22 (docs/relation.md, "Scores")."""
 DAY_MS = 86_400_000
-MAX_LISTED = 1024
-"""The largest K, and the largest M of a listing tenant: a receipt opens every listed position, and so many fit its
-limit at any capacity."""
 MAX_TOKENS = 1 << 16
 """The most tokens of a text, with which the sum of squares that normalises its vector stays within 64 bits."""
 
@@ -114,23 +113,22 @@ class Policy(Model):
             made.agree()
         return cast(Self, made)  # both are policies, which is what the base class was asked for
 
-    def rules(self, tenant: TenantPolicy) -> TenantRules:
-        """What a tenant's retrieval does to scores.
+    def mechanism(self, tenant: TenantPolicy) -> Mechanism:
+        """A tenant's mechanism.
 
         :raises PolicyError: the tenant's fields contradict one another, or are out of range
         """
-        return rules_of(tenant, self.noise)
+        numbers = Tenant(tenant.capacity, self.top_k, tenant.accounts_max)
+        if isinstance(tenant, TenantPolicyV2):
+            return of_policy(tenant, self.noise, numbers)
+        assert self.noise is not None  # policies of version 1 have noise for every tenant
+        return Noise.of(self.noise, numbers)
 
-    def longest(self, tenant: TenantPolicy) -> int:
-        """The most positions of one answer of a tenant."""
-        listing = self.rules(tenant).listing
-        return self.top_k if listing is None else listing.most
-
-    def rules_by_name(self, tenant: str) -> TenantRules:
-        """`rules` of the named tenant, which the policy has."""
-        found = self._rules.get(tenant)
+    def mechanism_of(self, tenant: str) -> Mechanism:
+        """`mechanism` of the named tenant, which the policy has."""
+        found = self._mechanisms.get(tenant)
         if found is None:
-            found = self._rules[tenant] = self.rules(self._by_name[tenant])
+            found = self._mechanisms[tenant] = self.mechanism(self._by_name[tenant])
         return found
 
     def tenant(self, tenant: str) -> TenantPolicy | None:
@@ -138,7 +136,7 @@ class Policy(Model):
         return self._by_name.get(tenant)
 
     @cached_property
-    def _rules(self) -> dict[str, TenantRules]:
+    def _mechanisms(self) -> dict[str, Mechanism]:
         return {}
 
     @cached_property
@@ -165,20 +163,20 @@ class Policy(Model):
         :param dimension: components of the embedder's vectors
         :param norm_factor: factor of the embedder's integer normalisation, None where it has none
         """
-        rules = self.rules(tenant)
+        mechanism = self.mechanism(tenant)
         return Constants(
             capacity=tenant.capacity,
             dimension=dimension,
-            top_k=self.top_k if rules.listing is None else rules.listing.most,
-            gains=rules.gains,
-            lo=rules.scores.lo,
-            hi=rules.scores.hi,
-            lattice=rules.scores.lattice,
+            top_k=mechanism.longest,
+            gains=mechanism.gains,
+            lo=mechanism.scores.lo,
+            hi=mechanism.scores.hi,
+            lattice=mechanism.scores.lattice,
             query_tokens=self.tokens.query,
             norm_factor=norm_factor,
-            sampled=rules.sampled,
-            chance=None if rules.listing is None else rules.listing.chance,
-            threshold=None if rules.listing is None else rules.listing.threshold,
+            sampled=mechanism.sampled,
+            chance=mechanism.chance,
+            threshold=mechanism.threshold,
         )
 
     def figures(self) -> PolicyFigures:
@@ -206,20 +204,10 @@ class Policy(Model):
             return figures
         return accounting.window_figures(
             figures,
-            {t.tenant: self.protected(t) for t in self.tenants},
+            {t.tenant: self.mechanism(t) for t in self.tenants},
             n=self.n,
             k=self.k_max,
             accounts_max=max(t.accounts_max for t in self.tenants),
-        )
-
-    def protected(self, tenant: TenantPolicy) -> Protected:
-        """A tenant's mechanism as the accountant needs it."""
-        from rag_audit.mechanisms import accounting
-
-        rules = self.rules(tenant)
-        chance = None if rules.listing is None else rules.listing.chance
-        return accounting.Protected(
-            rules.mechanism, rules.keep, chance, tenant.accounts_max, self.top_k, tenant.capacity
         )
 
     def check(self, dimension: int | None) -> None:
@@ -258,14 +246,10 @@ class Policy(Model):
                 lattice,
             )
             need(scores.hi <= most, f"{place}.hi", f"at most {most}, the largest score", scores.hi)
-        rules = {tenant.tenant: self.rules(tenant) for tenant in self.tenants}
-        for name, rule in rules.items():
-            if rule.listing is not None:
-                need(rule.listing.most <= MAX_LISTED, f"tenants.{name}.listed_max",
-                     f"at most {MAX_LISTED}, whose receipt fits", rule.listing.most)  # fmt: skip
-                reach = LARGEST_SCORE * components
-                need(rule.listing.threshold <= reach, f"tenants.{name}.threshold",
-                     f"at most {reach}, the largest score", rule.listing.threshold)  # fmt: skip
+        mechanisms = {tenant.tenant: self.mechanism(tenant) for tenant in self.tenants}
+        for name, mechanism in mechanisms.items():
+            for ok, field, expected, found in mechanism.limits(components):
+                need(ok, f"tenants.{name}.{field}", expected, found)
         for name, limit in (("query", self.tokens.query), ("document", self.tokens.document)):
             need(limit <= MAX_TOKENS, f"tokens.{name}", f"at most {MAX_TOKENS}", limit)
         names = [t.tenant for t in self.tenants]
@@ -282,7 +266,7 @@ class Policy(Model):
                 "a digest for retrieve",
                 "none",
             )
-            sampled = rules[tenant.tenant].sampled
+            sampled = mechanisms[tenant.tenant].sampled
             known = [*STATEMENTS, KEPT] if sampled else [*STATEMENTS]
             unknown = sorted(set(tenant.circuits) - set(known))
             need(not unknown, f"tenants.{tenant.tenant}.circuits", f"digests for {known}", unknown)
@@ -309,7 +293,7 @@ class Policy(Model):
         if self.noise is None:
             return
         need(
-            any(self.rules(t).gains for t in self.tenants),
+            any(self.mechanism(t).gains for t in self.tenants),
             "noise",
             "null, since no tenant has noise",
             "noise",
@@ -363,7 +347,7 @@ class PolicyV2(Policy):
                     "the policy is not well-formed", field=f"policy.{name}", expected=expected, found=value
                 )
         for tenant in self.tenants:
-            self.rules(tenant)
+            self.mechanism(tenant)
 
     tenants: Annotated[list[TenantPolicyV2], Field(min_length=1)]
 

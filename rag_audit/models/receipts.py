@@ -20,7 +20,6 @@ from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     DocumentOpening,
-    ListingRecord,
     QueryRecord,
     ReceiptBody,
     SignedReceiptBody,
@@ -30,12 +29,11 @@ from rag_audit.models.records import (
     receipt_message,
 )
 from rag_audit.models.requests import RequestSalts
-from rag_audit.models.tenants import TenantRules
 from rag_audit.relation.field import to_hex
-from rag_audit.relation.native import listed_commitment, topk_commitment
 
 if TYPE_CHECKING:
     from rag_audit.log.tree import MerkleTree
+    from rag_audit.mechanisms import Mechanism
 
 
 _BODY, _SIG, _END = b'{"body":', b',"sig":"', b'"}'
@@ -144,21 +142,13 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
         return ["the policy does not have the record's tenant"]
     if tenant.capacity != part.capacity:  # before anything is made of that size
         return [f"the tenant's capacity is {tenant.capacity}, by the policy {part.capacity}"]
-    rules = policy.rules(part)
-    listing = rules.listing
-    most = policy.top_k if listing is None else listing.most
-    counts, salt = (len(body.positions), len(body.documents)), int(body.salt_k, 16)
-    if counts[0] != counts[1] or counts[0] > most or (listing is None and counts[0] != most):
-        name = "K" if listing is None else "the longest list"
-        return [f"{counts[0]} positions and {counts[1]} document openings, where {name} = {most}"]
-    if listing is None:
-        htopk = topk_commitment(salt, body.positions)
-    elif body.positions != sorted(set(body.positions)) or any(p >= tenant.capacity for p in body.positions):
-        return ["the listed positions are not ascending positions of the index"]
-    else:
-        htopk = listed_commitment(salt, body.positions, tenant.capacity)
+    mechanism = policy.mechanism(part)
+    salt = int(body.salt_k, 16)
+    if (wrong_list := mechanism.wrong_list(body.positions, len(body.documents))) is not None:
+        return [wrong_list]
+    htopk = mechanism.list_commitment(salt, body.positions)
     wrong = []
-    if isinstance(record, ListingRecord) != (listing is not None):
+    if (record.held_after is not None) != mechanism.remembers:
         wrong.append("the record is of another mechanism than the tenant's")
     if to_hex(htopk) != record.htopk:
         wrong.append("the positions do not open htopk")
@@ -171,10 +161,10 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
         leaf = leaf_hash(bytes.fromhex(document.hash))
         if position >= tenant.capacity or not verify_inclusion(leaf, position, tenant.capacity, path, root):
             wrong.append(f"position {position} is not the committed document")
-    return wrong + _misplaced_null_salts(body, rules)
+    return wrong + _misplaced_null_salts(body, mechanism)
 
 
-def _misplaced_null_salts(body: ReceiptBody, rules: TenantRules) -> list[str]:
+def _misplaced_null_salts(body: ReceiptBody, mechanism: Mechanism) -> list[str]:
     """The null salts of a receipt that no honest provider signs (docs/protocol.md, "Withheld texts").
 
     With mechanism sampling, a position has a null salt only if it scores 0. Lists are ordered by falling score, then by
@@ -184,9 +174,9 @@ def _misplaced_null_salts(body: ReceiptBody, rules: TenantRules) -> list[str]:
     if not closed:
         return []
     first = closed[0]
-    if not rules.sampled:
+    if not mechanism.sampled:
         return [f"position {body.positions[first]} has a null salt, and its tenant has no sample"]
-    if rules.mechanism != "sampling":
+    if not mechanism.withholds_by_score:
         return []
     rest = body.positions[first:]
     if len(closed) != len(rest) or rest != sorted(rest):
@@ -209,7 +199,7 @@ def withheld_once(receipts: Sequence[OpenedReceipt], policy: Policy) -> dict[int
     """
     shared = [
         policy.tenant(r.record.tenant) is not None
-        and policy.rules_by_name(r.record.tenant).mechanism in ("noise", "listing")
+        and not policy.mechanism_of(r.record.tenant).withholds_by_score
         for r in receipts
     ]
     returned: dict[tuple[str, int], int] = {}

@@ -210,6 +210,11 @@ class QueryRecord(Model):
     sig: Hex64
     proof: Hex32 | None
 
+    @property
+    def held_after(self) -> str | None:
+        """The commitment to what the account holds after the record; None where nothing depends on it."""
+        return None
+
     def context(self, opening_digest: str) -> bytes:
         """The bytes that the proof's `ctx` input binds: the window and every field except `seq`, `ts` and `proof`.
 
@@ -238,6 +243,11 @@ class ListingRecord(QueryRecord):
 
     held: Hex32
     """the commitment to what the account holds from now on"""
+
+    @property
+    def held_after(self) -> str | None:
+        """The commitment to what the account holds after the record."""
+        return self.held
 
 
 class CoalitionEstimate(Model):

@@ -18,6 +18,7 @@ from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 from rag_audit._internal.canonical import parse_toml, read_bytes
 from rag_audit._internal.errors import SchemaError
 from rag_audit.log.keys import VerifierKey
+from rag_audit.mechanisms import MechanismName
 from rag_audit.models.defaults import MAX_EMPTY
 from rag_audit.models.models import (
     Count,
@@ -30,7 +31,6 @@ from rag_audit.models.models import (
     Positive,
     repeated,
 )
-from rag_audit.models.tenants import MechanismName
 
 if TYPE_CHECKING:
     from tomlkit.items import AoT, Item, Table

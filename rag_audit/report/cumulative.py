@@ -17,7 +17,7 @@ from rag_audit._internal.canonical import Json, digest_hex, read_json
 from rag_audit._internal.errors import PolicyError, SchemaError
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.bounds import BoundJson
-from rag_audit.mechanisms.accounting.coins import Listing, odds_over_windows
+from rag_audit.mechanisms.accounting.coins import odds_over_windows
 from rag_audit.mechanisms.accounting.values import Real, text
 from rag_audit.models.models import repeated
 from rag_audit.models.policy import Policy
@@ -157,16 +157,12 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
     parts: list[tuple[accounting.Mechanism, int]] = []
     listed = Decimal(0)
     for part in windows:
-        policy, rules = part.policy, part.policy.rules_by_name(tenant)
-        if rules.listing is not None and rules.keep is not None:
-            listed += Decimal(repr(Listing(rules.keep, rules.listing.chance).epsilon(policy.k_max)))
-        elif rules.gains and policy.noise is not None:
-            parts.append((policy.noise.mechanism(), part.compositions))
-        else:
-            why = (
-                f"tenant {tenant} of window {policy.window} has no noise, so no epsilon bounds every outcome"
-            )
+        loss = part.policy.mechanism_of(tenant).loss(part.policy.k_max, part.policy.n)
+        if loss is None:
+            why = f"tenant {tenant} of window {part.policy.window} has no noise, so no epsilon bounds every outcome"
             return accounting.Bound(accounting.NO_BOUND, math.inf, 0.0, False, why, (why,))
+        parts += loss.noise
+        listed += loss.epsilon
     if not parts:
         why = "each window's closed form for randomised response, which add up"
         return accounting.Bound(accounting.LISTING, float(listed), 0.0, True, None, (why,))
@@ -186,7 +182,7 @@ def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts
         for window in windows:
             policy, part = window.policy, window.policy.tenant(tenant)
             assert part is not None  # every window serves the tenant
-            sampling = policy.protected(part).sampling
+            sampling = policy.mechanism(part).sample
             if sampling is None:
                 return None
             parts.append((sampling, policy.n * (part.accounts_max if all_accounts else policy.k_max)))

@@ -7,15 +7,14 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms import ALL, Mechanism, accounting, named
 from rag_audit.mechanisms.accounting.figures import PolicyFigures, TenantFigures
+from rag_audit.mechanisms.base import LIMITS
 from rag_audit.models.policy import Policy
-from rag_audit.models.tenants import NoisePolicy, TenantPolicy, TenantPolicyV2
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.models.tenants import NoisePolicy, TenantPolicyV2
 
 _WIDTH = 110
 _COLUMN = 18
-_WITH_EPSILON = frozenset({"noise", "listing"})
 
 COVERS = (
     "These figures cover the list of selected positions and nothing else. Whatever eps is, a passage that is handed"
@@ -31,36 +30,15 @@ def covers(policies: Sequence[Policy]) -> str:
     :returns: the text; empty if every tenant has mechanism none, whose answers no figure bounds
     """
     shared = set.intersection(*({t.tenant for t in policy.tenants} for policy in policies))
-    mechanisms = {name: {p.rules_by_name(name).mechanism for p in policies} for name in sorted(shared)}
-    if all(kinds == {"none"} for kinds in mechanisms.values()):
+    windows = {name: [(p.mechanism_of(name), p.n) for p in policies] for name in sorted(shared)}
+    kinds = {name: {type(mechanism) for mechanism, _ in found} for name, found in windows.items()}
+    if not any(kind.protects for found in kinds.values() for kind in found):
         return ""
     found = [COVERS]
-    noised = [name for name, kinds in mechanisms.items() if kinds == {"noise"}]
-    listing = [name for name, kinds in mechanisms.items() if kinds == {"listing"}]
-    queries = sum(p.n for p in policies)
-    if noised:
-        name = max(noised, key=lambda name: _handed_out(policies, name))
-        first = policies[0]
-        tenant, often = first.tenant(name), _handed_out(policies, name)
-        assert tenant is not None  # every policy has the tenant
-        where = f"Even with unlimited noise a given document among {tenant.capacity:,} positions of {name}"
-        if len(policies) == 1:
-            once = _kept(first, name) * min(1.0, first.top_k / tenant.capacity)
-            found.append(
-                f"{where} is handed out with probability {percent(once)} a query (K = {first.top_k}),"
-                f" {percent(often)} over {queries:,} queries."
-            )
-        else:
-            found.append(
-                f"{where} is handed out to one account with probability {percent(often)} over the {queries:,} queries"
-                f" of {len(policies)} windows."
-            )
-    if listing:
-        name = max(listing, key=lambda name: _listed_by_chance(policies, name))
-        found.append(
-            f"Chance alone lists a given position of {name} to one account with probability"
-            f" {percent(_listed_by_chance(policies, name))} over {queries:,} queries, or less where lists are full."
-        )
+    for kind in ALL:
+        alike = {name: windows[name] for name, own in kinds.items() if own == {kind}}
+        sentence = kind.covered(alike) if alike else None
+        found += [] if sentence is None else [sentence]
     return " ".join(found)
 
 
@@ -74,44 +52,6 @@ def covers_noise(queries: int) -> str:
         f" query, where K is the length of a list, and with probability 1 - (1 - K/N)^{queries} over {queries:,}"
         " queries."
     )
-
-
-def percent(share: float) -> str:
-    """A probability in percent with two digits; one that only rounds to 100 % is not called certain.
-
-    :param share: in 0..1
-    """
-    if 0.995 <= share < 1:
-        return "nearly 100 %"
-    return "100 %" if share >= 1 else f"{100 * share:.2g} %"
-
-
-def _kept(policy: Policy, name: str) -> float:
-    """The probability with which a window keeps a position of the tenant; texts of other positions are not returned."""
-    keep = policy.rules_by_name(name).keep
-    return 1.0 if keep is None else keep / COIN_RANGE
-
-
-def _handed_out(policies: Sequence[Policy], name: str) -> float:
-    """How likely all queries of one account hand a given document of a tenant out under unlimited noise, which lists
-    any K of the N positions alike."""
-    missed = 1.0
-    for policy in policies:
-        tenant = policy.tenant(name)
-        assert tenant is not None  # as in `covers`
-        unlisted_chance = (1 - min(1.0, policy.top_k / tenant.capacity)) ** policy.n
-        missed *= 1 - _kept(policy, name) * (1 - unlisted_chance)
-    return 1 - missed
-
-
-def _listed_by_chance(policies: Sequence[Policy], name: str) -> float:
-    """How likely chance lists a given position of a tenant at one of the queries of one account, at most."""
-    missed = 1.0
-    for policy in policies:
-        listing = policy.rules_by_name(name).listing
-        assert listing is not None  # as in `covers`
-        missed *= (1 - listing.chance / COIN_RANGE) ** policy.n
-    return 1 - missed
 
 
 def figures_text(figures: PolicyFigures, covered: str) -> str:
@@ -160,7 +100,7 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
     """What protects each tenant, in words."""
     lines = []
     for name, tenant in tenants.items():
-        kind = MECHANISM_WORDS[tenant["mechanism"]]
+        kind = named(tenant["mechanism"]).words
         eps, odds, every = tenant["eps"], tenant["odds_unlisted"], tenant["odds_unlisted_all_accounts"]
         factors = "" if odds is None else f"; odds_unlisted {odds}, for all accounts {every}"
         lines.append(f"{name}: {kind}; eps {eps}{factors}")
@@ -183,15 +123,6 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
 def _exceeds(odds: str | None, eps: str) -> bool:
     """Whether a factor is larger than exp(eps)."""
     return odds is not None and math.log(float(odds)) > float(eps)
-
-
-MECHANISM_WORDS = {
-    "noise": "noise on every score",
-    "sampling": "exact answers from a sample of the index",
-    "listing": "randomised response",
-    "none": "exact answers, nothing hides what is in the index",
-}
-"""What each mechanism does, for a line of text."""
 
 
 def _noise_lines(figures: PolicyFigures) -> list[str]:
@@ -243,7 +174,7 @@ def explain(policy: Policy, figures: PolicyFigures, target: str) -> str:
 
 
 def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
-    mechanisms = {p.rules(t).mechanism for t in p.tenants}
+    mechanisms = [p.mechanism(t) for t in p.tenants]
     yield "v", str(p.v), "Version of this format."
     yield "window", p.window, "Its id: unique, since the ledger's chain and every receipt name it."
     yield (
@@ -282,18 +213,18 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         str(p.top_k),
         _length(p),
     )
-    yield "unit, adjacency", f"{p.unit}, {p.adjacency}", _unit(p, mechanisms)
+    yield "unit, adjacency", f"{p.unit}, {p.adjacency}", _unit(mechanisms)
     for tenant in p.tenants:
         words = "Circuits" if tenant.system == "groth16" else "Protocols"
         yield (
             f"tenants.{tenant.tenant}",
             f"capacity {tenant.capacity:,}, accounts_max {tenant.accounts_max}, {tenant.system}",
             "Positions, empty ones included: a contract constant that says nothing about the documents. accounts_max"
-            f" caps this tenant's accounts{_no_assumption(p, tenant)}."
+            f" caps this tenant's accounts{_no_assumption(p.mechanism(tenant))}."
             f" {words} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
         )
         if isinstance(tenant, TenantPolicyV2):
-            yield f"tenants.{tenant.tenant}.mechanism", *_mechanism(p, tenant)
+            yield f"tenants.{tenant.tenant}.mechanism", *_mechanism(p.mechanism(tenant))
     yield (
         "proving",
         p.proving,
@@ -324,22 +255,20 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     )
 
 
-def _coalition(p: Policy, mechanisms: Collection[str]) -> str:
+def _coalition(p: Policy, mechanisms: Collection[Mechanism]) -> str:
     """What k_max limits under these mechanisms."""
+    decisive = min(mechanisms, key=lambda m: LIMITS.index(m.limit))
     queries = f"{p.k_max * p.n:,} queries"
-    words = f"The largest coalition covered: {p.k_max:,} accounts that pool their answers make {queries}."
-    if _WITH_EPSILON.intersection(mechanisms):
-        return f"{words} More accounts than this are outside eps_audit."
-    if "sampling" in mechanisms:
-        return f"{words} odds_unlisted of mechanism sampling is the same for every number of accounts."
-    return f"{words} No figure of this policy depends on it, since no tenant has a mechanism that hides documents."
+    return (
+        f"The largest coalition covered: {p.k_max:,} accounts that pool their answers make {queries}."
+        f" {decisive.coalition}"
+    )
 
 
 def _length(p: Policy) -> str:
     """What the lists of the tenants have to do with top_k, which listing does not read."""
-    lengths = [
-        f"{tenant.tenant} {p.longest(tenant)}" for tenant in p.tenants if p.rules(tenant).listing is not None
-    ]
+    mechanisms = {tenant.tenant: p.mechanism(tenant) for tenant in p.tenants}
+    lengths = [f"{name} {m.longest}" for name, m in mechanisms.items() if not m.ranked]
     own = f"With listing a list has at most listed_max positions instead: {', '.join(lengths)}."
     if len(lengths) == len(p.tenants):
         return f"Positions that `account search` shows of what an account holds. {own}"
@@ -347,12 +276,12 @@ def _length(p: Policy) -> str:
     return f"{words} {own}" if lengths else words
 
 
-def _unit(p: Policy, mechanisms: Collection[str]) -> str:
+def _unit(mechanisms: Collection[Mechanism]) -> str:
     """What the figures of one position are for a document of several."""
     several = []
-    if _WITH_EPSILON.intersection(mechanisms):
+    if any(m.limit == "max_epsilon" for m in mechanisms):
         several.append("loses up to s times epsilon")
-    if any(p.rules(tenant).sampled for tenant in p.tenants):
+    if any(m.sampled for m in mechanisms):
         several.append("has at least the s-th power of odds_unlisted")
     if not several:
         return "The unit of the format: one committed position. No tenant of this policy has a figure for it."
@@ -362,36 +291,15 @@ def _unit(p: Policy, mechanisms: Collection[str]) -> str:
     )
 
 
-def _no_assumption(p: Policy, tenant: TenantPolicy) -> str:
+def _no_assumption(mechanism: Mechanism) -> str:
     """What accounts_max makes possible, where the tenant's mechanism promises anything."""
-    if p.rules(tenant).mechanism == "none":
-        return ""
-    return ", so a bound with no assumption on coalitions exists"
+    return ", so a bound with no assumption on coalitions exists" if mechanism.protects else ""
 
 
-def _mechanism(p: Policy, tenant: TenantPolicyV2) -> tuple[str, str]:
+def _mechanism(mechanism: Mechanism) -> tuple[str, str]:
     """A tenant's mechanism, and what it promises and costs."""
-    rules = p.rules(tenant)
-    words = [MECHANISM_WORDS[rules.mechanism]]
-    if rules.keep is not None:
-        words.append(
-            f"each position is kept for the whole window with probability {rules.keep / COIN_RANGE:.4g} and scores 0"
-            f" otherwise, so an answer misses about {percent(1 - rules.keep / COIN_RANGE)} of what it would find"
-        )
-    if rules.listing is not None:
-        chance = rules.listing.chance / COIN_RANGE
-        words.append(
-            f"positions that score at least {rules.listing.threshold} and that the account does not hold yet are"
-            f" candidates, and every other position is one with probability {chance:.4g}; a list holds the first"
-            f" {rules.listing.most} candidates at most, whatever top_k is; each account keeps what it is handed, and"
-            " ranks it by itself (`account search`)"
-        )
-    elif not rules.gains:
-        words.append(
-            f"scores are cut to {rules.scores.lo}..{rules.scores.hi} in {rules.scores.lattice} steps and ranked exactly"
-        )
-    sentence = "; ".join(words)
-    return rules.mechanism, f"{sentence[0].upper()}{sentence[1:]}."
+    sentence = "; ".join(mechanism.explained())
+    return mechanism.name, f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _noise_entries(p: Policy, noise: NoisePolicy, target: str) -> Iterator[tuple[str, str, str]]:

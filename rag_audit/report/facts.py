@@ -23,7 +23,6 @@ from rag_audit.models.trust import Require
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.report.explain import MECHANISM_WORDS
 from rag_audit.report.model import (
     Activity,
     BeaconReport,
@@ -155,14 +154,13 @@ def _tenants(case: Case) -> list[TenantReport]:
     sigma = None if bounds is None else bounds["mechanism"]["sigma_over_delta"]
     found = []
     for part in policy.tenants:
-        rules, tenant = policy.rules(part), part.tenant
+        mechanism, tenant = policy.mechanism(part), part.tenant
         own = figures.get("tenants", {}).get(tenant)
-        listing = rules.listing
         found.append(
             TenantReport(
                 tenant=tenant,
-                mechanism=rules.mechanism,
-                words=MECHANISM_WORDS[rules.mechanism],
+                mechanism=mechanism.name,
+                words=mechanism.words,
                 eps=figures.get("eps_audit") if own is None else own["eps"],
                 odds_unlisted=None if own is None else own["odds_unlisted"],
                 odds_unlisted_all_accounts=None if own is None else own["odds_unlisted_all_accounts"],
@@ -170,25 +168,25 @@ def _tenants(case: Case) -> list[TenantReport]:
                 positions_listed=figures.get("listable", {}).get(tenant),
                 capacity=part.capacity,
                 accounts_max=part.accounts_max,
-                longest=policy.longest(part),
+                longest=mechanism.longest,
                 system=part.system,
-                gains=list(rules.gains),
-                lattice=rules.scores.lattice,
-                sigma_over_delta=sigma if rules.gains else None,
-                keep=None if rules.keep is None else _share(rules.keep),
-                chance=None if listing is None else _share(listing.chance),
-                keep_coin=rules.keep,
-                chance_coin=None if listing is None else listing.chance,
-                threshold=None if listing is None else listing.threshold,
-                score_lo=rules.scores.lo,
-                score_hi=rules.scores.hi,
+                gains=list(mechanism.gains),
+                lattice=mechanism.scores.lattice,
+                sigma_over_delta=sigma if mechanism.gains else None,
+                keep=_share(mechanism.keep),
+                chance=_share(mechanism.chance),
+                keep_coin=mechanism.keep,
+                chance_coin=mechanism.chance,
+                threshold=mechanism.threshold,
+                score_lo=mechanism.scores.lo,
+                score_hi=mechanism.scores.hi,
             )
         )
     return found
 
 
-def _share(coin: int) -> str:
-    return f"{coin / COIN_RANGE:.6g}"
+def _share(coin: int | None) -> str | None:
+    return None if coin is None else f"{coin / COIN_RANGE:.6g}"
 
 
 def _key(name: str, vkey: str) -> KeyReport:

@@ -7,20 +7,16 @@ them is said loudly, since then the accounting, the engine or the measurement is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
 from rag_audit._internal.canonical import read_bytes, sha256
-from rag_audit._internal.errors import MeasurementError, PolicyError, SchemaError, SizeError
-from rag_audit.mechanisms import accounting
-from rag_audit.mechanisms.accounting.coins import Listing, Sampling
-from rag_audit.mechanisms.accounting.tradeoff import auc_bound
+from rag_audit._internal.errors import MeasurementError, SchemaError, SizeError
+from rag_audit.mechanisms import Mechanism, accounting, named
 from rag_audit.models.attacks import MAX_ATTACKS_BYTES, AttackedMechanism, AttackResult, AttackRun
 from rag_audit.models.policy import Policy
-from rag_audit.models.tenants import TenantRules
 from rag_audit.verify.case import Case
 from rag_audit.verify.inputs import Inputs, printable_name, reading
 
@@ -189,21 +185,21 @@ def _of_window(run: AttackRun, policy: Policy, opening: str, field: str) -> Meas
     if run.tenant is None or policy.tenant(run.tenant) is None:
         raise MeasurementError("the attacks were on a tenant that the window does not have", field=f"{field}.tenant",
                                expected=", ".join(t.tenant for t in policy.tenants), found=run.tenant)  # fmt: skip
-    rules, certify = policy.rules_by_name(run.tenant), _Certified(run)
+    mechanism, certify = policy.mechanism_of(run.tenant), _Certified(run)
     allowed = [r for r in run.results if _allowed(r, policy)]
     rows = [
         Row(r.attack, r.queries, None, point if r.cell.accounts == 1 else None, None if r.cell.accounts == 1 else point)
         for r in allowed
-        for point in [certify.point(r, rules)]
+        for point in [certify.point(r, mechanism)]
     ]  # fmt: skip
-    part = Part((run.tenant,), described(mechanism_of(rules)), tuple(rows))
+    part = Part((run.tenant,), described(attacked(mechanism)), tuple(rows))
     return Measured(run, (part,), len(run.results) - len(allowed))
 
 
 def _of_engine(run: AttackRun, policy: Policy, field: str) -> Measured:
     """A run against the reference engine under the policy's mechanisms."""
-    listed = {t.tenant: policy.rules(t) for t in policy.tenants}
-    had = {tenant: mechanism_of(rules) for tenant, rules in listed.items()}
+    mechanisms = {t.tenant: policy.mechanism(t) for t in policy.tenants}
+    had = {tenant: attacked(mechanism) for tenant, mechanism in mechanisms.items()}
     by_mechanism = {
         name: tuple(t for t, m in had.items() if m == asked) for name, asked in run.mechanisms.items()
     }
@@ -215,7 +211,7 @@ def _of_engine(run: AttackRun, policy: Policy, field: str) -> Measured:
             found="; ".join(dict.fromkeys(described(run.mechanisms[r.cell.mechanism]) for r in run.results)),
             hint=f"rag-audit attack run all {_options(had, policy)}",
         )
-    ranked = any(listed[name].listing is None for names in by_mechanism.values() for name in names)
+    ranked = any(mechanisms[name].ranked for names in by_mechanism.values() for name in names)
     wanted = {"n": policy.n, "k_max": policy.k_max, **({"top_k": policy.top_k} if ranked else {})}
     for name, value in wanted.items():
         if getattr(run, name) != value:
@@ -225,13 +221,14 @@ def _of_engine(run: AttackRun, policy: Policy, field: str) -> Measured:
     certify, parts, shown = _Certified(run), [], 0
     plain = {
         r.attack: r for r in run.results
-        if run.mechanisms[r.cell.mechanism].kind == "none" and r.cell.defence == "none" and r.cell.accounts == 1
+        if not named(run.mechanisms[r.cell.mechanism].kind).protects
+        and r.cell.defence == "none" and r.cell.accounts == 1
     }  # fmt: skip
     for name, names in by_mechanism.items():
         results = [r for r in run.results if r.cell.mechanism == name and _allowed(r, policy)]
         if not names or not results:
             continue
-        rules, rows = listed[names[0]], []
+        mechanism, rows = mechanisms[names[0]], []
         for attack in dict.fromkeys(r.attack for r in results):
             mine = sorted((r for r in results if r.attack == attack), key=lambda r: r.cell.accounts)
             alone = next((r for r in mine if r.cell.accounts == 1), None)
@@ -242,8 +239,8 @@ def _of_engine(run: AttackRun, policy: Policy, field: str) -> Measured:
                     attack,
                     mine[0].queries,
                     None if without is None else _interval(without),
-                    None if alone is None else certify.point(alone, rules),
-                    None if together is None else certify.point(together, rules),
+                    None if alone is None else certify.point(alone, mechanism),
+                    None if together is None else certify.point(together, mechanism),
                 )
             )
             shown += (alone is not None) + (together is not None)
@@ -262,11 +259,11 @@ class _Certified:
 
     def __init__(self, run: AttackRun) -> None:
         self._delta = run.delta
-        self._known: dict[tuple[tuple[int, ...], int, int], tuple[float, float | None]] = {}
+        self._known: dict[tuple[Mechanism, int], tuple[float, float | None]] = {}
 
-    def point(self, r: AttackResult, rules: TenantRules) -> Point:
+    def point(self, r: AttackResult, mechanism: Mechanism) -> Point:
         """One result beside what is certified."""
-        epsilon, ceiling = self._figures(rules, r.cell.accounts, r.queries)
+        epsilon, ceiling = self._figures(mechanism, r.cell.accounts, r.queries)
         return Point(
             r.cell.accounts,
             _interval(r),
@@ -276,67 +273,30 @@ class _Certified:
             epsilon if r.bounds is not None else None,
         )
 
-    def _figures(self, rules: TenantRules, accounts: int, queries: int) -> tuple[float, float | None]:
-        if rules.listing is not None and rules.keep is not None:
-            listing = Listing(rules.keep, rules.listing.chance)
-            return listing.epsilon(accounts), listing.auc_for(accounts)
-        if rules.gains:
-            key = (rules.gains, rules.window.lattice, accounts * queries)
-            if key not in self._known:
-                if len(self._known) == MAX_COUNTS:
-                    raise SizeError("the attacks ask too many different numbers of questions", field="attacks",
-                                    expected=f"at most {MAX_COUNTS}")  # fmt: skip
-                self._known[key] = self._of_noise(*key)
-            return self._known[key]
-        return math.inf, Sampling(rules.keep).auc if rules.keep is not None else None
-
-    def _of_noise(self, gains: tuple[int, ...], lattice: int, queries: int) -> tuple[float, float | None]:
-        try:
-            mechanism = accounting.Mechanism(gains, lattice)
-        except PolicyError:  # its support ends before one document's shift, so nothing is certified
-            return math.inf, None
-        epsilon = math.inf if self._delta is None else accounting.eps_at(mechanism, queries, self._delta)
-        return epsilon, auc_bound(mechanism, queries)
+    def _figures(self, mechanism: Mechanism, accounts: int, queries: int) -> tuple[float, float | None]:
+        key = (mechanism, mechanism.figures_depend_on(accounts, queries))
+        if key not in self._known:
+            if len(self._known) == MAX_COUNTS:
+                raise SizeError("the attacks ask too many different numbers of questions", field="attacks",
+                                expected=f"at most {MAX_COUNTS}")  # fmt: skip
+            self._known[key] = mechanism.certified(accounts, queries, self._delta)
+        return self._known[key]
 
 
-def mechanism_of(rules: TenantRules) -> AttackedMechanism:
-    """A tenant's mechanism as a run of attacks names its own."""
-    if rules.listing is not None:
-        most = rules.listing
-        return AttackedMechanism(kind="listing", keep=rules.keep, chance=most.chance, threshold=most.threshold,
-                                 listed_max=most.most)  # fmt: skip
-    if rules.gains:
-        w = rules.window
-        return AttackedMechanism(
-            kind="noise", gains=[*rules.gains], lattice=w.lattice, lo=w.lo, hi=w.hi, keep=rules.keep
-        )
-    return AttackedMechanism(kind="none" if rules.keep is None else "sampling", keep=rules.keep)
+def attacked(mechanism: Mechanism) -> AttackedMechanism:
+    """A tenant's mechanism as a run of attacks writes its own."""
+    return AttackedMechanism.parse({"kind": mechanism.name, **mechanism.parameters()}, field="mechanism")
 
 
 def described(m: AttackedMechanism) -> str:
     """A mechanism in words."""
-    keep = "" if m.keep is None else f" {m.keep / (1 << 40):.9g} kept"
-    if m.kind == "noise":
-        gains = ",".join(map(str, m.gains))
-        return f"noise of gains {gains} at R {m.lattice}, scores {m.lo}..{m.hi}{keep and ' of' + keep}"
-    if m.kind == "listing":
-        chance = (m.chance or 0) / (1 << 40)
-        return f"listing,{keep}, chance {chance:.9g}, threshold {m.threshold}, at most {m.listed_max}"
-    return "no mechanism" if m.kind == "none" else f"sampling,{keep}"
+    return named(m.kind).described(m)
 
 
 def _options(had: Mapping[str, AttackedMechanism], policy: Policy) -> str:
     """The options of a run of this policy, as far as the reference engine has its mechanisms."""
-    words = ["--mechanism none"]
-    for m in had.values():
-        share = [] if m.keep is None else [f"{m.keep / (1 << 40):.12g}"]
-        if m.kind == "noise" and m.keep is None:
-            words.append(f"--mechanism noise:{','.join(map(str, m.gains))}:{m.lattice}")
-        elif m.kind == "sampling":
-            words.append(f"--mechanism sampling:{share[0]}")
-        elif m.kind == "listing":
-            chance = f"{(m.chance or 0) / (1 << 40):.12g}"
-            words.append(f"--mechanism listing:{share[0]}:{chance}:{m.threshold}:{m.listed_max}")
+    options = ["none", *(named(m.kind).option(m) for m in had.values())]
+    words = [f"--mechanism {option}" for option in options if option is not None]
     return " ".join([*dict.fromkeys(words), f"--k {policy.k_max} --n {policy.n} --top-k {policy.top_k}"])
 
 

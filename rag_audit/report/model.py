@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from rag_audit._internal.printable import printable
+from rag_audit.mechanisms import MechanismName
 from rag_audit.models.models import Hex32, Model, One
 from rag_audit.verify.verdict import OutcomeName
 
@@ -48,7 +49,7 @@ class TenantReport(Model):
     """What protects one tenant's documents, and the parameters from which its figures follow."""
 
     tenant: Text
-    mechanism: Literal["noise", "sampling", "listing", "none"]
+    mechanism: MechanismName
     words: Text
     eps: Real | None
     """epsilon over all outcomes for k_max accounts; null where no check could compute it"""

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from rag_audit._internal.errors import RagAuditError
+from rag_audit.mechanisms import ALL
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
@@ -51,15 +52,6 @@ RETURNED_TEXTS = (
     " (mechanism sampling), or from every answer whose receipt the verifier has (noise with sampling, listing)"
 )
 """Printed besides, where a tenant samples."""
-DOES_NOT_PROVE_BY_MECHANISM = {
-    "sampling": "anything about documents that were handed out: odds_unlisted bounds how much more likely the absence"
-    " of a document becomes for accounts that never received it, it is no epsilon, and windows multiply it; the"
-    " presence of a document that is asked for has no protection",
-    "listing": "anything about documents that were handed out, which are known to be there: eps is about the lists"
-    " alone, of up to k_max accounts; and an account that keeps nothing of what it is handed finds it no second time",
-    "none": "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves integrity",
-}
-"""Printed besides, where a tenant has the mechanism."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,11 @@ class ReportedVerdict(Verdict):
         tenants = self.figures.get("tenants", {}).values()
         present = {t["mechanism"] for t in tenants}
         return [
-            *(text for name, text in DOES_NOT_PROVE_BY_MECHANISM.items() if name in present),
+            *(
+                kind.does_not_prove
+                for kind in ALL
+                if kind.name in present and kind.does_not_prove is not None
+            ),
             *([RETURNED_TEXTS] if any(t.get("odds_unlisted") for t in tenants) else []),
             *DOES_NOT_PROVE,
         ]

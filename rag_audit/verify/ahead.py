@@ -45,14 +45,8 @@ CHANGES = {
     "receipt.independent": "open --roster: an account that trust.toml names, under its own key",
 }
 """For each check the field that decides it, and what changes that field."""
-_LISTING = "policy new --mechanism listing:KEEP:CHANCE:THRESHOLD"
-_CHANGES_OF_LISTING = {
-    "trust.max_epsilon": f"policy.tenants.keep, chance: {_LISTING}, --k-max",
-    "trust.max_K_share": f"policy.tenants.listed_max over the capacity: {_LISTING}:MOST, --tenant",
-    "trust.max_score_hi": f"policy.tenants.threshold: {_LISTING}",
-    "trust.min_keep": f"policy.tenants.keep: {_LISTING}",
-}
-"""The same for policies in which every tenant with a figure for the check has listing."""
+_OF_EPSILON = ("trust.max_epsilon", "trust.max_score_hi")
+"""Checks that only the mechanisms with an epsilon decide."""
 
 
 def change_of(check: str, policy: Policy) -> str | None:
@@ -60,16 +54,12 @@ def change_of(check: str, policy: Policy) -> str | None:
 
     :param check: the check's id
     """
-    mechanisms = {policy.rules(tenant).mechanism for tenant in policy.tenants}
-    thresholds = "listing" in mechanisms and "noise" not in mechanisms
-    if thresholds and check in ("trust.max_epsilon", "trust.max_score_hi"):
-        return _CHANGES_OF_LISTING[check]
-    if mechanisms == {"listing"} and check in _CHANGES_OF_LISTING:
-        return _CHANGES_OF_LISTING[check]
-    if "noise" not in mechanisms and check == "trust.min_score_width":
-        return (
-            "policy.tenants.scores, which the embedder's dimension fixes: policy new --embedder, --dimension"
-        )
+    mechanisms = {type(policy.mechanism(tenant)) for tenant in policy.tenants}
+    if check in _OF_EPSILON:
+        mechanisms = {m for m in mechanisms if m.limit == "max_epsilon"}
+    own = {m.changes.get(check) for m in mechanisms}
+    if len(own) == 1 and (change := own.pop()) is not None:
+        return change
     return CHANGES.get(check)
 
 
@@ -128,7 +118,7 @@ def _setups(found: Findings) -> set[str]:
     if certificate is not None:
         parts.append(("coalition.key", certificate.system, [certificate.circuit]))
     sampled = any(
-        found.policy.rules(t).sampled or not found.policy.rules(t).gains for t in found.policy.tenants
+        found.policy.mechanism(t).sampled or not found.policy.mechanism(t).gains for t in found.policy.tenants
     )
     for check, system, circuits in parts:
         with found.guarding(check):

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, cast
 
 from rag_audit._internal.errors import ExitCode
 from rag_audit._internal.printable import printable
+from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.figures import TenantFigures
 from rag_audit.verify.case import Check, Status, shortfall, worst
 from rag_audit.verify.figures import Figures
@@ -108,7 +109,7 @@ class Verdict:
         if not self.passed:
             return words[self.status]
         sampled = self.figures.get("mode") == "sampled"
-        if "none" in {t["mechanism"] for t in self.figures.get("tenants", {}).values()}:
+        if not all(named(t["mechanism"]).protects for t in self.figures.get("tenants", {}).values()):
             return "PASS-INTEGRITY-SAMPLED" if sampled else "PASS-INTEGRITY"
         return "PASS-SAMPLED" if sampled else "PASS"
 

@@ -239,7 +239,7 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     windows = {}
     for tenant in case.policy.tenants:
         with suppress(RagAuditError):  # of a tenant whose mechanism contradicts itself
-            windows[tenant.tenant] = case.policy.rules(tenant).scores
+            windows[tenant.tenant] = case.policy.mechanism(tenant).scores
     ranges = {f"{w.lo}..{w.hi}" for w in windows.values()}
     if len(ranges) > 1:
         ranges = {f"{tenant}:{w.lo}..{w.hi}" for tenant, w in windows.items()}
@@ -308,8 +308,8 @@ def needed_checks(case: Case) -> frozenset[str]:
     asking = {q.account for q in case.queries}
     required = case.required or frozenset()
     proved = {q.tenant for q in case.queries if q.seq in required}
-    sampled = [t.tenant for t in policy.tenants if policy.rules(t).sampled]
-    listing = {t.tenant for t in policy.tenants if policy.rules(t).listing is not None}
+    sampled = [t.tenant for t in policy.tenants if policy.mechanism(t).sampled]
+    listing = {t.tenant for t in policy.tenants if policy.mechanism(t).remembers}
     found = {check for check in RULES if check not in _CONDITIONAL}
     found |= {f"{check}.{tenant}" for check in _EACH_TENANT for tenant in proved}
     found |= {
@@ -331,7 +331,7 @@ def needed_checks(case: Case) -> frozenset[str]:
         "trust.manifest": trust.pins.manifest is not None,
         "trust.mechanisms": policy.v > 1,
         "trust.max_epsilon": policy.v == 1 or case.max_epsilon_asked,
-        "trust.min_keep": any(policy.rules(t).keep is not None for t in policy.tenants),
+        "trust.min_keep": any(policy.mechanism(t).sampled for t in policy.tenants),
         **dict.fromkeys(("coalition.parameters", "coalition.count", "coalition.cap"), declared),
         **dict.fromkeys(
             ("coalition.circuit", "coalition.key", "coalition.certificate"),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from rag_audit.mechanisms.accounting.coins import Listing, Sampling
-from rag_audit.models.tenants import ListingRules
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow

@@ -26,7 +26,7 @@ from rag_audit.mechanisms.accounting.coins import (
     coin_of,
     odds_over_windows,
 )
-from rag_audit.models.tenants import ListingRules
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import TenantIndex, draw_coins, draw_noise, select

@@ -9,10 +9,10 @@ import pytest
 
 from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.errors import EncodingError, ExitCode, MeasurementError, RagAuditError, SchemaError, SizeError
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models import attacks as formats
 from rag_audit.models.attacks import AttackRun
 from rag_audit.models.policy import Policy
-from rag_audit.models.tenants import ListingRules
 from rag_audit.report import measured
 from rag_audit.report.measured import Measured, measured_of
 

@@ -13,7 +13,7 @@ from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.empirical.lower_bounds import counted_epsilon, counted_roc
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of
-from rag_audit.models.tenants import ListingRules
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import build_index
 

@@ -18,8 +18,9 @@ from rag_audit.commit.draft import Mechanism, draft_policy, exact_scores
 from rag_audit.errors import PolicyError, RagAuditError, SchemaError
 from rag_audit.mechanisms.accounting import LISTING, NO_BOUND, text
 from rag_audit.mechanisms.accounting.coins import Listing, NoisedSampling, coin_of
+from rag_audit.mechanisms.listing import Listing as Listed
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.policy import Policy, PolicyV1, PolicyV2
-from rag_audit.models.tenants import ListingRules
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.report.cumulative import compose, load_window
@@ -63,8 +64,8 @@ def tenant(at: int, **values: object) -> Callable[[dict[str, Any]], object]:
 def test_each_tenant_has_its_own_rules() -> None:
     assert isinstance(MIXED, PolicyV2)
     check_policy(MIXED, DIMENSION)
-    rules = {t.tenant: MIXED.rules(t) for t in MIXED.tenants}
-    assert {name: r.mechanism for name, r in rules.items()} == {
+    rules = {t.tenant: MIXED.mechanism(t) for t in MIXED.tenants}
+    assert {name: r.name for name, r in rules.items()} == {
         "exact": "none",
         "listing": "listing",
         "noise": "noise",
@@ -83,7 +84,7 @@ def test_each_tenant_has_its_own_rules() -> None:
 def test_noise_may_be_sampled_too_and_keeps_its_name() -> None:
     policy = drafted(both=Mechanism(keep=KEEP))
     check_policy(policy, DIMENSION)
-    assert policy.rules(policy.tenants[0]).mechanism == "noise"
+    assert policy.mechanism(policy.tenants[0]).name == "noise"
     figures = policy.figures()
     assert figures["tenants"]["both"]["eps"] == figures["eps_audit"] != "inf"
     noised = NoisedSampling(KEEP, policy.top_k, 64)  # of 4 queries each by 2 accounts, and by 16
@@ -274,18 +275,21 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
     assert code == 0 and made is not None and made.v == 1, "the paper's noise if not said"
     assert "--mechanism listing:0.7" in text_ and "warning: law: this noise leaves less than half" in text_
     code, text_, made = written(tmp_path, "--mechanism", "sampling", "--mechanism", "medicine=noise:0.8")
-    assert made is not None and [made.rules(t).mechanism for t in made.tenants] == ["sampling", "noise"]
-    assert [made.rules(t).keep for t in made.tenants] == [coin_of("0.9", "k"), coin_of("0.8", "k")]
+    assert made is not None and [made.mechanism(t).name for t in made.tenants] == ["sampling", "noise"]
+    assert [made.mechanism(t).keep for t in made.tenants] == [coin_of("0.9", "k"), coin_of("0.8", "k")]
     code, text_, made = written(tmp_path, "--mechanism", "law=listing", "--mechanism", "medicine=none")
     assert made is not None and made.noise is None
-    rules = made.rules(made.tenants[0]).listing
+    own = made.mechanism(made.tenants[0])
+    assert isinstance(own, Listed)
+    rules = own.rules
     assert rules == ListingRules(coin_of(Decimal(3) / 64, "q"), 6, 354)  # a tenth of 64, half of it by chance
     assert "medicine: nothing hides what is in the index; verdicts say PASS-INTEGRITY" in text_
     code, _, made = written(
         tmp_path, "--mechanism", "listing:0.6:0.001:400:7", "--mechanism", "medicine=noise"
     )
     assert made is not None
-    assert made.rules(made.tenants[0]).listing == ListingRules(coin_of("0.001", "q"), 7, 400)
+    own = made.mechanism(made.tenants[0])
+    assert isinstance(own, Listed) and own.rules == ListingRules(coin_of("0.001", "q"), 7, 400)
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from rag_audit.account.account import Account
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode
 from rag_audit.log.note import merge_signatures, parse_note
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.chain import ClosedWindow, Unanswered
 from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.publication import Publication
-from rag_audit.models.tenants import ListingRules
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.report.cumulative import compose, load_window

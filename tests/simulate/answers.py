@@ -112,11 +112,11 @@ class Answerer(Forge):
 
     def _drawn(self, e: dict[str, Any], policy: Policy) -> Any:
         """The slot's noise, or its coins."""
-        secrets, rules = self.finished.commitment.secrets, policy.rules_by_name(e["tenant"])
+        secrets, rules = self.finished.commitment.secrets, policy.mechanism_of(e["tenant"])
         slot, beacon = SlotKey(e["tenant"], e["account"], e["i"]), self._beacon_of(e["account"])
         capacity = self._committed(e["tenant"]).index.capacity
-        if rules.listing is not None:
-            return answering.slot_coins(secrets, e["window"], slot, beacon, capacity, rules.listing.chance)
+        if rules.chance is not None:
+            return answering.slot_coins(secrets, e["window"], slot, beacon, capacity, rules.chance)
         return answering.slot_noise(secrets, e["window"], slot, beacon, capacity, rules.gains)
 
     # -- answering -------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class Answerer(Forge):
 
     def _private(self, e: dict[str, Any], policy: Policy) -> Any:
         name, secrets = e["tenant"], self.finished.commitment.secrets
-        rules, tenant = policy.rules_by_name(name), self._committed(name)
+        rules, tenant = policy.mechanism_of(name), self._committed(name)
         kept = None
         if rules.keep is not None:
             bits = answering.kept_positions(
@@ -231,7 +231,7 @@ class Answerer(Forge):
         return answering.record_private(
             self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,
             noise=lambda: self._drawn(e, policy), certificate=lambda: None, low_memory=False, kept=kept,
-            listing=None if rules.listing is None else self._holding(e, tenant.index.capacity),
+            listing=None if not rules.remembers else self._holding(e, tenant.index.capacity),
         )  # fmt: skip
 
     def _holding(self, e: dict[str, Any], capacity: int) -> ListingPrivate:

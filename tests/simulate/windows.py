@@ -13,10 +13,10 @@ from rag_audit.attest.answering import Retained
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import Commitment
 from rag_audit.commit.draft import Mechanism
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
-from rag_audit.models.tenants import ListingRules
 from rag_audit.models.trust import Groth16Pin, Require, trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance

@@ -16,11 +16,11 @@ from rag_audit.account.holdings import Holdings
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode, SchemaError, SizeError, StoreError, WitnessError
+from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import contradictions, open_receipt
 from rag_audit.models.records import CountersignedReceipt, ListingRecord, SlotKey
 from rag_audit.models.requests import AnsweredDocument, DescribedDocument
-from rag_audit.models.tenants import ListingRules
 from rag_audit.proofs.statements.retrieve import ListingPrivate
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.native import listed_commitment
@@ -104,9 +104,9 @@ def test_small_tenants_list_by_a_circuit(listed_by_circuit: Finished, tmp_path: 
 
 def test_answers_are_the_first_winners_and_are_handed_out_once(listed: Finished) -> None:
     with resumed(listed) as window:
-        rules = window.policy.rules_by_name("law").listing
+        mechanism = window.policy.mechanism_of("law")
         kept = window.keeper.bits("law")
-        assert rules is not None and kept is not None
+        assert isinstance(mechanism, Listing) and kept is not None
         for record in (r for r in window.records if r.tenant == "law"):
             assert isinstance(record, ListingRecord)
             retained = window.context.retained(record)
@@ -114,7 +114,7 @@ def test_answers_are_the_first_winners_and_are_handed_out_once(listed: Finished)
             held, chance = window.prover._holder.before(slot), window.context.coins(slot)
             vector = retained.opened(window.context.embedder).vector
             index = window.commitment.tenants["law"].index
-            expected = reference_listed(index, vector, rules, kept=kept, held=held, chance=chance)
+            expected = reference_listed(index, vector, mechanism.rules, kept=kept, held=held, chance=chance)
             assert list(retained.positions) == expected
             salt = retained.opened(window.context.embedder).salts.top_k
             assert int(record.htopk, 16) == listed_commitment(salt, retained.positions, 8)

@@ -14,15 +14,16 @@ from rag_audit.errors import ExitCode, InvalidProof, SchemaError
 from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.tree import MerkleTree
+from rag_audit.mechanisms import base
+from rag_audit.mechanisms.listing import MAX_LISTED
 from rag_audit.models import receipts
-from rag_audit.models.policy import MAX_LISTED
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, DocumentOpening, QueryRecord
 from rag_audit.verify.inputs import MAX_RECEIPT_BYTES
 from tests.window.forge import Forge
 from tests.window.simulator import Finished
 
-HASHED = receipts.topk_commitment
+HASHED = base.topk_commitment
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def only_k_hashed(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(positions) == finished.policy.top_k, "positions were hashed before they were counted"
         return HASHED(salt, positions)
 
-    monkeypatch.setattr(receipts, "topk_commitment", watched)
+    monkeypatch.setattr(base, "topk_commitment", watched)
 
 
 @pytest.mark.parametrize("count", [0, 1, 90_000])

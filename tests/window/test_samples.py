@@ -112,7 +112,7 @@ def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
             assert kept is not None and kept.tolist() == [int(b) for b in bits]
         for record in window.records:
             retained, tenant = window.context.retained(record), window.commitment.tenants[record.tenant]
-            rules = window.policy.rules_by_name(record.tenant)
+            rules = window.policy.mechanism_of(record.tenant)
             noise = window.context.noise(answering.SlotKey(record.tenant, record.account, record.i))
             assert bool(noise.any()) == (record.tenant == "medicine")
             vector = retained.opened(window.context.embedder).vector
@@ -154,7 +154,7 @@ def test_exact_answers_of_both_systems_are_those_of_the_reference(exact: Finishe
             tenant, silent = window.commitment.tenants[record.tenant], np.zeros(8, np.int32)
             retained = window.context.retained(record)
             vector = retained.opened(window.context.embedder).vector
-            rules = window.policy.rules_by_name(record.tenant)
+            rules = window.policy.mechanism_of(record.tenant)
             assert list(retained.positions) == reference_select(tenant.index, vector, silent, rules.window, 2)
 
 

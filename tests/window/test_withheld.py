@@ -19,13 +19,13 @@ from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.errors import InvalidProof
+from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
 from rag_audit.models.records import DocumentOpening, ReceiptBody, TenantEntry
 from rag_audit.models.requests import Answer, AnsweredDocument
-from rag_audit.models.tenants import ListingRules
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_coins, draw_noise, no_noise
@@ -81,7 +81,7 @@ def test_no_text_of_a_position_that_is_not_kept_leaves_the_provider(
 ) -> None:
     service, window, answers = asked
     kept, tenant = window.keeper.bits("law"), window.commitment.tenants["law"]
-    rules = window.policy.rules_by_name("law")
+    rules = window.policy.mechanism_of("law")
     assert kept is not None
     dropped = 0
     for answer in answers:
@@ -91,7 +91,7 @@ def test_no_text_of_a_position_that_is_not_kept_leaves_the_provider(
         for position, document in zip(body.positions, body.documents, strict=True):
             assert (document.salt is None) == (position not in handed)
             dropped += position in tenant.documents_at and not kept[position]
-        if rules.listing is None and not rules.gains:
+        if rules.name == "sampling":
             record = opened(service, window, answer).record
             query = window.context.retained(record).opened(window.context.embedder)
             assert all(rules.window.quantise(int(tenant.index.scores(query.vector)[p])) > 0 for p in handed)
@@ -194,8 +194,8 @@ def test_a_withheld_text_of_positive_score_is_a_contradiction(
     service, window, answers = asked
     receipts = [opened(service, window, answer) for answer in answers]
     assert all(contradictions(r, entry_of(window, r), window.policy) == [] for r in receipts)
-    rules, receipt = window.policy.rules_by_name("law"), receipts[0]
-    if rules.mechanism != "sampling":
+    rules, receipt = window.policy.mechanism_of("law"), receipts[0]
+    if rules.name != "sampling":
         assert misplaced(closed_at(receipt, 0), window) == []  # only receipts together show it
         return
     for positions, closed, withheld in (
@@ -236,7 +236,7 @@ def test_a_text_withheld_from_one_answer_is_a_contradiction(
     first = next(r for r in receipts if any(d.salt is not None for d in r.body.documents))
     place = next(n for n, d in enumerate(first.body.documents) if d.salt is not None)
     found = withheld_once([first, closed_at(first, place)], window.policy)
-    if window.policy.rules_by_name("law").mechanism == "sampling":
+    if window.policy.mechanism_of("law").name == "sampling":
         assert found == {}
     else:
         assert list(found) == [1]
@@ -292,13 +292,13 @@ def answers_of(
     number: int, policy: Policy, tenant: CommittedTenant, kept: Int8Array
 ) -> list[tuple[tuple[int, ...], list[AnsweredDocument], list[DocumentOpening]]]:
     """What one account is answered in a window: positions, texts and openings of each of its questions."""
-    rules, held, found = policy.rules_by_name("law"), np.zeros(CAPACITY, np.int8), []
+    rules, held, found = policy.mechanism_of("law"), np.zeros(CAPACITY, np.int8), []
     for i, query in enumerate(ASKED):
         kappa = 1_000_000 * (i + 1) + number
-        if rules.listing is not None:
-            chance = draw_coins(kappa, CAPACITY, rules.listing.chance)
+        if isinstance(rules, Listing):
+            chance = draw_coins(kappa, CAPACITY, rules.rules.chance)
             positions = answering.select_list(
-                query, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
+                query, tenant=tenant, rules=rules.rules, kept=kept, held=held, chance=chance
             )
             held[list(positions)] = 1
         else:

@@ -19,7 +19,6 @@ from rag_audit.log.keys import VerifierKey
 from rag_audit.models.passage import name_of
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
-from rag_audit.models.records import ListingRecord
 from rag_audit.models.requests import Answer, AnsweredDocument, DescribedDocument
 from rag_audit.retrieval.embedders import Embedder
 
@@ -158,7 +157,7 @@ class Source:
         record = check_receipt(answer.receipt, window, self._key).record
         documents = [d for d in answer.documents if d.text]
         most = self.top_k or Policy.parse(window.policy, field="policy").top_k
-        if isinstance(record, ListingRecord):
+        if record.held_after is not None:
             documents = self._party.holdings(window).best(question, self._embedder(window), most)
         evidence = Evidence.parse(
             {"window": record.window, "opening": window.opening_digest(), "account": str(self.account),

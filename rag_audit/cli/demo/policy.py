@@ -10,8 +10,9 @@ from rag_audit.cli.demo.own import capacity
 from rag_audit.cli.demo.prepare import LISTED, SMALL_CAPACITY
 from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.mechanisms.accounting.coins import coin_of
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.policy import Policy
-from rag_audit.models.tenants import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED, ListingRules, SystemName
+from rag_audit.models.tenants import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED, SystemName
 from rag_audit.retrieval.texts import Document
 
 CERTIFIED = 16

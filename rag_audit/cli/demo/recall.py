@@ -9,8 +9,8 @@ import numpy as np
 
 from rag_audit.cli.demo.corpus import Question
 from rag_audit.mechanisms.accounting.figures import TenantFigures
+from rag_audit.mechanisms.listing import Listing
 from rag_audit.models.policy import Policy
-from rag_audit.models.tenants import TenantRules
 from rag_audit.relation.field import random_element
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
@@ -53,10 +53,10 @@ def recall(
         mine = [q for q in questions if q.tenant == tenant]
         part = policy.tenant(tenant)
         assert part is not None
-        rules, k = policy.rules(part), policy.top_k
+        rules, k = policy.mechanism(part), policy.top_k
         index = build_index(embedder.embed_documents([d.text for d in texts]), part.capacity)
         asked = exact = hits = 0
-        if rules.listing is not None:
+        if isinstance(rules, Listing):
             found[tenant] = _listed(index, rules, mine, texts, embedder, k)
             continue
         for question in mine:
@@ -79,14 +79,14 @@ def recall(
 
 def _listed(
     index: TenantIndex,
-    rules: TenantRules,
+    rules: Listing,
     questions: Sequence[Question],
     texts: Sequence[Document],
     embedder: Embedder,
     k: int,
 ) -> Found:
     """What one account finds among the best of what it holds, that asks all questions one after another in a window."""
-    assert rules.listing is not None and rules.keep is not None
+    assert rules.keep is not None
     asked = [
         (embedder.embed_query(q.question), targets)
         for q in questions
@@ -100,8 +100,8 @@ def _listed(
         kept = draw_coins(random_element(), index.capacity, rules.keep)
         held = np.zeros(index.capacity, np.int8)
         for vector, targets in asked:
-            chance = draw_coins(random_element(), index.capacity, rules.listing.chance)
-            listed = select_listed(index, vector, rules.listing, kept=kept, held=held, chance=chance)
+            chance = draw_coins(random_element(), index.capacity, rules.rules.chance)
+            listed = select_listed(index, vector, rules.rules, kept=kept, held=held, chance=chance)
             held[listed] = 1
             mine = np.flatnonzero(held & kept)  # other positions are returned without a text
             best = mine[np.argsort(-index.scores(vector)[mine], kind="stable")[:k]]

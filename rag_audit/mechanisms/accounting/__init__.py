@@ -20,7 +20,6 @@ from rag_audit.mechanisms.accounting.figures import (
     LISTING,
     NO_BOUND,
     POSITIONS_PER_DOCUMENT,
-    Protected,
     policy_figures,
     window_figures,
 )
@@ -42,7 +41,6 @@ __all__ = [
     "Calibration",
     "Mechanism",
     "Membership",
-    "Protected",
     "Realised",
     "audit_bounds",
     "calibrate",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from rag_audit.mechanisms.accounting.bounds import BoundSetJson, audit_bounds, eps_at
-from rag_audit.mechanisms.accounting.coins import Listing, NoisedSampling, Sampling
-from rag_audit.mechanisms.accounting.pmf import Mechanism
+from rag_audit.mechanisms.accounting.pmf import Mechanism as NoiseDistribution
 from rag_audit.mechanisms.accounting.tradeoff import MembershipJson, membership
 from rag_audit.mechanisms.accounting.values import Real, count, text
+
+if TYPE_CHECKING:
+    from rag_audit.mechanisms.base import Mechanism
 
 NO_BOUND = "no-bound"
 """`eps_audit_by` where a tenant's answers are bounded over no outcome at all."""
@@ -20,57 +21,6 @@ LISTING = "listing"
 POSITIONS_PER_DOCUMENT = 1
 """The positions that `odds_unlisted` assumes of a document. No policy limits them; a document of s positions has at
 least the s-th power of the factor."""
-
-
-@dataclass(frozen=True)
-class Protected:
-    """A tenant's mechanism as the accountant needs it.
-
-    :param mechanism: noise, sampling, listing or none
-    :param keep: Pi over 2^40, the probability with which a position is kept; None where every one is
-    :param chance: Q over 2^40, of listing
-    :param accounts_max: the most accounts that the tenant may have
-    :param listed: K, the positions of an answer, which counts with noise and a sample
-    :param capacity: N, likewise
-    """
-
-    mechanism: str
-    keep: int | None
-    chance: int | None = None
-    accounts_max: int = 1
-    listed: int = 1
-    capacity: int = 1
-
-    def epsilon(self, accounts: int, noise: str | None) -> float:
-        """Epsilon over all outcomes for so many accounts; infinite where there is none.
-
-        :param noise: that of the policy's noise for as many accounts, which tenants with noise have
-        """
-        if self.mechanism == "listing" and self.keep is not None and self.chance is not None:
-            return Listing(self.keep, self.chance).epsilon(accounts)
-        return float(noise) if self.mechanism == "noise" and noise is not None else math.inf
-
-    def chance_alone(self, queries: int) -> float | None:
-        """See `Listing.chance_alone`; None where nothing is listed by chance."""
-        if self.keep is None or self.chance is None:
-            return None
-        return Listing(self.keep, self.chance).chance_alone(queries)
-
-    @property
-    def sampling(self) -> Sampling | None:
-        """The sample with what lists positions that are not kept; None where every position is kept."""
-        if self.keep is None:
-            return None
-        if self.chance is not None:
-            return Listing(self.keep, self.chance)
-        if self.mechanism == "noise":
-            return NoisedSampling(self.keep, self.listed, self.capacity)
-        return Sampling(self.keep)
-
-    def odds_unlisted(self, queries: int, positions: int = POSITIONS_PER_DOCUMENT) -> float | None:
-        """See `Sampling.odds_unlisted`; None where every position is kept."""
-        sampling = self.sampling
-        return None if sampling is None else sampling.odds_unlisted(queries, positions)
 
 
 class TenantFigures(TypedDict):
@@ -114,7 +64,7 @@ class PolicyFigures(TypedDict):
 
 
 def policy_figures(
-    mechanism: Mechanism,
+    mechanism: NoiseDistribution,
     *,
     n: int,
     eps_acc: Real,
@@ -143,7 +93,7 @@ def policy_figures(
 
 
 def window_figures(
-    noise: PolicyFigures | None, tenants: Mapping[str, Protected], *, n: int, k: int, accounts_max: int
+    noise: PolicyFigures | None, tenants: Mapping[str, Mechanism], *, n: int, k: int, accounts_max: int
 ) -> PolicyFigures:
     """The figures of a policy whose tenants name their mechanisms. Epsilon is the largest of any tenant: infinite where
     one's mechanism bounds only what is not listed, or nothing.
@@ -156,7 +106,7 @@ def window_figures(
         name: t.epsilon(k, None if noise is None else noise["eps_audit"]) for name, t in tenants.items()
     }
     one = (t.epsilon(1, None if noise is None else noise["eps_one_account"]) for t in tenants.values())
-    everyone = (t.epsilon(t.accounts_max, all_accounts) for t in tenants.values())
+    everyone = (t.epsilon(t.tenant.accounts_max, all_accounts) for t in tenants.values())
     eps = max(by_tenant.values())
     figures: PolicyFigures = {
         "eps_audit": text(eps),
@@ -173,21 +123,22 @@ def window_figures(
             "eps_audit_by": noise["eps_audit_by"] if by_noise else figures["eps_audit_by"],
         }
     odds = {
-        name: (t.odds_unlisted(n * k), t.odds_unlisted(n * t.accounts_max)) for name, t in tenants.items()
+        name: (t.odds_unlisted(n * k), t.odds_unlisted(n * t.tenant.accounts_max))
+        for name, t in tenants.items()
     }
     figures["tenants"] = {
         name: {
-            "mechanism": tenant.mechanism,
+            "mechanism": tenant.name,
             "eps": text(by_tenant[name]),
             "odds_unlisted": text(odds[name][0]),
             "odds_unlisted_all_accounts": text(odds[name][1]),
         }
         for name, tenant in tenants.items()
     }
-    if any(t.mechanism != "noise" for t in tenants.values()):
+    if not all(t.uses_delta for t in tenants.values()):
         figures.pop("membership", None)  # of the noise, which is not every tenant's
     coalition, all_of_them = ([pair[i] for pair in odds.values() if pair[i] is not None] for i in (0, 1))
-    if coalition and all(t.mechanism != "none" for t in tenants.values()):
+    if coalition and all(t.protects for t in tenants.values()):
         figures["odds_unlisted"] = text(max(o for o in coalition if o is not None))
         figures["odds_unlisted_all_accounts"] = text(max(o for o in all_of_them if o is not None))
         figures["positions_per_document"] = POSITIONS_PER_DOCUMENT

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rag_audit._internal.errors import SchemaError
-from rag_audit.models.records import ListingRecord, Opening, QueryRecord
+from rag_audit.models.records import Opening, QueryRecord
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
@@ -202,6 +202,6 @@ def record_public(
 
 
 def _held(record: QueryRecord) -> str:
-    if not isinstance(record, ListingRecord):
+    if record.held_after is None:
         raise SchemaError("the record does not say what its account holds", field=f"record {record.seq}.held")
-    return record.held
+    return record.held_after

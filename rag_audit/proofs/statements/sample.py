@@ -106,7 +106,7 @@ def kept_public(tenant: TenantPublic, policy: Policy, *, opening: Opening, beaco
     :param beacon: the window's beacon value, which tenants with accounts that enrol later use too
     :raises SchemaError: the tenant keeps every position
     """
-    keep = policy.rules_by_name(tenant.tenant).keep
+    keep = policy.mechanism_of(tenant.tenant).keep
     if keep is None:
         raise SchemaError("the tenant is not sampled", field="kept", found=tenant.tenant)
     return KeptPublic(

@@ -30,10 +30,10 @@ def check(case: Case) -> None:
             case.figures["by_chance"] = {
                 t.tenant: accounting.text(chance)
                 for t in policy.tenants
-                if (chance := policy.protected(t).chance_alone(policy.n * policy.k_max)) is not None
+                if (chance := policy.mechanism(t).chance_alone(policy.n * policy.k_max)) is not None
             }
             case.figures["listable"] = {
-                t.tenant: min(t.capacity, counts[t.tenant].total() * policy.longest(t))
+                t.tenant: min(t.capacity, counts[t.tenant].total() * policy.mechanism(t).longest)
                 for t in policy.tenants
             }
 
@@ -41,12 +41,7 @@ def check(case: Case) -> None:
 def _realised(case: Case, tenant: str, asked: list[int]) -> float:
     """What the accounts that asked can have learnt: infinite where the tenant's mechanism bounds no epsilon."""
     policy = case.policy
-    part = policy.tenant(tenant)  # None for a tenant that the policy lacks, at which `ledger.accounts` fails
-    if part is not None and policy.rules(part).listing is not None:
-        # The theorem holds on each transcript, for the accounts that asked.
-        return policy.protected(part).epsilon(min(len(asked), policy.k_max), None)
-    if policy.noise is None or (part is not None and not policy.rules(part).gains):
+    part = policy.tenant(tenant)
+    if part is None:  # at which `ledger.accounts` fails
         return math.inf
-        return math.inf
-    mechanism = policy.noise.mechanism()
-    return accounting.realised(mechanism, asked, policy.delta_policy, n=policy.n, k=policy.k_max).eps
+    return policy.mechanism(part).realised(asked, n=policy.n, k=policy.k_max, delta=policy.delta_policy)

@@ -19,7 +19,6 @@ from rag_audit.models.records import (
     Enrolment,
     Entry,
     KeptEntry,
-    ListingRecord,
     Opening,
     QueryRecord,
     verifies,
@@ -255,7 +254,7 @@ def _enrolment_beacons(case: Case) -> None:
 def _kept(case: Case) -> None:
     """Check that each sampled tenant's kept positions are committed to once, after the beacon that decides them and
     before the first query that they decide."""
-    sampled = dict.fromkeys(t.tenant for t in case.policy.tenants if case.policy.rules(t).sampled)
+    sampled = dict.fromkeys(t.tenant for t in case.policy.tenants if case.policy.mechanism(t).sampled)
     entries = [e for e in case.entries if isinstance(e, KeptEntry)]
     if not sampled and not entries:
         return
@@ -279,13 +278,13 @@ def _kept(case: Case) -> None:
 
 def _held(case: Case) -> None:
     """Check that the records of listing tenants, and no others, say what their accounts hold after them."""
-    listing = {t.tenant for t in case.policy.tenants if case.policy.rules(t).listing is not None}
-    if not listing and not any(isinstance(q, ListingRecord) for q in case.queries):
+    listing = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
+    if not listing and not any(q.held_after is not None for q in case.queries):
         return
     wrong = (
         f"record {q.seq} of {q.tenant}"
         for q in case.queries
-        if isinstance(q, ListingRecord) != (q.tenant in listing)
+        if (q.held_after is not None) != (q.tenant in listing)
     )
     bad = first(wrong)
     case.report("ledger.held", bad is None, "records of listing tenants alone say what is held",

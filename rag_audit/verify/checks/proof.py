@@ -104,7 +104,7 @@ def _present(case: Case, asked: Set[int], given: Given) -> None:
 def _chains(case: Case) -> None:
     """Check that every record of a listing tenant has to be proved: one unproved record could say that its account
     holds nothing, and list it everything again."""
-    listing = {t.tenant for t in case.policy.tenants if case.policy.rules(t).listing is not None}
+    listing = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
     asked = sorted({q.tenant for q in case.queries} & listing)
     if not asked:
         return

@@ -18,7 +18,7 @@ def check(case: Case) -> dict[str, KeptCommitment | None]:
     """
     found: dict[str, KeptCommitment | None] = {}
     for part in case.policy.tenants:
-        if not case.policy.rules(part).sampled or part.system not in SYSTEMS:
+        if not case.policy.mechanism(part).sampled or part.system not in SYSTEMS:
             continue
         tenant = part.tenant
         check_id, entry = f"proof.kept.{tenant}", case.kept.get(tenant)

@@ -7,8 +7,8 @@ from decimal import Decimal
 from math import floor
 
 from rag_audit._internal.words import counted
+from rag_audit.mechanisms import Mechanism, named
 from rag_audit.models.manifest import EmbedderManifest, manifest_digest
-from rag_audit.models.tenants import TenantRules
 from rag_audit.models.trust import (
     A1_LEVELS,
     CHALLENGE_LEVELS,
@@ -55,14 +55,14 @@ def check_policy(case: Findings) -> None:
     _maximum(case, "max_delta", decimal(require.max_delta), Decimal(policy.delta_policy))
     p, q = policy.estimator.theta
     _maximum(case, "max_theta", decimal(require.max_theta), Decimal(p) / Decimal(q))
-    share = max(Decimal(policy.longest(t)) / t.capacity for t in policy.tenants)
+    share = max(Decimal(policy.mechanism(t).longest) / t.capacity for t in policy.tenants)
     _maximum(case, "max_K_share", decimal(require.max_K_share), share)
     limit = None if require.max_abandoned is None else Decimal(require.max_abandoned)
     _maximum(case, "max_abandoned", limit, Decimal(case.figures["abandoned"]))
     _maximum(case, "max_empty", Decimal(require.max_empty), Decimal(case.figures["empty"]))
-    rules = [policy.rules(t) for t in policy.tenants]
+    mechanisms = [policy.mechanism(t) for t in policy.tenants]
     # Noise drowns scores that do not reach the window's upper end; a threshold above all scores lists by chance alone.
-    ends = [r.scores.hi for r in rules if r.gains or r.listing is not None]
+    ends = [m.scores.hi for m in mechanisms if m.limit == "max_epsilon"]
     highest, hi = require.max_score_hi, max(ends, default=0)
     case.require(
         "trust.max_score_hi",
@@ -72,7 +72,7 @@ def check_policy(case: Findings) -> None:
     )
     # A listing tenant has a threshold. Of a window without noise only what lies below the highest score counts.
     wide = require.min_score_width
-    widths = [_width(r, highest) for r in rules if r.listing is None]
+    widths = [_width(m, highest) for m in mechanisms if m.ranked]
     width = min(widths, default=None)
     case.require(
         "trust.min_score_width",
@@ -80,7 +80,7 @@ def check_policy(case: Findings) -> None:
         _or_absent("at least", wide),
         "a threshold" if width is None else width,
     )
-    if kept := [r.keep for r in rules if r.keep is not None]:
+    if kept := [m.keep for m in mechanisms if m.keep is not None]:
         _least_keep(case, min(kept))
     least = require.min_k_max
     case.require(
@@ -117,10 +117,10 @@ def check_embedder(case: Findings, embedder: EmbedderManifest) -> None:
         case.report("trust.manifest", found == pin, pin, found, "embedder.embedder")
 
 
-def _width(rules: TenantRules, highest: int | None) -> int:
+def _width(mechanism: Mechanism, highest: int | None) -> int:
     """The raw units of a score window that scores can reach."""
-    lo, hi = rules.scores.lo, rules.scores.hi
-    return hi - lo if rules.gains or highest is None else min(hi, highest) - lo
+    lo, hi = mechanism.scores.lo, mechanism.scores.hi
+    return hi - lo if mechanism.gains or highest is None else min(hi, highest) - lo
 
 
 def _least_keep(case: Findings, keep: int) -> None:
@@ -137,18 +137,20 @@ def _mechanisms(case: Findings) -> None:
     """Check each tenant's mechanism, and the figure that it promises: epsilon, or odds_unlisted where positions are
     sampled and nothing else protects them."""
     require, policy = case.trust.require, case.policy
-    found = {t.tenant: policy.rules(t).mechanism for t in policy.tenants}
+    found = {t.tenant: policy.mechanism(t).name for t in policy.tenants}
     strange = [f"{tenant}: {kind}" for tenant, kind in found.items() if kind not in require.mechanisms]
     case.require("trust.mechanisms", not strange, f"{', '.join(require.mechanisms)} alone",
                  "; ".join(strange) or ", ".join(sorted(set(found.values()))))  # fmt: skip
     tenants = case.figures.get("tenants", {})
-    with_eps = [t["eps"] for t in tenants.values() if t["mechanism"] in ("noise", "listing")]
+    with_eps = [t["eps"] for t in tenants.values() if named(t["mechanism"]).limit == "max_epsilon"]
     if case.max_epsilon_asked:  # by an option, which speaks of the verdict's figure
         _maximum(case, "max_epsilon", decimal(require.max_epsilon), case.figures.get("eps_audit"))
     elif with_eps or not tenants:
         most = max(with_eps, key=Decimal, default=None)
         _maximum(case, "max_epsilon", decimal(require.max_epsilon), most)
-    sampled = [t["odds_unlisted"] for t in tenants.values() if t["mechanism"] == "sampling"]
+    sampled = [
+        t["odds_unlisted"] for t in tenants.values() if named(t["mechanism"]).limit == "max_odds_unlisted"
+    ]
     if sampled:
         odds = max(Decimal(odds) for odds in sampled if odds is not None)
         limit = decimal(require.max_odds_unlisted)

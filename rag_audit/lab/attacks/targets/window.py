@@ -48,7 +48,7 @@ class WindowService:
         self._documents = {number: same(text) for number, text in documents.items()}
         self._embedder = embedder_of(window)
         self._policy = Policy.parse(window.policy, field="policy")
-        self._lists = self._policy.rules_by_name(accounts[0].tenant).listing is not None
+        self._lists = self._policy.mechanism_of(accounts[0].tenant).remembers
         self._locks = [Lock() for _ in accounts]
 
         self.name = f"{window.opening_digest()} {' '.join(a.account for a in accounts)}"
