@@ -180,11 +180,12 @@ class Policy(Model):
         )
 
     def figures(self) -> PolicyFigures:
-        """Every figure that follows from this policy alone (`accounting.window_figures`).
+        """Every figure that follows from this policy alone (`mechanisms.figures.window_figures`).
 
         :raises PolicyError: a parameter is outside the ranges that the accountant takes
         """
         from rag_audit.mechanisms import accounting
+        from rag_audit.mechanisms.figures import window_figures
 
         noise = self.noise
         figures = None
@@ -202,7 +203,7 @@ class Policy(Model):
         if self.v == 1:
             assert figures is not None
             return figures
-        return accounting.window_figures(
+        return window_figures(
             figures,
             {t.tenant: self.mechanism(t) for t in self.tenants},
             n=self.n,

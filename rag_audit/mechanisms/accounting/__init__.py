@@ -21,7 +21,6 @@ from rag_audit.mechanisms.accounting.figures import (
     NO_BOUND,
     POSITIONS_PER_DOCUMENT,
     policy_figures,
-    window_figures,
 )
 from rag_audit.mechanisms.accounting.odometer import Realised, ladder, realised
 from rag_audit.mechanisms.accounting.pmf import Mechanism
@@ -56,5 +55,4 @@ __all__ = [
     "roc_bound",
     "text",
     "tpr_bound",
-    "window_figures",
 ]
