@@ -17,6 +17,7 @@ from rag_audit.account.answer_checks import check_documents, check_openings, che
 from rag_audit.account.holdings import Holdings
 from rag_audit.account.keyring import AccountKeys
 from rag_audit.log.keys import VerifierKey
+from rag_audit.models.chain import FinalLog
 from rag_audit.models.manifest import check_manifest, re_executable
 from rag_audit.models.models import Hex32, Identifier, Model, Positive
 from rag_audit.models.policy import Policy
@@ -25,7 +26,6 @@ from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receip
 from rag_audit.models.records import CountersignedReceipt, DisclosedQuery, RosterEntry
 from rag_audit.models.requests import UNDECIDED, Answer, Refusal, SignedRequest, request_message
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.report.ledger_export import FinalLog
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.embedders.declared import ManifestEmbedder
 from rag_audit.retrieval.query import OpenedQuery, check_question, commit_all

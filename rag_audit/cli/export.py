@@ -41,8 +41,7 @@ def export(
     tiles and entry bundles below `tile/`. --snarkjs makes one that `sh verify.sh` checks with snarkjs alone. --cose
     makes one that COSE libraries read: `<index>.cose` and the entry's bytes in `<index>.entry`.
     """
-    from rag_audit.report.cose import write_cose
-    from rag_audit.report.ledger_export import write_tiles
+    from rag_audit.report.export import write_cose, write_tiles
     from rag_audit.report.snarkjs import write_snarkjs
 
     if tiles is None and snarkjs is None and cose is None:

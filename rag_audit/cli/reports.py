@@ -46,7 +46,7 @@ class Plan:
         """Replace every file by a report of a run that has not ended, so that no earlier report outlives a run that is
         stopped. A file that cannot be written is said when the run ends.
         """
-        from rag_audit.report.short import filing_of, report_of_beginning
+        from rag_audit.report.build import filing_of, report_of_beginning
         from rag_audit.verify.inputs import Inputs
 
         if self.files:
@@ -63,8 +63,7 @@ class Plan:
         """Print the verdict, and then write every file. What cannot be written is a warning: a script that reads the
         exit code must not take a full disk for a verdict, nor a verdict for a full disk.
         """
-        from rag_audit.report.build import report_of
-        from rag_audit.report.short import filing_of, report_without_window
+        from rag_audit.report.build import filing_of, report_of, report_without_window
         from rag_audit.verify.inputs import Inputs
 
         def short(fault: Exception) -> ShortReport:
@@ -82,7 +81,7 @@ class Plan:
         """Write the report of a run that ended in a named error. Text for people is the error itself, which stands on
         standard error, so standard output has a report in the other formats alone.
         """
-        from rag_audit.report.short import filing_of, report_of_error
+        from rag_audit.report.build import filing_of, report_of_error
 
         self._put(
             report_of_error(error, filing_of(inputs, self.given, command), self.inputs), None, text=False
@@ -90,7 +89,7 @@ class Plan:
 
     def fail(self, error: Exception, inputs: Inputs, command: Sequence[str]) -> None:
         """Write the report of a run that ended in a fault of this program before the checks had decided."""
-        from rag_audit.report.short import filing_of, report_of_fault
+        from rag_audit.report.build import filing_of, report_of_fault
 
         report = report_of_fault(error, filing_of(inputs, self.given, command))
         self._put(report, None, text=False, stdout="--json" not in sys.argv)
@@ -142,7 +141,7 @@ class Plan:
                 return None
 
     def _face(self, report: Report | ShortReport, name: str, **options: bool) -> str:
-        from rag_audit.report.faces import face
+        from rag_audit.report import face
 
         places = {role: _place(path, role) for role, path in self.given.items()}
         return face(report, name, key=self.key, places=places, **options)

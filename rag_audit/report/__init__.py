@@ -1,12 +1,59 @@
-"""A verdict's report: one typed model (`model`), made once (`build`), and the faces that are rendered from it."""
+"""A verdict's report: one typed model (`model`), made once (`build`), and the formats that are rendered from it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rag_audit._internal.canonical import Json
+    from rag_audit.log.keys import SigningKey
+    from rag_audit.report.model import Report, ShortReport
     from rag_audit.report.verification import ReportedVerdict
+
+
+def face(
+    report: Report | ShortReport,
+    name: str,
+    *,
+    checks: bool = False,
+    colour: bool = False,
+    key: SigningKey | None = None,
+    places: Mapping[str, str] | None = None,
+) -> str:
+    """A report in one format, which ends with a line break. Only what this format needs is loaded.
+
+    :param name: one of `rag_audit.cli.reports.FORMATS`
+    :param checks: of text, every check and figure
+    :param colour: of text, for a terminal
+    :param key: of a verification summary, the key that signs it
+    :param places: of SARIF, the paths of window and trust file by role, relative to where a code host looks for them
+    """
+    match name:
+        case "json":
+            from rag_audit._internal.printable import json_text
+
+            return json_text(report.dump()) + "\n"
+        case "html":
+            from rag_audit.report import html
+
+            return html.render(report)
+        case "junit":
+            from rag_audit.report import junit
+
+            return junit.render(report)
+        case "sarif":
+            from rag_audit.report import sarif
+
+            return sarif.render(report, places)
+        case "vsa":
+            from rag_audit.report import vsa
+
+            return vsa.render(report, key)
+        case _:
+            from rag_audit.report import text
+
+            return text.render(report, checks=checks, colour=colour)
 
 
 def render(verdict: ReportedVerdict, *, every_check: bool = True) -> str:
@@ -14,11 +61,9 @@ def render(verdict: ReportedVerdict, *, every_check: bool = True) -> str:
 
     :param every_check: False leaves checks out where all of them passed
     """
-    # The verifier imports parts of the model, and the builder imports the verifier.
     from rag_audit.report.build import report_of
-    from rag_audit.report.text import render as as_text
 
-    return as_text(report_of(verdict), checks=every_check)
+    return face(report_of(verdict), "text", checks=every_check)
 
 
 def as_json(verdict: ReportedVerdict) -> dict[str, Json]:

@@ -7,18 +7,11 @@ file; everything else that does is indented or has a label before it, so no file
 
 from __future__ import annotations
 
+import textwrap
+
 from rag_audit._internal.words import counted, instant
-from rag_audit.report.cause import CAVEAT, Cause, cause_of
-from rag_audit.report.detail import (
-    alarm_lines,
-    attack_lines,
-    bullets,
-    check_lines,
-    figure_lines,
-    requirement_lines,
-    shortened,
-    wrapped,
-)
+from rag_audit.report.explain import by_odds
+from rag_audit.report.explained import CAVEAT, Cause, cause_of
 from rag_audit.report.meaning import (
     chain_words,
     counted_words,
@@ -29,22 +22,26 @@ from rag_audit.report.meaning import (
     vouched_words,
     weaker_words,
 )
-from rag_audit.report.model import CheckLine, Report, ShortReport
+from rag_audit.report.model import AttackPoint, Attacks, CheckLine, Report, ShortReport
 from rag_audit.report.strength import protection_words
 
+WIDTH = 100
+_SHORTENED = 140
 _LABEL = 11
 _COLOURS = {"PASS": "32", "FAIL": "31", "UNDECIDED": "33", "UNPROVEN": "33", "UNMET": "33"}
 _SHOWN = 3
 """Checks that are explained in full; the others are in the table, and `rag-audit explain` has each."""
 
 
-def render(report: Report, *, checks: bool = False, colour: bool = False) -> str:
+def render(report: Report | ShortReport, *, checks: bool = False, colour: bool = False) -> str:
     """The report as text.
 
     :param checks: show every check and every figure where the window passed too
     :param colour: for a terminal
     """
     paint = _Paint(colour)
+    if isinstance(report, ShortReport):
+        return _short(report, paint)
     word, _, rest = report.line.partition(" ")
     failed = [c for c in report.checks if c.outcome != "pass"]
     lines = [
@@ -75,9 +72,8 @@ def render(report: Report, *, checks: bool = False, colour: bool = False) -> str
     return "\n".join(lines) + "\n"
 
 
-def render_short(report: ShortReport, *, colour: bool = False) -> str:
-    """The short report of a run that has no whole one, as text."""
-    paint = _Paint(colour)
+def _short(report: ShortReport, paint: _Paint) -> str:
+    """The report of a run that has no whole one."""
     word, _, rest = report.line.partition(" ")
     lines = [f"{paint.outcome(word)} {rest}", "", *wrapped(report.sentence)]
     lines.append(f"  Made {instant(report.filing.verified_at)} by rag-audit {report.filing.version}.")
@@ -172,3 +168,168 @@ def _filing(report: Report | ShortReport, paint: _Paint) -> list[str]:
     if filing.command:
         lines.append(f"  again      {' '.join(filing.command)}")
     return lines
+
+
+def wrapped(text: str, first: str = "  ", rest: str | None = None) -> list[str]:
+    """A sentence in lines of at most `WIDTH` characters, words with hyphens whole.
+
+    :param first: what stands before the first line, and before the others too unless `rest` says otherwise
+    """
+    indent = first if rest is None else rest
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def bullets(items: list[str]) -> list[str]:
+    """Items as indented lines with a dash."""
+    return [line for item in items for line in wrapped(item, "  - ", "    ")]
+
+
+def check_lines(checks: list[CheckLine]) -> list[str]:
+    """Every check with what was found, and what was expected where it did not pass."""
+    lines = []
+    for check in checks:
+        place = "" if check.at is None else f"  at {check.at}"
+        lines.append(f"{check.outcome:9}  {check.id:24} {shortened(check.found)}{place}")
+        if check.outcome != "pass":
+            lines.append(f"{'':11}{'':24} expected {shortened(check.expected, 160)}")
+    return lines
+
+
+def shortened(text: str, limit: int = _SHORTENED) -> str:
+    """A text of one line, cut with two dots where it is longer."""
+    return text if len(text) <= limit else text[: limit - 2] + ".."
+
+
+def figure_lines(report: Report) -> list[str]:
+    """Every figure, with its name in a verdict's JSON."""
+    f = report.figures
+    if f.eps is None or f.standing == "not-established":
+        return []
+    lines = ["privacy of the list of selected positions when one committed position changes"]
+    if report.window.policy_version > 1:
+        for tenant in report.tenants:
+            every = tenant.odds_unlisted_all_accounts
+            odds = (
+                ""
+                if tenant.odds_unlisted is None
+                else f"; odds_unlisted {tenant.odds_unlisted}, for all accounts {every}"
+            )
+            lines.append(f"  {tenant.tenant}: {tenant.words}; eps {tenant.eps}{odds}")
+        for words in by_odds(
+            (t.tenant, t.odds_unlisted, t.odds_unlisted_all_accounts) for t in report.tenants
+        ):
+            lines += wrapped(words)
+    for tenant in report.tenants:
+        if tenant.positions_listed is not None:
+            lines.append(
+                f"  {tenant.tenant}: at most {tenant.positions_listed:,} of its positions were listed"
+            )
+        if tenant.chance_listed is not None:
+            lines.append(f"  {tenant.tenant}: chance alone lists a given position to one of {f.k_max} accounts with"
+                         f" probability {tenant.chance_listed}")  # fmt: skip
+    if f.bounds and report.window.policy_version > 1:
+        lines.append("  of the noise, for tenants that have it:")
+    for bound in f.bounds:
+        why = "" if bound.reason is None else f"  not valid: {bound.reason}"
+        counts = f"  <- {f.name}" if bound.counts else ""
+        lines.append(f"  {bound.name.replace('_', ' '):14} eps {bound.eps}{counts}{why}")
+    lines.append(f"  one account    eps {f.eps_one_account}")
+    if f.eps_all_accounts is not None:
+        lines.append(
+            f"  {f'all {f.accounts_max} accounts':14} eps {f.eps_all_accounts}  (no assumption on coalitions)"
+        )
+    if f.eps_realised is not None:
+        lines.append(f"  realised       eps {f.eps_realised}  (the ledger's own counts, odometer-corrected)")
+    # Tenants of a policy that names mechanisms have lattices of their own.
+    steps = f", in {report.tenants[0].lattice} steps" if report.window.policy_version == 1 else ""
+    lines.append(
+        f"  scores         {f.scores} of at most {f.largest_score}{steps}; what lies outside counts as the nearer end"
+    )
+    if f.auc is not None:
+        lines.append(
+            f"  membership inference by k_max accounts: AUC at most {f.auc}, TPR at 1 % FPR at most {f.tpr_at_fpr_1pct}"
+        )
+    c = report.counts
+    lines.append(f"  accounts {c.accounts}, of which {c.accounts_holding_their_keys} hold their own keys;"
+                 f" enrolments void or unused {c.enrolments_void_or_unused}")  # fmt: skip
+    if f.abandoned:
+        lines.append(f"  windows opened since the last complete one that came to nothing: {f.abandoned}")
+    if f.empty:
+        lines.append(f"  windows since the last complete one that ended without a query: {f.empty}")
+    return lines
+
+
+def requirement_lines(report: Report) -> list[str]:
+    """Every requirement of trust.toml beside what the window has."""
+    lines = []
+    for r in report.requirements:
+        limit = "absent from trust.toml" if r.limit is None else f"{r.kind.replace('-', ' ')} {r.limit}"
+        used = "" if r.used is None else f"  {100 * float(r.used):.0f} % used"
+        scope = "" if r.scope is None else f"; {r.scope}"
+        lines.append(f"  {r.outcome:9}  {r.name:18} {shortened(r.found, 40)}  ({limit}){used}{scope}")
+    return lines
+
+
+def alarm_lines(attacks: Attacks | None) -> list[str]:
+    """Lower bounds above certified ones, right under the verdict line."""
+    if attacks is None or not attacks.above_certified:
+        return []
+    return [
+        "",
+        "WARNING: a lower bound on epsilon from the provider's attacks lies ABOVE the certified epsilon.",
+        "One of the two is wrong: the accounting, the engine, or the measurement. The verdict does not say which.",
+        *(f"  {line}" for line in attacks.above_certified),
+    ]
+
+
+def attack_lines(attacks: Attacks) -> list[str]:
+    """What the provider's attacks got beside what is certified."""
+    lines = [
+        f"attacks: {attacks.label}",
+        f"  answered by {attacks.answered_by}; {attacks.members} members, {attacks.others} others, seed {attacks.seed}",
+    ]
+    if attacks.index is not None:
+        lines.append(f"  the reference engine held {attacks.index} documents on {attacks.capacity} positions")
+    for part in attacks.parts:
+        lines += [
+            f"  {', '.join(part.tenants)}: {part.mechanism}",
+            "  AUC of members against others with its 95 % interval, and from lists alone beside its ceiling",
+            f"  {'attack':12} {'questions':>9}  {'no noise':16}  {'accounts':>8}  {'AUC':16}  {'lists / at most':15}"
+            "  eps at least / certified",
+        ]
+        for row in part.rows:
+            first = f"{row.attack:12} {row.queries:9}  {_interval(row.without_noise):16}"
+            for point in row.points:
+                lines.append(f"  {first}  {_point(point)}".rstrip())
+                first = " " * len(first)
+    if attacks.left_out:
+        lines.append(
+            f"  results left out, of other mechanisms, of defences, or of more accounts or questions than the policy"
+            f" allows: {attacks.left_out}"
+        )
+    if any(
+        point.eps_at_least is not None for part in attacks.parts for row in part.rows for point in row.points
+    ):
+        lines.append(
+            "  certified is what the queries asked come to by this verifier's accountant, for lists alone"
+        )
+    return lines
+
+
+def _point(p: AttackPoint) -> str:
+    lists = f"{_share(p.lists_auc)} / {_share(p.lists_auc_at_most)}"
+    eps = ""
+    if p.eps_at_least is not None and p.eps_certified is not None:
+        eps = f"{float(p.eps_at_least):.3f} / {float(p.eps_certified):.4g}"
+    return f"{p.accounts:8}  {_interval(p.auc):16}  {lists:15}  {eps}{'  ABOVE' if p.above else ''}"
+
+
+def _share(value: str | None) -> str:
+    return "-" if value is None else f"{float(value):.3f}"
+
+
+def _interval(value: list[str] | None) -> str:
+    if value is None:
+        return "-"
+    middle, low, high = map(float, value)
+    return f"{middle:.3f} {low:.2f}..{high:.2f}"

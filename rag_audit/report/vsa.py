@@ -7,7 +7,8 @@ in another field of our own, whose name is a URN as in-toto asks of extensions. 
 since the format knows no third word; our field has the outcome.
 
 With a key the statement is the payload of a DSSE envelope, under an Ed25519 signature over DSSE's pre-authentication
-encoding.
+encoding. The package in-toto-attestation makes the same statement through protobuf, which a base install should not
+need for one JSON object; a test encodes statement and envelope a second time, by the published rules.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from typing import Any
 from rag_audit._internal.canonical import jcs
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import ExitCode, RagAuditError
+from rag_audit.report import face
 from rag_audit.report.build import report_of
-from rag_audit.report.faces import face
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.fuzz.mutate import Mutator
 from tests.simulate.cases import FOLDER

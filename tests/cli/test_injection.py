@@ -16,9 +16,8 @@ from rag_audit._internal.printable import json_text, printable, printable_text
 from rag_audit.cli import main
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import RagAuditError
-from rag_audit.report import as_json, render
+from rag_audit.report import as_json, face, render
 from rag_audit.report.build import report_of
-from rag_audit.report.faces import face
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.cli.conftest import Shell, arguments
 

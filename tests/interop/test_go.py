@@ -35,7 +35,7 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.records import PreviousWindow
 from rag_audit.models.trust import Trust, WitnessTrust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.report.ledger_export import write_tiles
+from rag_audit.report.export import write_tiles
 from rag_audit.report.verification import verify_window
 from rag_audit.service.limits import Limits
 from rag_audit.service.service import Server, listen

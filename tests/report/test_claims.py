@@ -14,9 +14,9 @@ import pytest
 
 from rag_audit.cli.reports import FORMATS
 from rag_audit.models.policy import Policy
+from rag_audit.report import face
 from rag_audit.report.build import report_of
 from rag_audit.report.claims import INSTANTS, REQUIREMENTS, SENTENCES, WITNESSED, Claim, Passed
-from rag_audit.report.faces import face
 from rag_audit.report.model import Report
 from rag_audit.report.requirements import WORDS
 from rag_audit.report.verification import ReportedVerdict, reported

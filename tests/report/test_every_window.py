@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rag_audit.cli.reports import FORMATS
+from rag_audit.report import face
 from rag_audit.report.build import report_of
-from rag_audit.report.faces import face
 from rag_audit.report.verification import ReportedVerdict
 from tests.report.conftest import NOW
 from tests.report.schemas import complaints_of_junit, complaints_of_sarif

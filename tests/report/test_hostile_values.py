@@ -13,8 +13,8 @@ from rag_audit._internal.canonical import MAX_SAFE_INTEGER
 from rag_audit.cli.reports import FORMATS
 from rag_audit.models.attacks import _epsilon, _share
 from rag_audit.models.chain import Outcome, Unanswered
+from rag_audit.report import face
 from rag_audit.report.build import report_of
-from rag_audit.report.faces import face
 from rag_audit.report.model import Report
 from rag_audit.report.verification import verify_window
 from tests.simulate.cases import FOLDER

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rag_audit.report.faces import face
+from rag_audit.report import face
 from rag_audit.report.model import Report
 from tests.report.conftest import OUTCOMES
 from tests.report.schemas import complaints_of_junit, complaints_of_sarif

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rag_audit.cli.reports import FORMATS
+from rag_audit.report import face
 from rag_audit.report.build import report_of
-from rag_audit.report.faces import face
 from rag_audit.report.html import words
 from rag_audit.report.meaning import strength
 from rag_audit.report.model import Protection, Report, TenantReport

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
+from rag_audit.report import face
 from rag_audit.report.build import report_of
-from rag_audit.report.faces import face
 from rag_audit.report.model import Report
 from rag_audit.report.verification import ReportedVerdict
 from tests.report.conftest import NOW

@@ -24,9 +24,9 @@ from rag_audit.errors import (
 )
 from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
+from rag_audit.models.chain import FinalLog
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.report.cose import CoseReceipts, cbor, write_cose
-from rag_audit.report.ledger_export import FinalLog
+from rag_audit.report.export import CoseReceipts, cbor, write_cose
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "window.json"
 NAME = "example.org/rag"

@@ -25,11 +25,12 @@ from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.note import Note, parse_note
 from rag_audit.log.tiles import read_tiles
 from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.models.chain import FinalLog
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import DocumentOpening, QueryRecord, ReceiptBody, SignedReceiptBody
 from rag_audit.proofs.backends.groth16 import snarkjs
 from rag_audit.proofs.backends.groth16.toolchain import find_node, npm_packages
-from rag_audit.report.ledger_export import FinalLog, write_tiles
+from rag_audit.report.export import write_tiles
 from rag_audit.report.snarkjs import SNARKJS, write_snarkjs
 from tests.window.simulator import ORIGIN, Finished, Service
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_audit._internal.words import counted
-from rag_audit.report.cause import SENTENCES, Cause, cause_of
+from rag_audit.report.explained import SENTENCES, Cause, cause_of
 from rag_audit.report.html import words
 from rag_audit.report.html.curves import protections
 from rag_audit.report.model import CheckLine, Report, ShortReport

@@ -1,8 +1,12 @@
-"""A closed window's entries as COSE Receipts (RFC 9942, profile RFC9162_SHA256).
+"""A closed window's log for other tools: static tiles (C2SP tlog-tiles), and COSE Receipts (RFC 9942, RFC9162_SHA256).
 
-A receipt is a COSE_Sign1 whose detached payload is the root that its inclusion proof leads to. A checkpoint's signature
-is over other bytes, so a receipt needs the log's key once more: only the provider can make the first one of a window.
-Every receipt of one tree signs the same root under the same header, so there is one signature; each adds its path.
+Nothing here verifies a window: readers of the files check them with keys of their own. A receipt is a COSE_Sign1 whose
+detached payload is the root that its inclusion proof leads to. A checkpoint's signature is over other bytes, so a
+receipt needs the log's key once more: only the provider can make the first one of a window. Every receipt of one tree
+signs the same root under the same header, so there is one signature; each adds its path.
+
+The CBOR of a receipt takes the twenty lines of `cbor`. The maintained packages bring more than the base install should
+have for them (pycose: ecdsa, certvalidator and cbor2; cwt: cbor2 and pyhpke); cwt reads the files in tests/interop.
 """
 
 from __future__ import annotations
@@ -14,8 +18,9 @@ from typing import TypeAlias
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, StoreError
 from rag_audit.log.keys import ALG_ED25519, SigningKey
+from rag_audit.log.tiles import export_tiles
+from rag_audit.models.chain import FinalLog
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.report.ledger_export import FinalLog
 
 ALG, KID, CWT_CLAIMS, VDS, VDP = 1, 4, 15, 395, 396
 """labels of header parameters (RFC 9052, RFC 9597, RFC 9942)"""
@@ -128,3 +133,15 @@ def write_cose(
         replace_file(directory / f"{index}.entry", log.entries[index])
         replace_file(directory / f"{index}.cose", receipt)
     return chosen
+
+
+def write_tiles(file: WindowFile, directory: Path) -> int:
+    """Write the ledger as a C2SP tlog-tiles folder, which any static web server can publish.
+
+    :returns: the number of entries
+    :raises StoreError: the folder holds the tiles of another log, or of a longer one
+    :raises SchemaError: as `FinalLog.of`
+    """
+    log = FinalLog.of(file)
+    export_tiles(directory, log.entries, log.note)
+    return len(log.entries)
