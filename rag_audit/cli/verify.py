@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ from rag_audit.cli.reports import FORMATS, command_line, planned
 from rag_audit.log.note import sign_note
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.checking import Checking
+from rag_audit.proofs.checking import Checking, one_by_one
 from rag_audit.verify.drawing import draw_challenge, number_drawn
 
 
@@ -182,11 +183,12 @@ def checking_of(
 ) -> Iterator[Callable[[WindowFile], Checking]]:
     """How a window's proofs are verified, as the command's options say."""
     with ExitStack() as stack:
-        executor = None
+        run = one_by_one
         if jobs > 1 or address is not None:
-            from rag_audit.proofs.executors import open_executor
+            from rag_audit.proofs.executors import open_executor, run_jobs
 
             executor = stack.enter_context(open_executor(address, workers=jobs))
+            run = partial(run_jobs, executor=executor)
 
         def made(file: WindowFile) -> Checking:
             remembered = None
@@ -198,7 +200,7 @@ def checking_of(
                     say(
                         f"WARNING: {remembered.damaged} lines of the cache are not its own, and were left out"
                     )
-            return Checking(executor=executor, remembered=remembered, progress=progress)
+            return Checking(run=run, remembered=remembered, progress=progress)
 
         yield made
 

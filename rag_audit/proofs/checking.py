@@ -1,27 +1,19 @@
 """The verification of a window's proofs in portions: here, in several processes or on a cluster, and once.
 
-A portion is verified in one sum. What an executor returns is believed: it is a process of this machine, or a worker
-that has the key of `proofs.executors`. Proofs that were found valid are remembered (`VerifiedProofs`), so that an
-interrupted verification goes on where it stopped; false proofs are not.
+A portion is verified in one sum. Where portions run and which proofs are known to be valid, the caller passes in.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
-from rag_audit._internal.canonical import jcs
 from rag_audit._internal.errors import RagAuditError
 from rag_audit.proofs.batch import Checker, Lazy, Refusals
 from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.statements.tenant import PublicValues
-
-if TYPE_CHECKING:  # the page has no cache
-    from rag_audit.proofs.remembered import VerifiedProofs
 
 PORTION = 1024
 """The most proofs of a portion."""
@@ -70,10 +62,32 @@ class PortionJob:
         return self.checker.refusals(self.items)
 
 
+Portions: TypeAlias = Iterator[tuple[Any, PortionJob]]
+"""Portions with their names."""
+
+
+def one_by_one(portions: Portions) -> Iterator[tuple[Any, Refusals]]:
+    """Verify portions in this process."""
+    for name, job in portions:
+        yield name, job.run()
+
+
+class Remembered(Protocol):
+    """The proofs that are known to be valid (`proofs.remembered.VerifiedProofs`). False ones are never among them."""
+
+    def names(self, checker: Checker[Any]) -> Callable[[Any], bytes]:
+        """What names a checker's items: each name is bound to everything that the verification depends on."""
+
+    def __contains__(self, name: bytes) -> bool: ...
+
+    def add(self, names: Iterable[bytes]) -> None:
+        """Remember valid proofs."""
+
+
 class Checking:
     """How the proofs of one verification are verified.
 
-    :param executor: where portions are verified; in this process, one after another, if None
+    :param run: verifies portions, and is believed: this process, or what runs them on machines that the verifier owns
     :param remembered: the proofs that are known to be valid
     :param progress: called with (done, total) proofs
     """
@@ -81,11 +95,11 @@ class Checking:
     def __init__(
         self,
         *,
-        executor: Executor | None = None,
-        remembered: VerifiedProofs | None = None,
+        run: Callable[[Portions], Iterator[tuple[Any, Refusals]]] = one_by_one,
+        remembered: Remembered | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self._executor, self._remembered, self._progress = executor, remembered, progress
+        self._run, self._remembered, self._progress = run, remembered, progress
         self._done = self._total = self._members = 0
         self.known = 0
         """how many proofs were not verified again"""
@@ -113,8 +127,7 @@ class Checking:
         """
         bad: Refusals = {}
         through = 0
-        base = fingerprint(checker) if self._remembered is not None else b""
-        for (numbers, names), refused in self._run(self._portions(checker, items, base, bad)):
+        for (numbers, names), refused in self._run(self._portions(checker, items, bad)):
             bad.update((numbers[i], reason) for i, reason in refused.items())
             if self._remembered is not None:
                 self._remembered.add([name for i, name in enumerate(names) if i not in refused])
@@ -123,8 +136,9 @@ class Checking:
         return dict(sorted(bad.items()))
 
     def _portions(
-        self, checker: Checker[Any], items: Sequence[Any], base: bytes, bad: Refusals
+        self, checker: Checker[Any], items: Sequence[Any], bad: Refusals
     ) -> Iterator[tuple[tuple[list[int], list[bytes]], PortionJob]]:
+        name_of = None if self._remembered is None else self._remembered.names(checker)
         numbers: list[int] = []
         names: list[bytes] = []
         portion: list[Any] = []
@@ -135,8 +149,8 @@ class Checking:
             except RagAuditError as exc:
                 bad[number] = exc
                 continue
-            if self._remembered is not None:
-                name = self._remembered.name(base, fingerprint(item))
+            if name_of is not None and self._remembered is not None:
+                name = name_of(item)
                 if name in self._remembered:
                     self.known += 1
                     continue
@@ -150,58 +164,10 @@ class Checking:
         if portion:
             yield (numbers, names), PortionJob(checker, tuple(portion))
 
-    def _run(self, jobs: Iterator[tuple[Any, PortionJob]]) -> Iterator[tuple[Any, Refusals]]:
-        if self._executor is None:
-            for name, job in jobs:
-                yield name, job.run()
-            return
-        # Not where nothing runs elsewhere: the page's Python has no processes.
-        from rag_audit.proofs.executors import run_jobs
-
-        yield from run_jobs(jobs, self._executor)
-
     def _tell(self, through: int, of: int) -> None:
         if self._progress is not None and self._total:
             here = self._members * through // max(1, of)
             self._progress(min(self._done + here, self._total), self._total)
-
-
-def fingerprint(value: object) -> bytes:
-    """SHA-256 over a value of plain types and dataclasses of them, in one way only: each part with its type and length.
-
-    :raises TypeError: another type, which would have to be written in one way first
-    """
-    digest = hashlib.sha256()
-    _write(value, digest.update)
-    return digest.digest()
-
-
-def _write(value: object, put: Callable[[bytes], object]) -> None:
-    if is_dataclass(value) and not isinstance(value, type):
-        name = f"{type(value).__module__}.{type(value).__qualname__}"
-        parts: Sequence[object] = [getattr(value, part.name) for part in fields(value)]
-        put(f"d{len(name)}:{name}{len(parts)}:".encode())
-    elif isinstance(value, list | tuple):
-        parts = value
-        put(f"l{len(parts)}:".encode())
-    else:
-        kind, data = _plain(value)
-        put(f"{kind}{len(data)}:".encode() + data)
-        return
-    for part in parts:
-        _write(part, put)
-
-
-def _plain(value: object) -> tuple[str, bytes]:
-    if isinstance(value, bytes):
-        return "b", value
-    if isinstance(value, str):
-        return "s", value.encode()
-    if value is None or isinstance(value, bool | int):
-        return "i", str(value).encode()
-    if isinstance(value, dict):
-        return "j", jcs(value)
-    raise TypeError(f"a {type(value).__name__} has no fingerprint")
 
 
 def size_of(value: object) -> int:

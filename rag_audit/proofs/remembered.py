@@ -12,15 +12,19 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from rag_audit import __version__, _native
 from rag_audit._internal.cache import cache_dir
+from rag_audit._internal.canonical import jcs
 from rag_audit._internal.durable import create_private, read_private
 from rag_audit._internal.errors import StoreError
 from rag_audit._internal.lock import locked
+from rag_audit.proofs.batch import Checker
 
 FOLDER = "verified"
 FILES = 64
@@ -53,13 +57,13 @@ class VerifiedProofs:
         """how many lines were left out, since they are not this cache's"""
         self._known = self._read()
 
-    def name(self, checker: bytes, item: bytes) -> bytes:
-        """The digest of a proof with everything that its verification depends on: program, key and statement.
+    def names(self, checker: Checker[Any]) -> Callable[[Any], bytes]:
+        """What names proofs by the digest of everything that their verification depends on: program, key, statement.
 
-        :param checker: fingerprint of what verifies, which has the key
-        :param item: fingerprint of proof and statement
+        :param checker: what verifies, which has the key
         """
-        return hashlib.sha256(_program() + checker + item).digest()
+        base = _program() + fingerprint(checker)
+        return lambda item: hashlib.sha256(base + fingerprint(item)).digest()
 
     def __contains__(self, name: bytes) -> bool:
         return name in self._known
@@ -127,3 +131,41 @@ def _program() -> bytes:
     for path in (native, *sorted(Path(__file__).parent.rglob("*.py"))):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.digest()
+
+
+def fingerprint(value: object) -> bytes:
+    """SHA-256 over a value of plain types and dataclasses of them, in one way only: each part with its type and length.
+
+    :raises TypeError: another type, which would have to be written in one way first
+    """
+    digest = hashlib.sha256()
+    _write(value, digest.update)
+    return digest.digest()
+
+
+def _write(value: object, put: Callable[[bytes], object]) -> None:
+    if is_dataclass(value) and not isinstance(value, type):
+        name = f"{type(value).__module__}.{type(value).__qualname__}"
+        parts: Sequence[object] = [getattr(value, part.name) for part in fields(value)]
+        put(f"d{len(name)}:{name}{len(parts)}:".encode())
+    elif isinstance(value, list | tuple):
+        parts = value
+        put(f"l{len(parts)}:".encode())
+    else:
+        kind, data = _plain(value)
+        put(f"{kind}{len(data)}:".encode() + data)
+        return
+    for part in parts:
+        _write(part, put)
+
+
+def _plain(value: object) -> tuple[str, bytes]:
+    if isinstance(value, bytes):
+        return "b", value
+    if isinstance(value, str):
+        return "s", value.encode()
+    if value is None or isinstance(value, bool | int):
+        return "i", str(value).encode()
+    if isinstance(value, dict):
+        return "j", jcs(value)
+    raise TypeError(f"a {type(value).__name__} has no fingerprint")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from rag_audit.attest.window import Window
 from rag_audit.models.records import SlotKey
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
-from rag_audit.proofs.executors import open_executor
+from rag_audit.proofs.executors import open_executor, run_jobs
 from tests.executors.conftest import ROOT, Cluster
 from tests.window.simulator import QUESTIONS, Finished, Service
 
@@ -120,6 +121,6 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     # And verified there, by workers who then decide.
     with open_executor(cluster.address) as executor:
         elsewhere = Finished(service, directory, file, policy, receipts).verify(
-            require={"a1": "proved"}, checking=lambda _: Checking(executor=executor)
+            require={"a1": "proved"}, checking=lambda _: Checking(run=partial(run_jobs, executor=executor))
         )
     assert elsewhere.checks == verdict.checks

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from rag_audit.errors import ExecutorError, ExitCode, SetupError
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs import checking, remembered
 from rag_audit.proofs.batch import Refusals
-from rag_audit.proofs.checking import Checking, fingerprint
-from rag_audit.proofs.remembered import VerifiedProofs
+from rag_audit.proofs.checking import Checking
+from rag_audit.proofs.executors import run_jobs
+from rag_audit.proofs.remembered import VerifiedProofs, fingerprint
 from rag_audit.report.verification import ReportedVerdict
 from tests.window.forge import Forge
 from tests.window.simulator import Finished
@@ -92,7 +94,10 @@ def test_a_false_proof_is_found_in_its_portion(
 def test_threads_and_portions_give_the_same(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "PORTION", 1)
     with ThreadPoolExecutor(2) as executor:
-        assert verified(finished, Checking(executor=executor)).checks == finished.verify().checks
+        assert (
+            verified(finished, Checking(run=partial(run_jobs, executor=executor))).checks
+            == finished.verify().checks
+        )
 
 
 class Losing(ThreadPoolExecutor):
@@ -104,7 +109,7 @@ class Losing(ThreadPoolExecutor):
 
 def test_an_executor_that_takes_nothing_is_no_verdict(finished: Finished) -> None:
     with pytest.raises(ExecutorError):
-        verified(finished, Checking(executor=Losing(1)))
+        verified(finished, Checking(run=partial(run_jobs, executor=Losing(1))))
 
 
 # -- what is remembered --------------------------------------------------------------------------------------
@@ -173,9 +178,9 @@ def test_what_is_remembered_is_bound_to_its_parts() -> None:
 
 def test_another_program_remembers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     known = VerifiedProofs(WINDOW)
-    before = known.name(b"key", b"item")
+    before = known.names(Content(b"key"))(b"item")
     monkeypatch.setattr(remembered, "_program", lambda: b"another program")
-    assert known.name(b"key", b"item") != before
+    assert known.names(Content(b"key"))(b"item") != before
 
 
 def test_the_program_is_its_native_core_and_its_proof_systems() -> None:
