@@ -25,14 +25,14 @@ from rag_audit.attest.enrolments import EnrolmentBook, Intake
 from rag_audit.attest.state import Places
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.opening import check_roster, list_root
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
-from rag_audit.models.records import CountersignedReceipt, RosterEntry, WitnessBeacon
-from rag_audit.models.requests import Answer, SignedRequest, request_message
+from rag_audit.models.records import CountersignedReceipt, RosterEntry, WitnessBeacon, request_message
+from rag_audit.models.requests import Answer, SignedRequest
 from rag_audit.models.roster import RosterFile, add_to_roster, admit, load_roster
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.verification import verify_window

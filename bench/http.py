@@ -27,11 +27,12 @@ from bench.service import opened, text
 from rag_audit._internal.canonical import parse_json
 from rag_audit.account.account import Account, check_receipt
 from rag_audit.cli.settings import store_settings
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.store import read_ledger
 from rag_audit.models.publication import Publication
-from rag_audit.models.records import QueryRecord, parse_entry
-from rag_audit.models.requests import Answer, SignedRequest, request_message
+from rag_audit.models.records import QueryRecord, parse_entry, request_message
+from rag_audit.models.requests import Answer, SignedRequest
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.query import OpenedQuery
 

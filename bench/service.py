@@ -23,7 +23,7 @@ from rag_audit.account.account import Account
 from rag_audit.attest import answering, answers
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import Mechanism, draft_policy
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import WitnessBeacon
 from rag_audit.retrieval.embedders import Embedder, get_embedder

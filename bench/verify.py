@@ -23,6 +23,7 @@ from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit._internal.canonical import Json, digest_hex, sha256
 from rag_audit._internal.durable import replace_file
 from rag_audit.attest import answering as attest
+from rag_audit.attest.receipts import make_receipt
 from rag_audit.commit.commitment import (
     Commitment,
     CommittedTenant,
@@ -34,15 +35,15 @@ from rag_audit.commit.commitment import (
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import RagAuditError
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey
+from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.note import cosign_note, sign_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tree import MerkleTree
 from rag_audit.models.beacon import Reveal, combine, nonce_commitment
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
-from rag_audit.models.receipts import make_receipt
 from rag_audit.models.records import (
     BeaconEntry,
     BeaconSource,
@@ -56,9 +57,12 @@ from rag_audit.models.records import (
     RosterEntry,
     WitnessBeacon,
     answer_digest,
+    request_message,
 )
-from rag_audit.models.requests import RequestSalts, request_message
-from rag_audit.models.trust import Require, trust_template
+from rag_audit.models.requests import RequestSalts
+from rag_audit.models.trust import Require
+from rag_audit.models.trust_template import trust_template
+from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.proofs.backends import scan
 from rag_audit.proofs.backends.scan.embed import table_columns
@@ -241,7 +245,7 @@ class Builder:
             challenges=[],
             certificate=None,
         )
-        file.save(self.folder / "window.json")
+        save_window(file, self.folder / "window.json")
         for record, salt, positions in self.receipts:
             self._save_receipt(record, salt, positions)
         named = [(line.account, line.key) for line in self.roster[:1000]]

@@ -32,9 +32,9 @@ from bench.verify import trust_text
 from rag_audit._internal.canonical import Json, jcs, parse_json
 from rag_audit.account.account import Account
 from rag_audit.attest.window import Window
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import sign_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import SlotKey

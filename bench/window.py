@@ -24,9 +24,10 @@ from bench.verify import STAND_IN, trust_text
 from rag_audit._internal.canonical import jcs
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.note import sign_note
-from rag_audit.models.requests import Answer, SignedRequest, request_message
+from rag_audit.log.signing import SigningKey
+from rag_audit.models.records import request_message
+from rag_audit.models.requests import Answer, SignedRequest
 from rag_audit.models.roster import add_to_roster
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile

@@ -20,13 +20,14 @@ from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit.attest.publishing import GrowingFile
 from rag_audit.cli import main as command
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tree import MerkleTree
 from rag_audit.models.beacon import nonce_commitment
 from rag_audit.models.publication import PUBLICATION, Publication
 from rag_audit.models.records import BeaconEntry, Enrolment, Entry, Opening, log_origin
-from rag_audit.models.trust import Require, trust_template
+from rag_audit.models.trust import Require
+from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.witness.rules import Nonce, Revealed, State
 from rag_audit.witness.witness import Witness

@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from rag_audit.account.account import Account
     from rag_audit.attest.window import Window
     from rag_audit.commit.draft import draft_policy
-    from rag_audit.log.keys import SigningKey, VerifierKey
+    from rag_audit.log.keys import VerifierKey
     from rag_audit.log.merkle import HashTree, leaf_hash
     from rag_audit.log.note import parse_note
+    from rag_audit.log.signing import SigningKey
     from rag_audit.models.manifest import manifest_digest
     from rag_audit.models.passage import Passage
     from rag_audit.models.policy import Policy
     from rag_audit.models.publication import Publication
     from rag_audit.models.records import WitnessBeacon
-    from rag_audit.models.trust import Require, Trust, trust_template
+    from rag_audit.models.trust import Require, Trust
+    from rag_audit.models.trust_template import trust_template
     from rag_audit.models.windowfile import WindowFile
     from rag_audit.proofs.backends.scan import protocols_digest
     from rag_audit.relation.noise import table_digest
@@ -67,7 +69,7 @@ _HOME = {
     "Policy": "models.policy",
     "Publication": "models.publication",
     "Require": "models.trust",
-    "SigningKey": "log.keys",
+    "SigningKey": "log.signing",
     "Trust": "models.trust",
     "Verdict": "verify.verdict",
     "VerifierKey": "log.keys",
@@ -83,7 +85,7 @@ _HOME = {
     "parse_note": "log.note",
     "protocols_digest": "proofs.backends.scan",
     "table_digest": "relation.noise",
-    "trust_template": "models.trust",
+    "trust_template": "models.trust_template",
     "verify_window": "report.verification",
 }
 

@@ -23,8 +23,8 @@ from rag_audit.models.models import Hex32, Identifier, Model, Positive
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt
-from rag_audit.models.records import CountersignedReceipt, DisclosedQuery, RosterEntry
-from rag_audit.models.requests import UNDECIDED, Answer, Refusal, SignedRequest, request_message
+from rag_audit.models.records import CountersignedReceipt, DisclosedQuery, RosterEntry, request_message
+from rag_audit.models.requests import UNDECIDED, Answer, Refusal, SignedRequest
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.embedders.declared import ManifestEmbedder

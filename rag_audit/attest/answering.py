@@ -32,9 +32,15 @@ from rag_audit.models.records import (
 from rag_audit.models.requests import AnsweredDocument, SignedRequest, answered
 from rag_audit.proofs.statements.retrieve import ListingPrivate, RecordPrivate
 from rag_audit.proofs.statements.sample import NoiseCertificate
-from rag_audit.relation.commitments import sampling_slot
 from rag_audit.relation.field import digest_to_field, to_hex
-from rag_audit.relation.native import hash_lists, listed_commitment, noise_key, slot_id, topk_elements
+from rag_audit.relation.native import (
+    hash_lists,
+    listed_commitment,
+    noise_key,
+    sampling_slot,
+    slot_id,
+    topk_elements,
+)
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select_all
 from rag_audit.retrieval.listing import select_listed

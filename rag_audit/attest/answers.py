@@ -20,12 +20,12 @@ from rag_audit.attest.certificates import CertificateStore
 from rag_audit.attest.columns import Holder, Keeper
 from rag_audit.attest.context import Context
 from rag_audit.attest.proving import Prover
+from rag_audit.attest.receipts import make_receipt, signed_head
 from rag_audit.attest.release import Release
 from rag_audit.attest.state import Appending
 from rag_audit.attest.waiting import ended, not_open_yet
 from rag_audit.log.note import Note
 from rag_audit.mechanisms.listing import Listing
-from rag_audit.models.receipts import make_receipt, signed_head
 from rag_audit.models.records import DocumentOpening, QueryRecord, SlotKey
 from rag_audit.models.requests import Answer, DescribedDocument, Refusal, SignedRequest
 from rag_audit.retrieval.engine import Int8Array, Int32Array

@@ -12,7 +12,8 @@ from rag_audit.attest import answering
 from rag_audit.attest.answering import Retained
 from rag_audit.attest.state import LedgerState
 from rag_audit.commit.commitment import Commitment, WindowSecrets
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.layout import Layout
 from rag_audit.models.policy import Policy

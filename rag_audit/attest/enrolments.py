@@ -18,7 +18,7 @@ from rag_audit._internal.canonical import Json, parse_json
 from rag_audit._internal.closing import Closing
 from rag_audit._internal.durable import PRIVATE_MODE
 from rag_audit._internal.errors import RagAuditError, SchemaError, StoreError, WindowStateError
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.enrolling import MAX_REASON, EnrolmentAnswer, EnrolmentOffer, EnrolmentRequest, Standing
 from rag_audit.models.records import RosterEntry
 from rag_audit.models.roster import signed_by_roster

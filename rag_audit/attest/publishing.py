@@ -23,7 +23,7 @@ from rag_audit.attest.state import Maker, source_of
 from rag_audit.commit.stored import fix_keys
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.log.note import Note, merge_signatures, parse_note
-from rag_audit.models import windowfile
+from rag_audit.models import window_writer
 from rag_audit.models.beacon import Reveal, drand_beacon, members_of, witness_beacon
 from rag_audit.models.constants import KEPT
 from rag_audit.models.drand import DrandChain
@@ -39,7 +39,8 @@ from rag_audit.models.records import (
     KeptEntry,
     QueryRecord,
 )
-from rag_audit.models.tiles import FOLDER, EntryTile, EntryTiles, ProofTiles, write_entries
+from rag_audit.models.tiles import FOLDER, EntryTile, EntryTiles, ProofTiles
+from rag_audit.models.window_writer import save_window, write_entries
 from rag_audit.models.windowfile import MEDIA_TYPE, TiledParts, WindowFile
 from rag_audit.proofs.coalition import coalition_system
 
@@ -69,13 +70,15 @@ class GrowingFile:
         """
         rest = [e.dump() for e in entries[self._covered :]]
         if not self._full and sum(len(jcs(e)) for e in rest) < OPEN_TILE_BYTES:
-            head.model_copy(update={"entries": rest}).save(self._path)
+            save_window(head.model_copy(update={"entries": rest}), self._path)
         else:
             folder, opening = self._path.parent / FOLDER, digest_hex(entries[0].dump())
             first, full = len(self._full), self._full
             more = write_entries(rest, folder, opening, number=first, tile_bytes=OPEN_TILE_BYTES).tiles
             parts = EntryTiles(tiles=full + more)
-            head.save(self._path, TiledParts(opening=opening, entries=parts, proofs=ProofTiles(tiles=[])))
+            save_window(
+                head, self._path, TiledParts(opening=opening, entries=parts, proofs=ProofTiles(tiles=[]))
+            )
             # Whether the last one is full does not matter: it is made again, and is then the same file.
             self._full, end = parts.tiles[:-1], parts.tiles[-1].sha256
             self._covered = sum(tile.count for tile in self._full)
@@ -131,7 +134,7 @@ class StoredProofs(Mapping[str, Json]):
             if self._kept is not None:
                 self._kept[seq] = made
                 size += len(jcs(made))
-                if size > windowfile.TILED_BYTES:
+                if size > window_writer.TILED_BYTES:
                     self._kept = None
             yield entry, made
 
@@ -334,7 +337,7 @@ class Publisher:
         """Write window.json as it stands (to the public folder by default): entries, checkpoints, proofs, keys."""
         path = path or self._public.window
         with self._writing:
-            self._window_file().save(path)
+            save_window(self._window_file(), path)
         return path
 
     def _window_file(self) -> WindowFile:

@@ -33,8 +33,9 @@ from rag_audit.commit.stored import OpenProgress, forget_unfinished, lock_folder
 from rag_audit.estimate.clusters import Estimate, coalition_private, estimate_window
 from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
 from rag_audit.log.place import open_ledger
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.drand import QUICKNET, DrandChain
 from rag_audit.models.layout import Layout
 from rag_audit.models.passage import Passage

@@ -19,6 +19,7 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import NotSent, RagAuditError, RequestRefused, SetupError
 from rag_audit._internal.printable import printable, printable_text
 from rag_audit.account.account import Account, check_receipt, embedder_of
+from rag_audit.account.packing import pack_receipts
 from rag_audit.account.prepared import Questions
 from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.enrolling import approve, request, status
@@ -31,7 +32,6 @@ from rag_audit.models.roster import MAX_ROSTER_BYTES, add_to_roster, parse_lines
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.retrieval.embedders import NothingToEmbed
 from rag_audit.retrieval.tokens import tokens_beyond
-from rag_audit.verify.inputs import pack_receipts
 
 if TYPE_CHECKING:
     from rag_audit.account.client.sync import Client

@@ -31,7 +31,8 @@ from rag_audit._internal.printable import json_text, printable
 
 if TYPE_CHECKING:
     from rag_audit.account.client.sync import Client
-    from rag_audit.log.keys import SigningKey, VerifierKey
+    from rag_audit.log.keys import VerifierKey
+    from rag_audit.log.signing import SigningKey
 
 LOGGED_EVERY_S = 30.0
 SILENT_S = 2.0
@@ -289,7 +290,7 @@ def verifier_key(text: str, *, field: str) -> VerifierKey:
 
 def signing_key(path: Path) -> SigningKey:
     """Read a secret key file, which only its owner may be able to open."""
-    from rag_audit.log.keys import SigningKey
+    from rag_audit.log.signing import SigningKey
 
     return SigningKey.load(path)
 

@@ -8,7 +8,7 @@ import click
 
 from rag_audit._internal.durable import beside, replace_file
 from rag_audit.cli.common import PATH, emit, json_option
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.proofs.executors import KEY_VARIABLE, new_worker_key
 
 

@@ -18,7 +18,7 @@ from rag_audit._internal.errors import RagAuditError
 from rag_audit.cli.common import internal_error, lines, say, signing_key
 
 if TYPE_CHECKING:
-    from rag_audit.log.keys import SigningKey
+    from rag_audit.log.signing import SigningKey
     from rag_audit.report.model import Report, ShortReport
     from rag_audit.report.verification import ReportedVerdict
     from rag_audit.verify.inputs import Inputs

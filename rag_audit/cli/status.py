@@ -14,7 +14,7 @@ from rag_audit.attest.reading import WindowReader
 from rag_audit.cli.common import PATH, emit, json_option
 from rag_audit.commit.stored import lock_folder, unfinished
 from rag_audit.models.layout import Layout
-from rag_audit.models.windowfile import stray_siblings
+from rag_audit.models.window_writer import stray_siblings
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.shelf import in_order, is_running, load_state, standing_of
 

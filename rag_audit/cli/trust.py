@@ -20,7 +20,8 @@ from rag_audit.models import defaults
 from rag_audit.models.manifest import manifest_digest, re_executable
 from rag_audit.models.models import check_line
 from rag_audit.models.records import RosterEntry
-from rag_audit.models.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, trust_template
+from rag_audit.models.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust
+from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan import protocols_digest
 from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION

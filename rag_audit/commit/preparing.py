@@ -40,9 +40,10 @@ from rag_audit.commit.stored import (
     write_stored,
 )
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.place import open_ledger
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import members_of
 from rag_audit.models.layout import Layout
 from rag_audit.models.manifest import Manifest, as_json, check_manifest

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rag_audit._internal.canonical import parse_base64
 from rag_audit._internal.errors import EncodingError, SignatureError
-from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey, VerifierKey
+from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, Signer, VerifierKey
 from rag_audit.log.merkle import HASH_SIZE
 from rag_audit.log.note import Note, parse_note, sign_note, verify_note
 
@@ -67,7 +67,7 @@ class Checkpoint:
             )
         return cls(origin, int(size), parse_base64(root, field=f"{field}, root"), tuple(extensions))
 
-    def sign(self, key: SigningKey) -> Note:
+    def sign(self, key: Signer) -> Note:
         """The checkpoint as a note signed by the log's key."""
         return sign_note(self.text, key)
 

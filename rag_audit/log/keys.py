@@ -6,14 +6,10 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
-
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typing import Protocol
 
 from rag_audit import _native
 from rag_audit._internal.canonical import parse_base64
-from rag_audit._internal.durable import create_private, read_private
 from rag_audit._internal.errors import EncodingError, VersionError
 
 ALG_ED25519 = 0x01
@@ -32,9 +28,6 @@ MAX_KEY_BYTES = 1024
 
 
 _KEY_ID = re.compile(r"\A[0-9a-f]{8}\Z")
-
-
-_SKEY_PREFIX = "PRIVATE+KEY+"
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ class VerifierKey:
         :raises EncodingError: the text has another form, or its key ID is not the key's
         :raises VersionError: the signature type is neither 0x01 nor 0x04
         """
-        name, key_id, material = _split_key(text, field)
+        name, key_id, material = split_key(text, field)
         key = cls(name, material[0], material[1:])
         if key.key_id != key_id:
             raise EncodingError("wrong key ID", field=field, expected=key.key_id.hex(), found=key_id.hex())
@@ -101,79 +94,19 @@ def signed_by(public: bytes, message: bytes, signature: bytes) -> bool:
     return _native.ed25519_verifies(public, message, signature)
 
 
-class SigningKey:
-    """A private Ed25519 key with its name and signature type. Its repr never shows the secret.
-
-    :param seed: 32 bytes (RFC 8032 private key)
-    """
-
-    def __init__(self, name: str, algorithm: int, seed: bytes) -> None:
-        if len(seed) != 32:
-            raise EncodingError("not an Ed25519 private key", field=name, expected="32 bytes")
-        self._seed = seed
-        self._key = Ed25519PrivateKey.from_private_bytes(seed)
-        public = self._key.public_key().public_bytes(
-            serialization.Encoding.Raw, serialization.PublicFormat.Raw
-        )
-        self.verifier = VerifierKey(name, algorithm, public)
-
-    @classmethod
-    def generate(cls, name: str, algorithm: int = ALG_ED25519) -> SigningKey:
-        """A new key from the operating system's randomness."""
-        seed = Ed25519PrivateKey.generate().private_bytes_raw()
-        return cls(name, algorithm, seed)
-
-    @classmethod
-    def parse(cls, text: str, *, field: str = "skey") -> SigningKey:
-        """Read ``PRIVATE+KEY+<name>+<key ID in hex>+<base64 of type and seed>``.
-
-        :raises EncodingError: the text has another form, or its key ID is not the key's
-        """
-        if not text.startswith(_SKEY_PREFIX):
-            raise EncodingError("not a private key", field=field, expected=f"{_SKEY_PREFIX}...")
-        name, key_id, material = _split_key(text.removeprefix(_SKEY_PREFIX), field)
-        key = cls(name, material[0], material[1:])
-        if key.verifier.key_id != key_id:
-            raise EncodingError("wrong key ID", field=field, found=key_id.hex())
-        return key
-
-    @classmethod
-    def load(cls, path: Path) -> SigningKey:
-        """Read a key file, which only its owner may access.
-
-        :raises SetupError: the file is missing, or group or others can read or write it
-        """
-        data = read_private(path, max_bytes=MAX_KEY_BYTES)
-        try:
-            text = data.decode("utf-8").removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as exc:
-            raise EncodingError("not a private key", field=str(path), expected="UTF-8 text") from exc
-        return cls.parse(text, field=str(path))
-
-    def save(self, path: Path) -> None:
-        """Write the key to a new file with mode 0600; an existing file is never overwritten."""
-        create_private(path, f"{self.export()}\n".encode())
-
-    def export(self) -> str:
-        """The secret's text form."""
-        v = self.verifier
-        return f"{_SKEY_PREFIX}{v.name}+{v.key_id.hex()}+{_b64(bytes([v.algorithm]) + self._seed)}"
+class Signer(Protocol):
+    """What signs notes (`log.signing.SigningKey`). Who verifies needs none."""
 
     @property
     def name(self) -> str:
         """The key's name in signature lines."""
-        return self.verifier.name
 
-    def with_algorithm(self, algorithm: int) -> SigningKey:
-        """The same key and name with the given signature type."""
-        return SigningKey(self.name, algorithm, self._seed)
+    @property
+    def verifier(self) -> VerifierKey:
+        """The public key."""
 
     def sign(self, message: bytes) -> bytes:
         """The 64-byte Ed25519 signature (RFC 8032) over the raw `message`; callers separate domains."""
-        return self._key.sign(message)
-
-    def __repr__(self) -> str:
-        return f"SigningKey({self.verifier})"
 
 
 def _check_name(name: str, field: str = "key name") -> None:
@@ -187,7 +120,11 @@ def _check_name(name: str, field: str = "key name") -> None:
         )
 
 
-def _split_key(text: str, field: str) -> tuple[str, bytes, bytes]:
+def split_key(text: str, field: str) -> tuple[str, bytes, bytes]:
+    """The name, key ID and 33 bytes of a key's text: its type, then the key.
+
+    :raises EncodingError: the text has another form
+    """
     # The base64 part may itself hold a plus.
     parts = text.split("+", 2)
     if len(text) > MAX_KEY_BYTES or len(parts) != 3 or not _KEY_ID.match(parts[1]):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from rag_audit._internal.canonical import bounded_text, parse_base64
 from rag_audit._internal.errors import EncodingError, SignatureError, SizeError, VersionError
-from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey, VerifierKey, _b64
+from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, Signer, VerifierKey, _b64
 
 MAX_NOTE_BYTES = 256 * 1024
 MAX_SIGNATURES = 100
@@ -62,7 +62,7 @@ class Note:
         return self.text + "\n" + "".join(f"{s}\n" for s in self.signatures)
 
 
-def sign_note(text: str, *keys: SigningKey) -> Note:
+def sign_note(text: str, *keys: Signer) -> Note:
     """Sign a text with `ALG_ED25519` keys.
 
     :param text: not empty, ends with a newline, and has no control character but newlines
@@ -75,7 +75,7 @@ def sign_note(text: str, *keys: SigningKey) -> Note:
     return Note(text, tuple(NoteSignature(k.name, k.verifier.key_id, k.sign(message)) for k in keys))
 
 
-def cosign_note(note: Note, key: SigningKey, timestamp: int) -> Note:
+def cosign_note(note: Note, key: Signer, timestamp: int) -> Note:
     """Add a cosignature; one that this key made earlier is replaced.
 
     :param key: an `ALG_COSIGNATURE` key

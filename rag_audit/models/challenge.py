@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
 from rag_audit._internal.canonical import Json, jcs, parse_base64, parse_hex, sha256
 from rag_audit._internal.errors import SchemaError, VersionError
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.keys import Signer
 
 DOMAIN = "rag-audit/challenge/v1"
 NONCE_DOMAIN = b"rag-audit/challenge-nonce/v1"
@@ -40,7 +40,7 @@ class Challenge:
 
     @classmethod
     def new(
-        cls, key: SigningKey, origin: str, window: str, size: int, root: bytes, sample: int | None
+        cls, key: Signer, origin: str, window: str, size: int, root: bytes, sample: int | None
     ) -> Challenge:
         """The challenge by a verifier's key over a ledger, which is the same however often it is asked for.
 

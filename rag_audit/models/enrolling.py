@@ -8,7 +8,7 @@ from pydantic import Field
 
 from rag_audit._internal.canonical import jcs
 from rag_audit._internal.errors import SchemaError, SignatureError
-from rag_audit.log.keys import SigningKey, VerifierKey, signed_by
+from rag_audit.log.keys import Signer, VerifierKey, signed_by
 from rag_audit.models.models import Hex32, Hex64, Identifier, Line, Model, One, Positive
 from rag_audit.models.records import RosterEntry
 
@@ -40,11 +40,11 @@ class EnrolmentRequest(Model):
     def sign(
         cls,
         line: RosterEntry,
-        key: SigningKey,
+        key: Signer,
         *,
         origin: str,
         window: str,
-        previous: SigningKey | None = None,
+        previous: Signer | None = None,
     ) -> EnrolmentRequest:
         """Make a request.
 
@@ -124,7 +124,7 @@ class EnrolmentAnswer(Model):
 
     @classmethod
     def sign(
-        cls, request: EnrolmentRequest, key: SigningKey, status: Standing, reason: str, seq: int | None
+        cls, request: EnrolmentRequest, key: Signer, status: Standing, reason: str, seq: int | None
     ) -> EnrolmentAnswer:
         """Make an answer.
 

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit._internal.errors import EncodingError, SignatureError
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import leaf_hash, verify_inclusion
-from rag_audit.log.note import Note
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
-    DocumentOpening,
     QueryRecord,
     ReceiptBody,
     SignedReceiptBody,
@@ -28,63 +26,13 @@ from rag_audit.models.records import (
     log_origin,
     receipt_message,
 )
-from rag_audit.models.requests import RequestSalts
 from rag_audit.relation.field import to_hex
 
 if TYPE_CHECKING:
-    from rag_audit.log.tree import MerkleTree
     from rag_audit.mechanisms import Mechanism
 
-
-_BODY, _SIG, _END = b'{"body":', b',"sig":"', b'"}'
+BODY, SIGNATURE, END = b'{"body":', b',"sig":"', b'"}'
 """The canonical JSON of a signed body around its two parts."""
-
-
-def make_receipt(
-    record: QueryRecord,
-    *,
-    salt: bytes,
-    positions: Sequence[int],
-    documents: Sequence[DocumentOpening],
-    tree: MerkleTree,
-    origin: str,
-    opening_digest: str,
-    key: SigningKey,
-    head: tuple[int, Note] | None = None,
-) -> str:
-    """Make the receipt of an appended record, against a checkpoint of the ledger's current state.
-
-    :param head: the size of that checkpoint and the checkpoint (`signed_head`), if it is signed already
-    """
-    size, checkpoint = head or signed_head(tree, log_origin(origin, record.window), key)
-    salts = RequestSalts.derive(salt)
-    body = ReceiptBody(
-        v=1,
-        record=record,
-        salt_k=to_hex(salts.top_k),
-        salt_a=salts.answer.hex(),
-        positions=list(positions),
-        documents=list(documents),
-    )
-    opened = body.canonical()
-    leaf, path = tree.leaf(record.seq), tree.inclusion_path(record.seq, size)
-    sig = key.sign(receipt_message(origin, opening_digest, leaf, opened)).hex()
-    proof = TlogProof(
-        index=record.seq,
-        path=tuple(path),
-        checkpoint=checkpoint,
-        extra=_BODY + opened + _SIG + sig.encode() + _END,
-    )
-    return str(proof)
-
-
-def signed_head(tree: MerkleTree, log: str, key: SigningKey) -> tuple[int, Note]:
-    """A ledger's current size, and the signed checkpoint of it.
-
-    :param log: the log's origin line
-    """
-    size = tree.size
-    return size, Checkpoint(log, size, tree.root(size)).sign(key)
 
 
 @dataclass(frozen=True)
@@ -115,7 +63,7 @@ def open_receipt(
         raise EncodingError("the receipt's openings are not canonical JSON", field=f"{field}.extra")
     body = signed.body
     leaf = leaf_hash(body.record.canonical())
-    opened = proof.extra[len(_BODY) : -len(_SIG + signed.sig.encode() + _END)]  # as canonical as the whole
+    opened = proof.extra[len(BODY) : -len(SIGNATURE + signed.sig.encode() + END)]  # as canonical as the whole
     if not log_key.verifies(bytes.fromhex(signed.sig), receipt_message(origin, opening_digest, leaf, opened)):
         raise SignatureError("the receipt is not signed by the provider for this window", field=field)
     log = log_origin(origin, body.record.window)

@@ -351,6 +351,14 @@ class SignedReceiptBody(Model):
     sig: Hex64
 
 
+def request_message(origin: str, opening: str, tenant: str, account: str, i: int, hq: str) -> bytes:
+    """The bytes that an account signs: "rag-audit/request/v1" || JCS of the named fields."""
+    body: Json = {
+        "origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq,
+    }  # fmt: skip
+    return b"rag-audit/request/v1" + jcs(body)
+
+
 def receipt_message(origin: str, opening: str, leaf: bytes, body: bytes) -> bytes:
     """The bytes that the provider signs on a receipt: the digest of the JCS of {body, leaf, opening, origin}.
 

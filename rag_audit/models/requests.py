@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from rag_audit._internal.canonical import Json, jcs, sha256
 from rag_audit.models.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, OneOrTwo, Positive
 from rag_audit.models.passage import Passage
+from rag_audit.models.records import request_message
 from rag_audit.relation.commitments import derive_salt
 
 REFUSALS = (
@@ -62,14 +63,6 @@ class SignedRequest(Model):
     def message(self) -> bytes:
         """The bytes under `sig`."""
         return request_message(self.origin, self.opening, self.tenant, self.account, self.i, self.hq)
-
-
-def request_message(origin: str, opening: str, tenant: str, account: str, i: int, hq: str) -> bytes:
-    """The bytes that an account signs: "rag-audit/request/v1" || JCS of the named fields."""
-    body: Json = {
-        "origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq,
-    }  # fmt: skip
-    return b"rag-audit/request/v1" + jcs(body)
 
 
 MAX_ANSWER_BYTES = 256 << 20

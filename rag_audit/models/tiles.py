@@ -9,7 +9,7 @@ not bounded by memory. A tile is checked each time that it is read.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rag_audit._internal.canonical import MAX_VALUES, Json, count_values, jcs, parse_json, read_bytes, sha256
-from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import (
     AlteredTile,
     ForeignTile,
@@ -27,15 +26,12 @@ from rag_audit._internal.errors import (
     ReorderedTile,
     SchemaError,
     SizeError,
-    StoreError,
     VersionError,
 )
 from rag_audit.models.models import Count, Hex32, Model, Positive, repeated
 
 TILE = "application/vnd.rag-audit.tile+json;version=1"
 FOLDER = "tiles"
-TILE_BYTES = 4 << 20
-"""A tile that is written ends with the value that brings its values to so many bytes."""
 MAX_TILE_BYTES = 64 << 20
 MAX_TILES = 1 << 17
 """The most tiles of one part."""
@@ -331,86 +327,3 @@ def read_receipts(value: Json, path: Path) -> Iterator[tuple[str, Json] | RagAud
                 yield pair[0], pair[1]
             else:
                 yield SchemaError("the value is no receipt with its name", field=f"{field}[{place}]")
-
-
-# -- writing -------------------------------------------------------------------------------------------------
-
-
-def write_entries(
-    entries: Iterable[Json], folder: Path, opening: str, *, number: int = 0, tile_bytes: int | None = None
-) -> EntryTiles:
-    """Write the tiles of a ledger's entries, as far as they are not there.
-
-    :param number: how many tiles come before, with the entries before these
-    :param tile_bytes: in place of `TILE_BYTES`, if it is given
-    :raises StoreError: a tile cannot be written
-    :raises SizeError: a single entry is larger than a tile may be
-    """
-    made = [EntryTile(sha256=digest, count=count)
-            for digest, count in _written("entries", entries, folder, opening, number, tile_bytes)]  # fmt: skip
-    return EntryTiles(tiles=made)
-
-
-def write_proofs(proofs: Mapping[str, Json], order: Iterable[int], folder: Path, opening: str) -> ProofTiles:
-    """Write the tiles of proofs, as `write_entries`.
-
-    :param order: the `seq` of all that have proofs, in the order of the tiles
-    """
-    seqs = list(order)
-    values: Iterator[Json] = ([seq, proofs[str(seq)]] for seq in seqs)
-    tiles, start = [], 0
-    for digest, count in _written("proofs", values, folder, opening):
-        tiles.append(ProofTile(sha256=digest, seqs=seqs[start : start + count]))
-        start += count
-    return ProofTiles(tiles=tiles)
-
-
-def write_receipts(receipts: Iterable[tuple[str, Json]], folder: Path, opening: str) -> Path:
-    """Write receipts.json and its tiles, as `write_entries`.
-
-    :param receipts: names and receipts
-    """
-    values: Iterator[Json] = ([name, receipt] for name, receipt in receipts)
-    made = [EntryTile(sha256=digest, count=count)
-            for digest, count in _written("receipts", values, folder / FOLDER, opening)]  # fmt: skip
-    path = folder / "receipts.json"
-    replace_file(path, ReceiptTiles(mediaType=RECEIPTS, opening=opening, tiles=made).canonical())
-    return path
-
-
-def _written(
-    part: PartName,
-    values: Iterable[Json],
-    folder: Path,
-    opening: str,
-    number: int = 0,
-    tile_bytes: int | None = None,
-) -> Iterator[tuple[str, int]]:
-    """Write tiles, and yield the digest of each and how many values it has."""
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as exc:
-        raise StoreError("cannot be written", field=str(folder), found=exc.strerror or str(exc)) from exc
-    size = 0
-    waiting: list[Json] = []
-
-    def finished() -> tuple[str, int]:
-        data = jcs({"mediaType": TILE, "opening": opening, "part": part, "number": number, "values": waiting})
-        if len(data) > MAX_TILE_BYTES:
-            raise SizeError("a value is larger than a tile", field=f"{part}.tiles[{number}]",
-                            expected=f"at most {MAX_TILE_BYTES} bytes", found=f"{len(data)}")  # fmt: skip
-        digest = sha256(data).hex()
-        path = folder / f"{digest}.json"
-        # Tiles of a growing ledger stay as they are but for the last.
-        if not path.exists() or path.stat().st_size != len(data):
-            replace_file(path, data)
-        return digest, len(waiting)
-
-    for value in values:
-        waiting.append(value)
-        size += len(jcs(value))
-        if size >= (tile_bytes or TILE_BYTES):
-            yield finished()
-            number, size, waiting = number + 1, 0, []
-    if waiting:
-        yield finished()

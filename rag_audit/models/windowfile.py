@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -19,42 +18,33 @@ from rag_audit._internal.canonical import (
     Json,
     count_values,
     digest_hex,
-    jcs,
     parse_json,
     read_bytes,
     sha256,
 )
-from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError, SizeError, VersionError
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.note import parse_note
 from rag_audit.models.models import Hex32, Model
 from rag_audit.models.tiles import (
     FOLDER,
-    EntryTile,
     EntryTiles,
-    ProofTile,
     ProofTiles,
     TiledProofs,
     check_counts,
     read_entries,
-    write_entries,
-    write_proofs,
 )
 
 MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=1"
 TILED_MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=2"
-TILED_BYTES = 256 << 20
-"""A window is written in tiles once its entries and proofs have more bytes than this."""
 MAX_WINDOW_BYTES = 256 << 20
 MAX_SIBLINGS_BYTES = 1 << 30
 """The most bytes of all siblings together; one that several parts name counts for each."""
-INLINE_BYTES = 16 << 20
-"""Parts larger than this are written as siblings."""
+MAX_SIBLINGS_VALUES = MAX_VALUES
+"""The most JSON values of all siblings together."""
 MAX_CHALLENGES = 4096
 """The most challenges that a window file has: each that is none is a line of the report."""
-_TOO_LARGE = "prove the records of a sampled challenge alone, or serve fewer queries a window"
-_SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
+SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
 
 
 class WindowFile(Model):
@@ -141,9 +131,9 @@ class WindowFile(Model):
                 expected=f"{MEDIA_TYPE} or {TILED_MEDIA_TYPE}",
                 found=value.get("mediaType"),
             )
-        siblings = {name: name[:64] for _, name in _named_siblings(value, path)}
+        siblings = {name: name[:64] for _, name in named_siblings(value, path)}
         # Reading weighs the siblings first: nothing is hashed of a window that is refused for its size.
-        value.update(_read_siblings(path, value))
+        value.update(read_siblings(path, value))
         return value, {path.name: sha256(data).hex()} | siblings
 
     @classmethod
@@ -199,53 +189,6 @@ class WindowFile(Model):
         }
         return value
 
-    def save(self, path: Path, tiles: TiledParts | None = None) -> None:
-        """Write the file atomically, so that a reader sees either the old file or the new one.
-
-        :param tiles: entries and proofs, if they are in tiles already; the file's own are then empty
-        :raises SizeError: `load` would refuse what is to be written; no file names what is written by then
-        """
-        small = tiles is None and self._small()
-        value = (self if small else self.model_copy(update={"entries": [], "proofs": {}})).dump()
-        value["mediaType"] = MEDIA_TYPE if small else TILED_MEDIA_TYPE
-        large = {key: data for key, part in value.items() if isinstance(part, list | dict)
-                 and len(data := jcs(part)) > INLINE_BYTES}  # fmt: skip
-        _limit(sum(map(len, large.values())), MAX_SIBLINGS_BYTES, "bytes", path, hint=_TOO_LARGE)
-        _limit(sum(map(count_values, large.values())), MAX_VALUES, "JSON values", path, hint=_TOO_LARGE)
-        if not small:
-            value |= (tiles or self._tiles(path.parent / FOLDER)).dump()
-        for key, data in large.items():
-            name = f"{sha256(data).hex()}.json"
-            replace_file(path.parent / name, data)
-            value[key] = {"sibling": name}
-        replace_file(path, jcs(value) + b"\n")
-
-    def _small(self) -> bool:
-        """Whether entries and proofs are small enough for one file. Of a large window little more is read than that."""
-        size = 0
-        for part in chain(self.entries, self.proofs.values()):
-            size += len(jcs(part))
-            if size > TILED_BYTES:
-                return False
-        return True
-
-    def _tiles(self, folder: Path) -> TiledParts:
-        """Write the tiles. The proofs are in the order in which a verifier asks for them, by tenant, whatever the order
-        of the records."""
-        opening = digest_hex(self.entries[0])
-
-        def of(seq: int) -> tuple[str, int]:
-            entry = self.entries[seq] if seq < len(self.entries) else None
-            tenant = entry.get("tenant") if isinstance(entry, dict) else None
-            return str(tenant), seq
-
-        order = sorted(map(int, self.proofs), key=of)
-        return TiledParts(
-            opening=opening,
-            entries=write_entries(self.entries, folder, opening),
-            proofs=write_proofs(self.proofs, order, folder, opening),
-        )
-
 
 class TiledParts(Model):
     """What window.json has in place of entries and proofs, where they are in tiles."""
@@ -256,9 +199,9 @@ class TiledParts(Model):
     proofs: ProofTiles
 
 
-def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
+def read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
     """The parts of a window file that are stored beside it, by key."""
-    named = _named_siblings(value, path)
+    named = named_siblings(value, path)
     if lost := [f"{key}: {name}" for key, name in named if not (path.parent / name).exists()]:
         raise EncodingError("parts of the window file are missing", field=str(path), expected=", ".join(lost),
                             found=f"no such files in {path.parent}",
@@ -267,7 +210,7 @@ def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
         total = sum((path.parent / name).stat().st_size for _, name in named)
     except OSError as exc:
         raise EncodingError("cannot be read", field=str(path.parent), found=exc.strerror) from exc
-    _limit(total, MAX_SIBLINGS_BYTES, "bytes", path)
+    limit(total, MAX_SIBLINGS_BYTES, "bytes", path)
     raw: dict[str, bytes] = {}
     values = total = 0
     for key, name in named:
@@ -276,33 +219,12 @@ def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
             raise EncodingError("a sibling file does not match its name", field=f"{path.name}.{key}",
                                 expected=name[:64], found=sha256(data).hex())  # fmt: skip
         total, values = total + len(data), values + count_values(data)
-        _limit(values, MAX_VALUES, "JSON values", path)
+        limit(values, MAX_SIBLINGS_VALUES, "JSON values", path)
         raw[key] = data
     return {key: parse_json(raw.pop(key), source=name) for key, name in named}
 
 
-def stray_siblings(path: Path) -> list[Path]:
-    """The files beside a window file, and in its folder of tiles, that have a sibling's name and are not named by it.
-
-    :raises EncodingError: the window file cannot be read
-    """
-    value = parse_json(read_bytes(path, max_bytes=MAX_WINDOW_BYTES), source=path.name)
-    named = (
-        {path.parent / name for _, name in _named_siblings(value, path)} if isinstance(value, dict) else set()
-    )
-    folder = path.parent / FOLDER
-    if isinstance(value, dict) and value.get("mediaType") == TILED_MEDIA_TYPE:
-        value.update(_read_siblings(path, value))
-        parts = TiledParts.parse(
-            {n: value[n] for n in TiledParts.model_fields if n in value}, field=path.name
-        )
-        tiles: list[EntryTile | ProofTile] = [*parts.entries.tiles, *parts.proofs.tiles]
-        named |= {folder / f"{tile.sha256}.json" for tile in tiles}
-    beside = [*path.parent.iterdir(), *(folder.iterdir() if folder.is_dir() else ())]
-    return sorted(p for p in beside if _SIBLING.match(p.name) and p not in named)
-
-
-def _named_siblings(value: Mapping[str, Json], path: Path) -> list[tuple[str, str]]:
+def named_siblings(value: Mapping[str, Json], path: Path) -> list[tuple[str, str]]:
     """The parts of a window file that stand beside it, with their files' names."""
     return [
         (key, _sibling_name(part["sibling"], field=f"{path.name}.{key}"))
@@ -311,14 +233,14 @@ def _named_siblings(value: Mapping[str, Json], path: Path) -> list[tuple[str, st
     ]
 
 
-def _limit(found: int, most: int, unit: str, path: Path, hint: str | None = None) -> None:
+def limit(found: int, most: int, unit: str, path: Path, hint: str | None = None) -> None:
     if found > most:
         raise SizeError("the siblings are too large together", field=path.name, expected=f"at most {most} {unit}",
                         found=f"{found}", hint=hint)  # fmt: skip
 
 
 def _sibling_name(name: Json, *, field: str) -> str:
-    if not isinstance(name, str) or not _SIBLING.match(name):
+    if not isinstance(name, str) or not SIBLING.match(name):
         raise EncodingError(
             "the name of a sibling is not valid",
             field=field,

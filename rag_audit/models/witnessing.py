@@ -8,7 +8,7 @@ from pydantic import Field
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import EncodingError, VersionError
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.keys import Signer
 from rag_audit.log.note import MAX_NOTE_BYTES, Note, sign_note
 from rag_audit.log.submission import MAX_SUBMISSION_BYTES
 from rag_audit.models.models import Count, Hex32, Identifier, Line, Model
@@ -30,7 +30,7 @@ class NonceRequest(Model):
     origin: Line
     window: Identifier
 
-    def sign(self, key: SigningKey) -> Note:
+    def sign(self, key: Signer) -> Note:
         """The request as it is sent."""
         return sign_note(f"{NONCE_HEADER}\n{self.origin}\n{self.window}\n", key)
 

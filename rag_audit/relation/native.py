@@ -99,6 +99,12 @@ def slot_id(window: str, tenant: str, account: str, i: int) -> int:
     return hash_elements(TAG_SLOT, *names, i)
 
 
+def sampling_slot(window: str, tenant: str) -> int:
+    """The slot of the coins that keep a tenant's positions (`relation.commitments.sampling_slot`)."""
+    names = (digest_to_field(name.encode()) for name in (window, tenant, "/sampling"))
+    return hash_elements(TAG_SLOT, *names, 0)
+
+
 def noise_key(s0: int, s1: int, beacon: int, slot: int) -> int:
     """kappa, the key of a slot's noise; `beacon` is already the field element."""
     return hash_elements(TAG_NOISE, s0, s1, beacon, slot)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rag_audit._internal.canonical import Json
-    from rag_audit.log.keys import SigningKey
+    from rag_audit.log.signing import SigningKey
     from rag_audit.report.model import Report, ShortReport
     from rag_audit.report.verification import ReportedVerdict
 

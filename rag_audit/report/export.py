@@ -17,7 +17,8 @@ from typing import TypeAlias
 
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, StoreError
-from rag_audit.log.keys import ALG_ED25519, SigningKey
+from rag_audit.log.keys import ALG_ED25519
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tiles import export_tiles
 from rag_audit.models.chain import FinalLog
 from rag_audit.models.windowfile import WindowFile

@@ -18,7 +18,7 @@ import json
 from urllib.parse import quote
 
 from rag_audit._internal.canonical import Json
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.report.model import Report, ShortReport
 from rag_audit.report.sarif import utc
 

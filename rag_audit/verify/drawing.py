@@ -5,8 +5,9 @@ from __future__ import annotations
 from rag_audit._internal.canonical import jcs
 from rag_audit._internal.errors import SchemaError
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge, sample_size
 from rag_audit.models.records import Opening, log_origin, parse_entry
 from rag_audit.models.trust import Trust, decimal

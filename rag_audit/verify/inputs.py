@@ -14,7 +14,7 @@ from rag_audit._internal.errors import EncodingError, RagAuditError
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.records import CountersignedReceipt
-from rag_audit.models.tiles import RECEIPTS, read_receipts, write_receipts
+from rag_audit.models.tiles import RECEIPTS, read_receipts
 from rag_audit.models.trust import MAX_TRUST_BYTES, Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import ReceiptFile
@@ -172,22 +172,6 @@ def _from_tiles(value: Json, file: Path, receipts: list[ReceiptFile], unread: li
             receipts.append(ReceiptFile(name, CountersignedReceipt.parse(found[1], field=name)))
         except RagAuditError as exc:
             unread.append(f"{name}: {exc}")
-
-
-def pack_receipts(paths: Sequence[Path], folder: Path, opening: str) -> tuple[Path, int]:
-    """Write countersigned receipts of files and folders into tiles, for a verifier who has many.
-
-    :param opening: SHA-256 over entry 0 of their window
-    :returns: receipts.json, and how many it has
-    :raises EncodingError: a file is no receipt; nothing names what was written by then
-    :raises StoreError: the folder cannot be written
-    """
-    receipts, unread = load_receipts(paths)
-    if unread:
-        raise EncodingError("a file is no countersigned receipt", field="receipts", found=unread[0])
-    folder.mkdir(parents=True, exist_ok=True)
-    pairs = ((r.name, r.receipt.dump()) for r in receipts)
-    return write_receipts(pairs, folder, opening), len(receipts)
 
 
 def _regular(path: Path) -> Path:

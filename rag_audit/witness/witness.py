@@ -19,9 +19,10 @@ from rag_audit._internal.durable import PRIVATE_MODE, create_private, read_priva
 from rag_audit._internal.errors import SizeError, StoreError
 from rag_audit._internal.lock import locked
 from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, open_checkpoint
-from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey, VerifierKey
+from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash, verify_consistency, verify_inclusion
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import NONCE_SIZE, Reveal, members_of, nonce_commitment
 from rag_audit.models.chain import Outcome, Unanswered, ended_at
 from rag_audit.models.records import Enrolment, Opening, WitnessBeacon, log_origin

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.drand import DEFAULT_CHAIN, QUICKNET
 from rag_audit.relation.coins import coins, first_winners, winners
 from rag_audit.relation.commitments import (

@@ -22,8 +22,9 @@ with atheris.instrument_imports(include=["rag_audit"]):
     from rag_audit._internal.canonical import jcs, parse_base64, parse_json, parse_toml
     from rag_audit.errors import RagAuditError
     from rag_audit.log.checkpoint import Checkpoint
-    from rag_audit.log.keys import SigningKey, VerifierKey
+    from rag_audit.log.keys import VerifierKey
     from rag_audit.log.note import parse_note
+    from rag_audit.log.signing import SigningKey
     from rag_audit.log.tiles import parse_bundle
     from rag_audit.log.tlog_proof import TlogProof
     from rag_audit.models.beacon import Reveal

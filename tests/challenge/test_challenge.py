@@ -12,7 +12,7 @@ import pytest
 
 from rag_audit._internal.canonical import sha256
 from rag_audit.errors import RagAuditError
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge, draw, sample_size
 
 VECTORS: dict[str, Any] = json.loads(

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.note import parse_note, sign_note, verify_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge
 from tests.named import error_name
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from tests.named import error_name
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs/examples"

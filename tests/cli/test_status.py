@@ -63,7 +63,7 @@ def test_parts_that_no_window_file_names_are_removed(
         folder = window.directory
         refused = run("clean", folder)
         assert refused.exit_code == 2 and "no window file is published" in refused.stderr
-        monkeypatch.setattr("rag_audit.models.windowfile.INLINE_BYTES", 500)
+        monkeypatch.setattr("rag_audit.models.window_writer.INLINE_BYTES", 500)
         window.export()
         before = {path.name for path in (folder / "public").iterdir()}
         service.ask(window, "law-1", QUESTIONS["law"][0])

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rag_audit._internal.canonical import jcs
+from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.browser.page import make_page
 from tests.browser.chromium import Chromium, chromium, find_chromium
@@ -257,9 +258,9 @@ def test_a_window_in_tiles_ends_as_with_the_command(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tiles lie in their folder for the command, wherever their reader had them."""
-    monkeypatch.setattr("rag_audit.models.windowfile.TILED_BYTES", 1000)
-    monkeypatch.setattr("rag_audit.models.tiles.TILE_BYTES", 2000)
-    WindowFile.load(EXAMPLES).save(tmp_path / "window.json")
+    monkeypatch.setattr("rag_audit.models.window_writer.TILED_BYTES", 1000)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILE_BYTES", 2000)
+    save_window(WindowFile.load(EXAMPLES), tmp_path / "window.json")
     tiles = sorted((tmp_path / "tiles").iterdir())
     assert len(tiles) > 4
     desk.clear()

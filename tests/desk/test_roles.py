@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import rag_audit
+from rag_audit.account.packing import pack_receipts
+from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16.toolchain import find_node
-from rag_audit.verify.inputs import pack_receipts
 from tests.desk.public import CASES, ROOT, Case, files_below, public_folder, with_forged_roles
 from tests.simulate.cases import expected, run
 
@@ -313,11 +314,11 @@ def test_two_windows_or_two_trust_files_ask_for_a_choice(tmp_path: Path) -> None
 
 def test_tiles_lie_in_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of the window from area 1, tiles of packed receipts from area 2."""
-    monkeypatch.setattr("rag_audit.models.windowfile.TILED_BYTES", 1000)
-    monkeypatch.setattr("rag_audit.models.tiles.TILE_BYTES", 2000)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILED_BYTES", 1000)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILE_BYTES", 2000)
     window = WindowFile.load(EXAMPLES)
     (tmp_path / "public").mkdir()
-    window.save(tmp_path / "public" / "window.json")
+    save_window(window, tmp_path / "public" / "window.json")
     pack, count = pack_receipts([EXAMPLES / "receipts"], tmp_path / "packed", "ab" * 32)
     assert count == 7
     files = [

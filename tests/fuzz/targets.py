@@ -20,8 +20,9 @@ from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit.cli import main
 from rag_audit.errors import RagAuditError
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
 from rag_audit.log.note import parse_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.models.beacon import Reveal
 from rag_audit.models.challenge import Challenge

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.note import parse_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.export import cbor, write_cose
 from tests.docs.blocks import named_block

@@ -25,9 +25,10 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.attest.submitting import Remote, Submitting, WitnessSaidNo
 from rag_audit.attest.window import Window
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import parse_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.submission import read_cosignature
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.models.chain import ClosedWindow

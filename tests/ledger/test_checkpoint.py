@@ -6,8 +6,9 @@ import pytest
 
 from rag_audit.errors import EncodingError, SignatureError
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.keys import ALG_COSIGNATURE
 from rag_audit.log.note import cosign_note, parse_note
+from rag_audit.log.signing import SigningKey
 
 LOG = SigningKey("log.example/a", 1, bytes(range(32)))
 WITNESSES = [SigningKey(f"w{i}.example", ALG_COSIGNATURE, bytes([i]) * 32) for i in range(3)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import EncodingError, SetupError, SignatureError, SizeError, StoreError, VersionError
-from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey, VerifierKey
+from rag_audit.log.keys import ALG_COSIGNATURE, VerifierKey
 from rag_audit.log.note import (
     MAX_SIGNATURES,
     Note,
@@ -19,6 +19,7 @@ from rag_audit.log.note import (
     sign_note,
     verify_note,
 )
+from rag_audit.log.signing import SigningKey
 
 # c2sp.org/signed-note, "Example".
 C2SP_VKEY = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"

@@ -13,9 +13,10 @@ from rag_audit._internal.canonical import MAX_SAFE_INTEGER, jcs, parse_json
 from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SignatureError
 from rag_audit.log import tiles
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey, VerifierKey
+from rag_audit.log.keys import ALG_COSIGNATURE, VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash, root_of
 from rag_audit.log.note import Note, cosign_note, merge_signatures, parse_note, sign_note, verify_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tlog_proof import TlogProof
 
 LOG = SigningKey("log.example/a", 1, bytes(range(32)))

@@ -9,9 +9,9 @@ import pytest
 from rag_audit.errors import EncodingError, InvalidProof, SizeError, StoreError
 from rag_audit.log import tiles
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import leaf_hash, root_of
 from rag_audit.log.note import Note
+from rag_audit.log.signing import SigningKey
 
 LOG = SigningKey("log.example/a", 1, bytes(range(32)))
 

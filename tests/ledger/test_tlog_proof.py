@@ -7,8 +7,9 @@ import pytest
 from rag_audit.errors import EncodingError, InvalidProof, SignatureError, SizeError, VersionError
 from rag_audit.log import merkle
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.keys import ALG_COSIGNATURE
 from rag_audit.log.note import cosign_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tlog_proof import TlogProof
 
 LOG = SigningKey("log.example/a", 1, bytes(range(32)))

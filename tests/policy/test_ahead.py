@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 from rag_audit.account.account import Account
 from rag_audit.cli import main
 from rag_audit.commit.draft import Mechanism, draft_policy
-from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.keys import ALG_COSIGNATURE
+from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms.accounting.coins import coin_of
 from rag_audit.models import defaults
 from rag_audit.models.tenants import default_listing

@@ -135,7 +135,7 @@ def test_siblings_values_are_counted_together_before_one_is_parsed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder_with(tmp_path, entries=[[]] * 30, roster=[{}] * 30)
-    monkeypatch.setattr(windowfile, "MAX_VALUES", 100)
+    monkeypatch.setattr(windowfile, "MAX_SIBLINGS_VALUES", 100)
     loads = windowfile.parse_json
 
     def watched(data: bytes, *, source: str, **options: int) -> object:

@@ -13,7 +13,7 @@ import pytest
 from rag_audit._internal.canonical import bounded_text, parse_json, parse_toml, read_text
 from rag_audit._internal.jsonlines import records
 from rag_audit.errors import EncodingError, RagAuditError
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.proofs.executors import KEY_VARIABLE, worker_key
 from rag_audit.retrieval.chunks import Cutting
 from rag_audit.retrieval.texts import load_directory

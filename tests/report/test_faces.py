@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.report import face
 from rag_audit.report.model import Report
 from rag_audit.report.vsa import EXTENSION, PAYLOAD_TYPE, encoded

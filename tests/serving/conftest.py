@@ -15,7 +15,8 @@ import pytest
 
 from rag_audit.attest.window import Window
 from rag_audit.models.publication import Publication
-from rag_audit.models.requests import Refusal, SignedRequest, request_message
+from rag_audit.models.records import request_message
+from rag_audit.models.requests import Refusal, SignedRequest
 from rag_audit.retrieval.query import OpenedQuery
 from rag_audit.service.service import HttpService, http_service
 from tests.window.simulator import Service

@@ -35,8 +35,8 @@ from rag_audit.errors import (
     SizeError,
 )
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import root_of
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.requests import Answer
 from rag_audit.service.service import listen
 from tests.serving.conftest import Served, serving

@@ -18,7 +18,7 @@ from rag_audit.attest.enrolments import EnrolmentBook, Intake
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.errors import NotSent, RequestRefused, SchemaError, SetupError, SignatureError, StoreError
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer, EnrolmentRequest
 from rag_audit.models.roster import RosterFile, add_to_roster, load_roster
 from rag_audit.service import enrolments as endpoint

@@ -20,7 +20,7 @@ from rag_audit.account.client.sync import Client
 from rag_audit.account.retrievers.source import Source
 from rag_audit.attest import submitting
 from rag_audit.errors import RagAuditError, SetupError
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from tests.serving.conftest import Served
 from tests.window.simulator import QUESTIONS
 

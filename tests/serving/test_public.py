@@ -14,9 +14,9 @@ import pytest
 
 from rag_audit.attest.window import Window
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.note import parse_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tiles import export_tiles, read_tiles
 from rag_audit.log.tree import MerkleTree
 from rag_audit.models.publication import Publication

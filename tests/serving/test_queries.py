@@ -71,7 +71,7 @@ def test_a_used_slot_and_one_out_of_order_are_conflicts(served: Served) -> None:
 
 def _signed(account: Any, value: dict[str, Any]) -> bytes:
     """A request with its hq and signature made anew."""
-    from rag_audit.models.requests import request_message
+    from rag_audit.models.records import request_message
     from rag_audit.retrieval.embedders import get_embedder
     from rag_audit.retrieval.query import OpenedQuery
     from tests.window.simulator import QUERY_TOKENS

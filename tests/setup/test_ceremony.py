@@ -24,7 +24,7 @@ from rag_audit._internal.canonical import read_json
 from rag_audit.cli import main
 from rag_audit.cli import setup as commands
 from rag_audit.cli import trust as trusts
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.trust import Trust
 from rag_audit.proofs.backends.groth16 import VerificationKey, proving_key, snarkjs
 from rag_audit.proofs.backends.groth16 import ceremony as ceremonies

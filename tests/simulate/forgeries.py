@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import ALG_ED25519, SigningKey
+from rag_audit.log.keys import ALG_ED25519
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge
 from tests.simulate.answers import Answerer
 from tests.simulate.cases import Fault

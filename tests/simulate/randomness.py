@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from random import Random
 from unittest import mock
 
-from rag_audit.log.keys import ALG_ED25519, SigningKey
+from rag_audit.log.keys import ALG_ED25519
+from rag_audit.log.signing import SigningKey
 from rag_audit.retrieval import engine
 
 

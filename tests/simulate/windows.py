@@ -17,7 +17,8 @@ from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
-from rag_audit.models.trust import Groth16Pin, Require, trust_template
+from rag_audit.models.trust import Groth16Pin, Require
+from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.proofs.backends.groth16.keys import VerificationKey

@@ -16,9 +16,10 @@ from typing import Any
 from rag_audit._internal.canonical import digest_hex, jcs, parse_json, read_json
 from rag_audit._internal.durable import replace_file
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey
+from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import cosign_note, parse_note, sign_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.models.beacon import Reveal, combine, nonce_commitment
 from rag_audit.models.opening import list_root
@@ -32,8 +33,8 @@ from rag_audit.models.records import (
     TenantEntry,
     log_origin,
     receipt_message,
+    request_message,
 )
-from rag_audit.models.requests import request_message
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.verification import ReportedVerdict
 from tests.window.simulator import ORIGIN, Finished

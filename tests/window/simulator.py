@@ -18,9 +18,10 @@ from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
 from rag_audit.commit.stored import OpenProgress
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import merge_signatures, parse_note, sign_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.passage import Passage
@@ -28,7 +29,8 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import PreviousWindow, WitnessBeacon
 from rag_audit.models.requests import Answer
-from rag_audit.models.trust import Groth16Pin, Require, Trust, trust_template
+from rag_audit.models.trust import Groth16Pin, Require, Trust
+from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import proving_key
 from rag_audit.proofs.backends.groth16.policy import policy_instances

@@ -20,7 +20,8 @@ from rag_audit.errors import (
     VersionError,
 )
 from rag_audit.models.trust import Trust
-from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile, stray_siblings
+from rag_audit.models.window_writer import save_window, stray_siblings
+from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.report import as_json, render
 from rag_audit.report.verification import verify_window
 from rag_audit.verify.inputs import MAX_RECEIPT_BYTES
@@ -128,7 +129,7 @@ def test_a_window_file_that_is_not_there(finished: Finished, tmp_path: Path) -> 
 def test_a_window_file_above_the_limit(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finished.file.save(tmp_path / "window.json")
+    save_window(finished.file, tmp_path / "window.json")
     monkeypatch.setattr("rag_audit.models.windowfile.MAX_WINDOW_BYTES", 1000)
     with pytest.raises(SizeError):
         WindowFile.load(tmp_path)
@@ -137,8 +138,8 @@ def test_a_window_file_above_the_limit(
 def test_siblings_are_read_and_checked(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.models.windowfile.INLINE_BYTES", 500)
-    finished.file.save(tmp_path / "window.json")
+    monkeypatch.setattr("rag_audit.models.window_writer.INLINE_BYTES", 500)
+    save_window(finished.file, tmp_path / "window.json")
     siblings = sorted(p for p in tmp_path.glob("*.json") if p.name != "window.json")
     assert siblings and WindowFile.load(tmp_path) == finished.file
     siblings[0].write_bytes(siblings[0].read_bytes() + b" ")
@@ -155,10 +156,10 @@ def test_siblings_are_read_and_checked(
 def test_parts_of_earlier_window_files_are_told_from_the_others(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.models.windowfile.INLINE_BYTES", 500)
-    finished.changed(proofs={}).save(tmp_path / "window.json")
+    monkeypatch.setattr("rag_audit.models.window_writer.INLINE_BYTES", 500)
+    save_window(finished.changed(proofs={}), tmp_path / "window.json")
     before = set(tmp_path.iterdir())
-    finished.changed(roster=[*finished.file.roster, "x" * 500]).save(tmp_path / "window.json")
+    save_window(finished.changed(roster=[*finished.file.roster, "x" * 500]), tmp_path / "window.json")
     (tmp_path / "opening.json").write_text("{}")
     stray = stray_siblings(tmp_path / "window.json")
     assert stray and set(stray) < before
@@ -170,12 +171,12 @@ def test_parts_of_earlier_window_files_are_told_from_the_others(
 def test_a_window_file_that_nobody_could_read_is_not_written(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.models.windowfile.INLINE_BYTES", 500)
-    for limit in ("MAX_SIBLINGS_BYTES", "MAX_VALUES"):
+    monkeypatch.setattr("rag_audit.models.window_writer.INLINE_BYTES", 500)
+    for limit in ("MAX_SIBLINGS_BYTES", "MAX_SIBLINGS_VALUES"):
         with monkeypatch.context() as patch:
             patch.setattr(f"rag_audit.models.windowfile.{limit}", 50)
             with pytest.raises(SizeError) as caught:
-                finished.file.save(tmp_path / "window.json")
+                save_window(finished.file, tmp_path / "window.json")
         assert "sampled challenge" in str(caught.value.hint) and not any(tmp_path.iterdir())
 
 

@@ -18,8 +18,9 @@ import pytest
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import ALG_ED25519, SigningKey
+from rag_audit.log.keys import ALG_ED25519
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.trust import Trust

@@ -20,9 +20,9 @@ from rag_audit.errors import (
     StoreError,
     WindowStateError,
 )
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.note import Note, parse_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tiles import read_tiles
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.models.chain import FinalLog

@@ -13,6 +13,7 @@ import pytest
 from rag_audit._internal.canonical import jcs, sha256
 from rag_audit.errors import ExitCode, MeasurementError, MissingTile, PolicyError, RagAuditError, SchemaError
 from rag_audit.models import windowfile
+from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import MAX_CHALLENGES, TILED_MEDIA_TYPE, WindowFile
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.simulate.cases import FOLDER
@@ -23,10 +24,10 @@ Change = Callable[[dict[str, Any]], object]
 
 def tiled(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A case's window in tiles of one value each."""
-    monkeypatch.setattr("rag_audit.models.windowfile.TILED_BYTES", 0)
-    monkeypatch.setattr("rag_audit.models.tiles.TILE_BYTES", 1)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILED_BYTES", 0)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILE_BYTES", 1)
     case = json.loads((FOLDER / name / "case.json").read_text())
-    WindowFile.load(FOLDER / name / case["window"]).save(folder / "window.json")
+    save_window(WindowFile.load(FOLDER / name / case["window"]), folder / "window.json")
     assert index(folder)["mediaType"] == TILED_MEDIA_TYPE
     return folder
 

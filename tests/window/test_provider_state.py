@@ -29,7 +29,7 @@ from rag_audit.errors import (
     StoreError,
     WindowStateError,
 )
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.retrieval.engine import CapacityError
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service

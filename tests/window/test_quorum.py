@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.errors import SchemaError
-from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.keys import ALG_COSIGNATURE
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import DEFAULT_SCORE_WINDOW
 from rag_audit.models.trust import Trust

@@ -10,9 +10,10 @@ import pytest
 
 from rag_audit._internal.canonical import read_json
 from rag_audit.account.account import check_receipt
+from rag_audit.attest.receipts import make_receipt
 from rag_audit.errors import ExitCode, InvalidProof, SchemaError
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import leaf_hash
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tree import MerkleTree
 from rag_audit.mechanisms import base
 from rag_audit.mechanisms.listing import MAX_LISTED
@@ -173,7 +174,7 @@ def test_receipts_of_the_longest_lists_are_read(finished: Finished) -> None:
     longest = DocumentOpening(hash="f" * 64, salt="f" * 64, path=["f" * 64] * 24)
 
     def receipt(count: int) -> CountersignedReceipt:
-        text = receipts.make_receipt(
+        text = make_receipt(
             record, salt=bytes(32), positions=[(1 << 24) - 1] * count, documents=[longest] * count, tree=tree,
             origin="example.org/rag", opening_digest="0" * 64, key=key,
         )  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 
 from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, MissingTile, PolicyError
+from rag_audit.models.window_writer import save_window
 from rag_audit.proofs.backends.scan.key import PROTOCOL, TOGETHER_PROTOCOL
 from rag_audit.proofs.backends.scan.release import noise_protocols_digest, record_protocols_digest
 from rag_audit.report.verification import verify_window
@@ -79,15 +80,15 @@ def test_only_a_missing_tile_of_the_tenant_leaves_its_pairs_open(
     paired: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pair is about two records, so it is not judged without one of them; another tenant's tile hides nothing."""
-    monkeypatch.setattr("rag_audit.models.windowfile.TILED_BYTES", 0)
-    monkeypatch.setattr("rag_audit.models.tiles.TILE_BYTES", 1)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILED_BYTES", 0)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILE_BYTES", 1)
     forge = Forge(paired)
     lied_about_positions(forge)
     file, receipts = forge.seal(tmp_path)
     for slot, found in (("law-1", 1), False), (("medicine-1", 1), True):
         folder = tmp_path / slot[0]
         folder.mkdir()
-        file.save(folder / "window.json")
+        save_window(file, folder / "window.json")
         index = json.loads((folder / "window.json").read_bytes())
         seq = forge.record(*slot)["seq"]
         tile = next(t for t in index["proofs"]["tiles"] if seq in t["seqs"])

@@ -31,6 +31,7 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
 from rag_audit.models.records import QueryRecord, SlotKey, answer_digest
 from rag_audit.models.requests import Refusal, RequestSalts
+from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16, scan
 from rag_audit.proofs.backends.scan import PROTOCOL, ScanKey, commit_index, points_json
@@ -118,7 +119,7 @@ def test_another_groth16_verifier_leaves_scan_proofs_to_their_own(scanned: Finis
 
 
 def test_a_verifier_needs_no_file_of_the_provider(scanned: Finished, tmp_path: Path) -> None:
-    scanned.file.save(tmp_path / "window.json")
+    save_window(scanned.file, tmp_path / "window.json")
     assert scanned.verify(WindowFile.load(tmp_path)).passed
 
 
@@ -127,8 +128,8 @@ def test_an_index_commitment_too_large_for_the_file_is_a_sibling(
 ) -> None:
     from rag_audit.models import windowfile
 
-    monkeypatch.setattr(windowfile, "INLINE_BYTES", 10_000)
-    scanned.file.save(tmp_path / "window.json")
+    monkeypatch.setattr("rag_audit.models.window_writer.INLINE_BYTES", 10_000)
+    save_window(scanned.file, tmp_path / "window.json")
     text = (tmp_path / "window.json").read_text()
     assert '"verification_keys":{"sibling"' in text and len(text) < 40_000
     assert scanned.verify(windowfile.WindowFile.load(tmp_path)).passed
@@ -684,7 +685,7 @@ def test_the_command_names_a_malformed_proof(fault: str, scanned: Finished, tmp_
     forge.proofs = copy.deepcopy(forge.proofs)
     next(cheat for cheat in CHEATS if cheat.fault == fault).change(forge)
     file, receipts = forge.seal(tmp_path)
-    file.save(tmp_path / "window.json")
+    save_window(file, tmp_path / "window.json")
     (tmp_path / "trust.toml").write_text(scanned.service.trust_text(scanned.policy))
     arguments = [
         "verify",

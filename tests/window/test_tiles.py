@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit._internal.canonical import jcs, sha256
+from rag_audit.account.packing import pack_receipts
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.errors import (
@@ -27,8 +28,8 @@ from rag_audit.errors import (
     VersionError,
 )
 from rag_audit.models.tiles import TiledProofs
-from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile, stray_siblings
-from rag_audit.verify.inputs import pack_receipts
+from rag_audit.models.window_writer import save_window, stray_siblings
+from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile
 from tests.window.simulator import Finished
 
 OTHER = "00" * 32
@@ -37,13 +38,13 @@ OTHER = "00" * 32
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes by which the window of the tests has several tiles of each part."""
-    monkeypatch.setattr("rag_audit.models.windowfile.TILED_BYTES", 1000)
-    monkeypatch.setattr("rag_audit.models.tiles.TILE_BYTES", 2000)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILED_BYTES", 1000)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILE_BYTES", 2000)
 
 
 @pytest.fixture
 def tiled(finished: Finished, tmp_path: Path, small: None) -> Path:
-    finished.file.save(tmp_path / "window.json")
+    save_window(finished.file, tmp_path / "window.json")
     return tmp_path
 
 
@@ -65,14 +66,14 @@ def test_a_window_in_tiles_gets_the_same_verdict(finished: Finished, tiled: Path
 @pytest.mark.parametrize("name", ["scanned"])
 def test_scan_proofs_too(name: str, request: pytest.FixtureRequest, tmp_path: Path, small: None) -> None:
     window: Finished = request.getfixturevalue(name)
-    window.file.save(tmp_path / "window.json")
+    save_window(window.file, tmp_path / "window.json")
     read = WindowFile.load(tmp_path)
     assert isinstance(read.proofs, TiledProofs)
     assert window.verify(read).checks == window.verify().checks
 
 
 def test_a_window_below_the_size_stays_one_file(finished: Finished, tmp_path: Path) -> None:
-    finished.file.save(tmp_path / "window.json")
+    save_window(finished.file, tmp_path / "window.json")
     assert index(tmp_path)["mediaType"] == MEDIA_TYPE and not (tmp_path / "tiles").exists()
 
 
@@ -81,7 +82,7 @@ def test_what_was_read_from_tiles_is_written_as_one_file_again(
 ) -> None:
     read = WindowFile.load(tiled)
     monkeypatch.undo()
-    read.save((other := tmp_path_factory.mktemp("other")) / "window.json")
+    save_window(read, (other := tmp_path_factory.mktemp("other")) / "window.json")
     assert WindowFile.load(other) == finished.file
 
 
@@ -102,7 +103,7 @@ def test_proofs_stand_by_tenant_and_each_tile_is_read_once(
 def test_a_ledger_that_grew_keeps_its_tiles(finished: Finished, tiled: Path) -> None:
     before = {tile["sha256"] for tile in index(tiled)["entries"]["tiles"]}
     grown = finished.changed(entries=[*finished.file.entries, finished.file.entries[-1]])
-    grown.save(tiled / "window.json")
+    save_window(grown, tiled / "window.json")
     after = {tile["sha256"] for tile in index(tiled)["entries"]["tiles"]}
     assert len(before - after) <= 1
     stray = stray_siblings(tiled / "window.json")
@@ -217,7 +218,7 @@ def test_a_value_that_no_tile_holds_is_not_written(
 ) -> None:
     monkeypatch.setattr("rag_audit.models.tiles.MAX_TILE_BYTES", 100)
     with pytest.raises(SizeError, match="larger than a tile"):
-        finished.file.save(tmp_path / "window.json")
+        save_window(finished.file, tmp_path / "window.json")
     assert not (tmp_path / "window.json").exists()
 
 
@@ -247,7 +248,7 @@ def test_a_provider_writes_tiles_without_holding_every_proof(
 @pytest.fixture
 def packed(finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The window's receipts in tiles of one each."""
-    monkeypatch.setattr("rag_audit.models.tiles.TILE_BYTES", 1)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILE_BYTES", 1)
     words = ["receipt", "pack", str(finished.receipts), "--window", str(finished.window / "public"), "--out"]
     done = CliRunner().invoke(main, [*words, str(tmp_path / "packed"), "--json"])
     assert done.exit_code == 0, done.output

@@ -11,7 +11,8 @@ from typing import get_args
 import pytest
 
 from rag_audit.errors import ExitCode, RagAuditError, SchemaError
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.drand import DEFAULT_CHAIN, QUICKNET
 from rag_audit.models.trust import DrandTrust, Trust
 

@@ -12,9 +12,9 @@ import pytest
 
 from rag_audit._internal.canonical import jcs, sha256
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import Note
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.records import log_origin
 from rag_audit.witness.witness import ShownQuery, Witness
 

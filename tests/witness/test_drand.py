@@ -9,8 +9,8 @@ import pytest
 
 from rag_audit.errors import EncodingError, InvalidProof, SchemaError, SignatureError, VersionError
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.note import Note
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import drand_beacon
 from rag_audit.models.drand import DEFAULT_CHAIN, QUICKNET, DrandChain
 from rag_audit.models.records import DrandBeacon

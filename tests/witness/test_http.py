@@ -12,8 +12,8 @@ import pytest
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.note import parse_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.submission import (
     ADD_CHECKPOINT,
     MAX_SUBMISSION_BYTES,

@@ -16,13 +16,14 @@ from rag_audit.attest.publishing import GrowingFile
 from rag_audit.attest.submitting import Submitting
 from rag_audit.cli import main
 from rag_audit.errors import EncodingError
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.tree import MerkleTree
 from rag_audit.models import ending, tiles
 from rag_audit.models.ending import NOTHING, ReadTiles, read_ending
 from rag_audit.models.publication import PUBLICATION, Publication
 from rag_audit.models.records import Entry
-from rag_audit.models.trust import Require, trust_template
+from rag_audit.models.trust import Require
+from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.witness.rules import KEPT_REVEALS, State, WitnessRefused
 from rag_audit.witness.witness import Witness

@@ -8,8 +8,9 @@ import pytest
 
 from rag_audit.errors import EncodingError, SignatureError, SizeError
 from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.keys import ALG_COSIGNATURE
 from rag_audit.log.note import cosign_note, verify_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.submission import (
     MAX_SUBMISSION_BYTES,
     Submission,

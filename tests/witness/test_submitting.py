@@ -21,9 +21,10 @@ from rag_audit.attest.submitting import (
     patiently_asked,
 )
 from rag_audit.errors import RagAuditError, SetupError, SignatureError, SizeError
-from rag_audit.log.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.log.keys import ALG_COSIGNATURE
 from rag_audit.log.merkle import verify_consistency
 from rag_audit.log.note import cosign_note
+from rag_audit.log.signing import SigningKey
 from rag_audit.log.submission import SIZE_TYPE, Submission, cosignature_lines
 
 from .conftest import ORIGIN, Ledger, opening

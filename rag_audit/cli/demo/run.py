@@ -29,6 +29,7 @@ from rag_audit.cli.demo.stage import Demo, say
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconWitness, QueryRecord, parse_entry
 from rag_audit.models.tenants import SystemName
+from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.texts import Document
@@ -317,7 +318,7 @@ def _tamper(demo: Demo) -> bool:
     digit = "0" if record.hans[0] != "0" else "1"
     entries[record.seq] = record.model_copy(update={"hans": digit + record.hans[1:]})
     path = demo.verifier / "tampered.json"
-    file.model_copy(update={"entries": [entry.dump() for entry in entries]}).save(path)
+    save_window(file.model_copy(update={"entries": [entry.dump() for entry in entries]}), path)
     done = demo.run(
         "verify",
         path,

@@ -10,8 +10,8 @@ from rag_audit._internal.errors import SchemaError
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import Opening
 from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, SlotPublic, TenantPublic
-from rag_audit.relation.commitments import sampling_slot
 from rag_audit.relation.field import digest_to_field
+from rag_audit.relation.native import sampling_slot
 
 
 @dataclass(frozen=True)

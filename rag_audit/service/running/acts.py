@@ -16,9 +16,9 @@ from rag_audit.attest.service import Say
 from rag_audit.attest.window import Window
 from rag_audit.commit.preparing import open_prepared, prepare
 from rag_audit.commit.stored import forget
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.log.place import choose
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.chain import ClosedWindow, Unanswered, outcome_of, reference
 from rag_audit.models.drand import QUICKNET
 from rag_audit.models.layout import Layout

@@ -12,7 +12,7 @@ from rag_audit._internal.errors import RequestRefused, StoreError, WindowStateEr
 from rag_audit.attest.enrolments import EnrolmentBook, Intake, Kept
 from rag_audit.attest.service import Say
 from rag_audit.attest.window import Window
-from rag_audit.log.keys import SigningKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import members_of
 from rag_audit.models.records import WitnessBeacon
 from rag_audit.models.roster import RosterFile

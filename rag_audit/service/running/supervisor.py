@@ -16,8 +16,8 @@ from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.attest.service import Say, certifying
 from rag_audit.attest.waiting import missing_cosignatures, waited_for
 from rag_audit.attest.window import Window
-from rag_audit.log.keys import SigningKey
 from rag_audit.log.note import MAX_NOTE_BYTES
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.chain import Unanswered
 from rag_audit.models.records import Closing, DrandBeacon, Opening, PreviousWindow
 from rag_audit.service.running.acts import Acts, previous_of, previous_on_disk

@@ -16,8 +16,9 @@ from rag_audit.attest.service import Say
 from rag_audit.attest.submitting import Remote, Submitting, fetch_nonce, names_nonce
 from rag_audit.attest.waiting import missing_cosignatures
 from rag_audit.attest.window import Window
-from rag_audit.log.keys import SigningKey, VerifierKey
+from rag_audit.log.keys import VerifierKey
 from rag_audit.log.note import MAX_NOTE_BYTES
+from rag_audit.log.signing import SigningKey
 from rag_audit.models.records import Enrolment, Opening, WitnessBeacon
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.jobs import Jobs

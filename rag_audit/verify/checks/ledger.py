@@ -21,9 +21,9 @@ from rag_audit.models.records import (
     KeptEntry,
     Opening,
     QueryRecord,
+    request_message,
     verifies,
 )
-from rag_audit.models.requests import request_message
 from rag_audit.verify.case import Case, first
 from rag_audit.verify.checks.opening import check_beacon
 from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted

@@ -1,0 +1,127 @@
+"""A trust file as it is written for a verifier, who then edits it. Verifying itself only reads one (`trust`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import tomlkit
+from tomlkit.items import AoT, Item, Table
+
+from rag_audit.models.defaults import MAX_EMPTY
+from rag_audit.models.trust import TAU_FORMS, Groth16Pin, Require
+
+Element = TypeVar("Element", bound=Item)
+
+_ADVICE = {
+    "max_theta": ": what `rag-audit estimate calibrate` says of public questions at the policy's size",
+    "min_tau": f": {TAU_FORMS}",
+    "max_odds_unlisted": " where tenants sample",
+    "min_keep": " where tenants sample",
+}
+
+
+def trust_template(
+    *,
+    origin: str,
+    vkey: str,
+    witnesses: list[tuple[str, str]],
+    quorum: int,
+    verifiers: list[tuple[str, str]],
+    accounts: list[tuple[str, str]],
+    circuits: list[Groth16Pin],
+    noise_table: str,
+    embedder: dict[str, str],
+    manifest: str,
+    scan: str,
+    require: Require,
+    remarks: Mapping[str, str] | None = None,
+) -> str:
+    """A commented trust.toml. Every argument is the verifier's own knowledge, and never copied from a window unseen.
+
+    :param remarks: what is said beside a requirement, by its name
+    """
+
+    def remarked(item: Element, remark: str) -> Element:
+        item.comment(remark)
+        item.trivia.comment_ws = "  "
+        return item
+
+    document = tomlkit.document()
+    document.add(
+        tomlkit.comment("What this verifier trusts. rag-audit uses no key, pin or level from anywhere else.")
+    )
+    document.add("version", tomlkit.item(1))
+    cosigned = "witnesses that must have cosigned the opening before the window opened"
+    document.add("quorum", remarked(tomlkit.item(quorum), cosigned))
+
+    def table(values: Mapping[str, object], remark: str = "") -> Table:
+        made = tomlkit.table()
+        if remark:
+            remarked(made, remark)
+        for key, value in values.items():
+            made.add(key, value)
+        return made
+
+    def tables(items: Sequence[Table]) -> AoT:
+        made = tomlkit.aot()
+        for item in items:
+            made.append(item)
+        return made
+
+    document.add("provider", table({"origin": origin, "vkey": vkey}))
+    drawn = "the noise depends on a value nobody knew when the provider committed to its seed"
+    document.add("beacon", table({"witnesses": [name for name, _ in witnesses]}, drawn))
+    document.add("witness", tables([table({"name": name, "vkey": key}) for name, key in witnesses]))
+    if verifiers:
+        counted = "whose challenges count"
+        document.add(
+            "verifier", tables([table({"name": name, "vkey": key}, counted) for name, key in verifiers])
+        )
+    if accounts:
+        known = "known to be independent of the provider"
+        document.add("account", tables([table({"id": name, "key": key}, known) for name, key in accounts]))
+    pins = table(
+        {
+            "noise_table": noise_table,
+            "manifest": remarked(
+                tomlkit.string(manifest),
+                "the embedder's: quantiser, prompt and all else but the token limits",
+            ),
+            "scan": remarked(
+                tomlkit.string(scan), "the protocols of scan proofs: another release's may be others"
+            ),
+        }
+    )
+    pins.add("embedder", table(dict(sorted(embedder.items())), "SHA-256 of public artefacts"))
+    if circuits:
+        remark = '"unsafe": made by one party, who could forge proofs with what it threw away'
+        pins.add(
+            "groth16",
+            tables(
+                [
+                    table(
+                        {
+                            "circuit": pin.circuit,
+                            "vk": pin.vk,
+                            "setup": remarked(tomlkit.string(pin.setup), remark),
+                        }
+                    )
+                    for pin in circuits
+                ]
+            ),
+        )
+    document.add("pins", pins)
+    # Trust files of earlier releases leave max_empty out, and are written again as they are.
+    unsaid = {"max_empty"} - require.model_fields_set
+    exception = "" if unsaid else f", but an absent max_empty is {MAX_EMPTY}"
+    required = table({}, f"an absent max_ or min_ is an unmet requirement{exception}")
+    for key, value in require.model_dump(exclude=unsaid).items():
+        if value is None:
+            required.add(tomlkit.comment(f"{key} =  # set me{_ADVICE.get(key, '')}"))
+        else:
+            item = tomlkit.item(value if isinstance(value, bool | int | list) else str(value))
+            said = (remarks or {}).get(key)
+            required.add(key, item if said is None else remarked(item, said))
+    document.add("require", required)
+    return tomlkit.dumps(document)
