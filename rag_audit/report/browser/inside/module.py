@@ -5,11 +5,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 T = TypeVar("T")
-Field = bytes | str | int | float | Sequence[Any]
-"""An argument: bytes, a text, an integer, a float, or a list of them; a tuple's items stand one after another."""
+Field: TypeAlias = "bytes | str | int | float | Kept | Sequence[Any]"
+"""An argument: bytes, a text, an integer, a float, something kept there, or a list of them; a tuple's items stand one
+after another.
+"""
 
 _LENGTH = struct.Struct("<I")
 _INTEGER = struct.Struct("<q")
@@ -43,6 +45,8 @@ def call(name: str, *arguments: Field) -> Results:
 
 
 def _encode(value: Field) -> bytes:
+    if isinstance(value, Kept):
+        value = value.number
     if isinstance(value, str):
         value = value.encode()
     if isinstance(value, bytes | bytearray | memoryview):
@@ -105,6 +109,7 @@ class Kept:
     """
 
     kind = ""
+    number: int
 
     def _keep(self, name: str, *arguments: Field) -> None:
         self.number = call(name, *arguments).integer()
@@ -113,4 +118,4 @@ class Kept:
         if hasattr(self, "number"):
             # The module may have failed, or be gone with the process: then it keeps nothing either.
             with suppress(Exception):
-                call(f"{self.kind}_drop", self.number)
+                call(f"{self.kind}_drop", self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, ClassVar
 
@@ -31,9 +31,9 @@ def plain_json(data: bytes) -> Any:
     return None
 
 
-def poseidon_hash(elements: bytes) -> bytes:
+def poseidon_hash(inputs: bytes) -> bytes:
     """H of 1 to 16 elements."""
-    return call("poseidon_hash", elements).bytes()
+    return call("poseidon_hash", inputs).bytes()
 
 
 def poseidon_absorb(lists: list[tuple[bytes, bytes]]) -> list[bytes]:
@@ -108,11 +108,11 @@ class ScanIndex(Kept):
 
     def encode(self) -> bytes:
         """The points."""
-        return call("index_encode", self.number).bytes()
+        return call("index_encode", self).bytes()
 
     def digest(self) -> bytes:
         """SHA-256 over capacity, dimension and points."""
-        return call("index_digest", self.number).bytes()
+        return call("index_digest", self).bytes()
 
 
 class ScanTable(ScanIndex):
@@ -156,36 +156,27 @@ class ScanCoalition(Kept):
 
     kind = "coalition"
 
-    def __init__(
-        self,
-        context: bytes,
-        dimension: int,
-        cq: bytes,
-        accounts: list[int],
-        tenants: list[int],
-        first: list[int],
-        theta: tuple[int, int],
-        largest: tuple[int, int],
-        room: int,
-    ) -> None:
-        lists: tuple[Field, ...] = (list(accounts), list(tenants), list(first))
-        self._keep("coalition", context, dimension, cq, *lists, tuple(theta), tuple(largest), room)
+    def __init__(self, context: bytes, dimension: int, cq: bytes, *rest: Sequence[int] | int) -> None:
+        self._keep("coalition", context, dimension, cq, *rest)
 
     def runs(self) -> int:
         """How many runs over pairs there are."""
-        return call("coalition_runs", self.number).integer()
+        return call("coalition_runs", self).integer()
 
     def verify(self, records: bytes, pairs: list[bytes]) -> None:
         """ValueError unless the certificate holds."""
-        call("coalition_verify", self.number, records, list(pairs))
+        call("coalition_verify", self, records, list(pairs))
 
 
-def scan_verify(
-    index: ScanIndex, parameters: ScanParameters, record_elements: bytes, certificate: bytes, proof: bytes
-) -> None:
-    """ValueError unless certificate and query proof hold."""
-    call("scan_verify", index.number, parameters.number, record_elements, certificate, proof)
+def _proved(name: str, *arguments: Field) -> None:
+    """ValueError unless one proof holds."""
+    call(name, *arguments)
     _looked_at(1)
+
+
+def scan_verify(index: ScanIndex, parameters: ScanParameters, *rest: bytes) -> None:
+    """ValueError unless certificate and query proof hold."""
+    _proved("scan_verify", index, parameters, *rest)
 
 
 def scan_coins_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
@@ -193,25 +184,14 @@ def scan_coins_verify(capacity: int, context: bytes, slot_elements: bytes, bound
     return call("scan_coins_verify", capacity, context, slot_elements, bound, proof).bytes()
 
 
-def scan_list_verify(
-    index: ScanIndex,
-    listing: ScanListing,
-    record_elements: bytes,
-    chance_rows: bytes,
-    held_rows: bytes,
-    after_rows: bytes,
-    proof: bytes,
-) -> None:
+def scan_list_verify(index: ScanIndex, listing: ScanListing, *rest: bytes) -> None:
     """ValueError unless the proof of a list holds."""
-    rows = (chance_rows, held_rows, after_rows)
-    call("scan_list_verify", index.number, listing.number, record_elements, *rows, proof)
-    _looked_at(1)
+    _proved("scan_list_verify", index, listing, *rest)
 
 
-def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], statement: bytes, proof: bytes) -> None:
+def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], *rest: bytes) -> None:
     """ValueError unless the proof of A1 holds."""
-    call("scan_embed_verify", table.number, tuple(parameters), statement, proof)
-    _looked_at(1)
+    _proved("scan_embed_verify", table, tuple(parameters), *rest)
 
 
 def scan_held_zero(capacity: int) -> bytes:
@@ -237,28 +217,35 @@ def scan_limits() -> dict[str, int]:
 
 
 class _Batch(Kept):
-    """Records of one kind that are verified a chunk at a time."""
+    """Records of one kind that are verified a chunk at a time.
+
+    :param records: the module's name of the kind
+    """
 
     kind = "batch"
+    records = ""
     CHUNK: ClassVar[int] = 64
+
+    def __init__(self, of: ScanIndex, by: Field, /) -> None:
+        self._keep(self.records, of, by)
 
     def add(self, records: list[tuple[bytes, ...]]) -> Refused:
         """Add records; those that are no proofs at all."""
-        found = call("batch_add", self.number, list(records))
+        found = call("batch_add", self, list(records))
         _looked_at(len(records))
         return _refused(found)
 
     def holds(self) -> bool:
         """Whether all that was added is proved."""
-        return bool(call("batch_holds", self.number).integer())
+        return bool(call("batch_holds", self).integer())
 
     def search(self, records: list[tuple[bytes, ...]]) -> Refused:
         """The records that do not verify."""
-        return _refused(call("batch_search", self.number, list(records)))
+        return _refused(call("batch_search", self, list(records)))
 
     def kept(self) -> int:
         """Points and scalars between chunks."""
-        return call("batch_kept", self.number).integer()
+        return call("batch_kept", self).integer()
 
 
 def _refused(found: Results) -> Refused:
@@ -268,34 +255,30 @@ def _refused(found: Results) -> Refused:
 class ScanBatch(_Batch):
     """Records of one tenant."""
 
-    def __init__(self, index: ScanIndex, parameters: ScanParameters) -> None:
-        self._keep("answers", index.number, parameters.number)
-
-
-def scan_most_together(capacity: int, gains: int) -> int:
-    """The most records that one proof may be about, of so many positions and gains."""
-    return call("most_together", capacity, gains).integer()
+    records = "answers"
 
 
 class ScanTogetherBatch(_Batch):
     """Groups of one tenant's records, each with one certificate and one proof."""
 
-    def __init__(self, index: ScanIndex, parameters: ScanParameters) -> None:
-        self._keep("together", index.number, parameters.number)
+    records = "together"
 
 
 class ScanListBatch(_Batch):
     """Records of one listing tenant."""
 
-    def __init__(self, index: ScanIndex, listing: ScanListing) -> None:
-        self._keep("lists", index.number, listing.number)
+    records = "lists"
 
 
 class ScanEmbedBatch(_Batch):
     """Proofs of A1 about one table."""
 
-    def __init__(self, table: ScanTable, parameters: tuple[int, int]) -> None:
-        self._keep("embeddings", table.number, tuple(parameters))
+    records = "embeddings"
+
+
+def scan_most_together(capacity: int, gains: int) -> int:
+    """The most records that one proof may be about, of so many positions and gains."""
+    return call("most_together", capacity, gains).integer()
 
 
 def __getattr__(name: str) -> Any:
