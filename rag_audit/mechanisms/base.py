@@ -97,12 +97,16 @@ class Parameters(Protocol):
 
 
 class Setting(Protocol):
-    """The parameter by which settings of one mechanism are compared; reals are decimal strings."""
+    """The parameters by which settings of one mechanism are compared; reals are decimal strings."""
 
     @property
     def sigma_over_delta(self) -> str | None: ...
     @property
     def keep(self) -> str | None: ...
+    @property
+    def gains(self) -> Sequence[int]: ...
+    @property
+    def lattice(self) -> int: ...
 
 
 class Facts(Setting, Protocol):
@@ -121,10 +125,6 @@ class Facts(Setting, Protocol):
     def accounts_max(self) -> int: ...
     @property
     def longest(self) -> int: ...
-    @property
-    def gains(self) -> Sequence[int]: ...
-    @property
-    def lattice(self) -> int: ...
     @property
     def score_lo(self) -> int: ...
     @property
@@ -164,6 +164,22 @@ class Scores:
         :raises PolicyError: the score window is not well-formed
         """
         return ScoreWindow(self.lo, self.hi, self.lattice)
+
+
+@dataclass(frozen=True)
+class SettingWords:
+    """How a page names the parameter by which settings of a mechanism are compared; `{}` stands for its value.
+
+    :param short: the name of a measured setting in a chart
+    :param plain: the same in text without Greek letters
+    :param own: the setting of the policy, in a sentence
+    :param note: what the parameter means
+    """
+
+    short: str
+    plain: str
+    own: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -233,6 +249,8 @@ class Mechanism(ABC):
     """whether an answer lists exactly K positions in the order of their scores; else an ascending set of positions"""
     withholds_by_score: ClassVar[bool] = False
     """whether an answer leaves out the text of a position of score 0, or of one that is not kept"""
+    any_coalition: ClassVar[bool] = False
+    """whether its figure is the same for any number of accounts"""
     remembers: ClassVar[bool] = False
     """whether an answer depends on the account's earlier answers: each record commits to what its account holds"""
     own_fields: ClassVar[tuple[str, ...]] = ()
@@ -246,8 +264,22 @@ class Mechanism(ABC):
     """by check of a trust file: the field that decides it, and what changes that field"""
     coalition: ClassVar[str]
     """what its figure says of coalitions larger than k_max, for `policy explain`"""
-    handed_out: ClassVar[bool] = False
-    """whether a document that an answer returned is known to be in the index, whatever the figure is"""
+    computed: ClassVar[str] = (
+        "A closed form of the mechanism's coins, exact and rounded up; it is no Gaussian approximation."
+    )
+    """how the curves of tests are made"""
+    no_ceiling: ClassVar[str] = "No ceiling could be computed."
+    """why a page has no curve of tests"""
+    unbounded: ClassVar[str] = "nothing bounds what lists show of it."
+    """what is said of a document that was handed out where no epsilon is finite"""
+    settings: ClassVar[SettingWords] = SettingWords(
+        "{} kept",
+        "{} of the positions kept",
+        "a share kept of {}",
+        "A document that is not in the sample is found by nobody.",
+    )
+    texts_reveal: ClassVar[bool] = False
+    """whether a report says that a document that was handed out is known to be in the index"""
 
     # -- from a policy ---------------------------------------------------------------------------------------
 
@@ -372,14 +404,13 @@ class Mechanism(ABC):
         """
         return math.inf, None
 
-    def ceilings(self, sizes: Sequence[int], k_max: int, n: int, rates: Sequence[float]) -> list[Ceiling]:
-        """The bound on every membership test for coalitions of these sizes.
+    def ceiling(self, accounts: int, queries: int, rates: Sequence[float]) -> Ceiling | None:
+        """The bound on every membership test by accounts with a number of queries each; None without a bound.
 
-        :param sizes: numbers of accounts
         :param rates: false-positive rates at which a curve without closed form is computed; 0.01 is one of them
         :raises PolicyError: the accountant refuses a parameter
         """
-        return []
+        return None
 
     # -- a run of attacks ------------------------------------------------------------------------------------
 
@@ -430,6 +461,21 @@ class Mechanism(ABC):
         return values.keep
 
     @classmethod
+    def place(cls, values: Setting, chance: str, *, accounts: int, queries: int, delta: str) -> float:
+        """Where a measured setting stands on the axis of a chart: its epsilon, or the share that it keeps.
+
+        :param chance: the probability with which the measurement listed a position whatever it holds, a decimal
+        :param accounts: the size of the coalition of the window, with a number of queries each
+        :raises PolicyError: the accountant refuses a parameter
+        """
+        return float(values.keep or 0)
+
+    @classmethod
+    def details(cls, facts: Facts) -> str:
+        """The parameters of the mechanism that follow its words in a list of evidence."""
+        return ""
+
+    @classmethod
     def without_epsilon(cls, facts: Facts) -> str | None:
         """What bounds answers where no epsilon does, in words; None where nothing does."""
         return None
@@ -464,6 +510,15 @@ def percent(share: float) -> str:
     if 0.995 <= share < 1:
         return "nearly 100 %"
     return "100 %" if share >= 1 else f"{100 * share:.2g} %"
+
+
+def share_text(value: float) -> str:
+    """A share in per cent with up to three digits.
+
+    >>> share_text(0.9)
+    '90 %'
+    """
+    return f"{100 * value:.3g} %"
 
 
 def missed_words(keep: str | None) -> str:

@@ -21,6 +21,7 @@ from rag_audit.mechanisms.base import (
     NoiseFields,
     Parameters,
     Scores,
+    Setting,
     Tenant,
     TenantFields,
     missed_words,
@@ -235,6 +236,13 @@ class Listing(Mechanism):
             f"Chance alone lists a given position of {name} to one account with probability"
             f" {percent(listed(name))} over {queries:,} queries, or less where lists are full."
         )
+
+    @classmethod
+    def place(cls, values: Setting, chance: str, *, accounts: int, queries: int, delta: str) -> float:
+        from rag_audit.mechanisms.accounting.coins import Listing as Bound
+        from rag_audit.mechanisms.accounting.coins import coin_of
+
+        return Bound(coin_of(values.keep or "0", "keep"), coin_of(chance, "chance")).epsilon(accounts)
 
     @classmethod
     def cost(cls, facts: Facts) -> str:

@@ -21,6 +21,7 @@ from rag_audit.mechanisms.base import (
     Parameters,
     Scores,
     Setting,
+    SettingWords,
     Tenant,
     TenantFields,
     missed_words,
@@ -53,6 +54,16 @@ class Noise(Mechanism):
     words = "noise on every score"
     limit = "max_epsilon"
     uses_delta = True
+    computed = (
+        "Computed from the exact distribution of the noise's privacy loss, composed over all queries and"
+        " rounded up; it is no Gaussian approximation."
+    )
+    settings = SettingWords(
+        "σ/Δ {}",
+        "sigma/Delta {}",
+        "σ/Δ = {}",
+        "Noise is given as its standard deviation over what one document can move a score (σ/Δ).",
+    )
     changes: ClassVar[dict[str, str]] = {}
     coalition = "More accounts than this are outside eps_audit."
 
@@ -186,6 +197,19 @@ class Noise(Mechanism):
     @classmethod
     def setting(cls, values: Setting) -> str | None:
         return values.sigma_over_delta
+
+    @classmethod
+    def place(cls, values: Setting, chance: str, *, accounts: int, queries: int, delta: str) -> float:
+        from rag_audit.mechanisms import accounting
+
+        distribution = accounting.Mechanism(tuple(values.gains), values.lattice)
+        return accounting.eps_at(distribution, accounts * queries, delta)
+
+    @classmethod
+    def details(cls, facts: Facts) -> str:
+        sigma = "" if facts.sigma_over_delta is None else f", σ/Δ {facts.sigma_over_delta}"
+        gains = ",".join(map(str, facts.gains))
+        return f" (rounded discrete Gaussian DGS-1, gains {gains}, lattice {facts.lattice:,}{sigma})"
 
     @classmethod
     def cost(cls, facts: Facts) -> str:

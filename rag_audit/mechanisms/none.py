@@ -31,6 +31,7 @@ class Exact(Mechanism):
         "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves"
         " integrity"
     )
+    no_ceiling = "There is no ceiling: a test may recognise every document."
     coalition = (
         "No figure of this policy depends on it, since no tenant has a mechanism that hides documents."
     )

@@ -21,6 +21,7 @@ from rag_audit.mechanisms.base import (
     TenantFields,
     exact_scores,
     missed_words,
+    share_text,
 )
 from rag_audit.relation.coins import COIN_RANGE
 
@@ -47,6 +48,9 @@ class Sampling(Mechanism):
         "anything about documents that were handed out: odds_unlisted bounds how much more likely the absence"
         " of a document becomes for accounts that never received it, it is no epsilon, and windows multiply it; the"
         " presence of a document that is asked for has no protection"
+    )
+    unbounded = (
+        "no epsilon bounds what lists show of it. A ceiling for every test of a document's presence is below."
     )
     coalition = "odds_unlisted of mechanism sampling is the same for every number of accounts."
 
@@ -94,6 +98,15 @@ class Sampling(Mechanism):
         return (
             "no epsilon bounds what answers show; for accounts that never received a document its absence becomes more"
             f" likely by a factor of at most {odds}"
+        )
+
+    @classmethod
+    def no_epsilon(cls, facts: Facts) -> str:
+        return (
+            "There is no epsilon, whatever the number of accounts: answers are exact, from a sample of"
+            f" {share_text(float(facts.keep or 0))} of the positions. For accounts that never received a"
+            " given document of one position, its absence becomes more likely by a factor of at most"
+            f" {facts.odds_unlisted}; a document that was handed out is known to be there."
         )
 
     @classmethod

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_audit._internal.words import counted, listed
+from rag_audit.mechanisms import named
 from rag_audit.report.model import Chain, ClaimLine, Counts, Figures, TenantReport, Vouching
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.standing import RULES, Kind, base_id
@@ -184,7 +185,7 @@ def _privacy(w: Window) -> str | None:
 
 
 def _made(w: Window) -> str:
-    randomness = any(t.mechanism != "none" for t in w.tenants)
+    randomness = any(named(t.mechanism).protects for t in w.tenants)
     protected = "with the randomness that the policy promises, " if randomness else ""
     return (
         f"was made by the published rule, {protected}from the index (the documents in searchable form) that the"
@@ -221,7 +222,7 @@ def _keys(w: Window) -> str | None:
 
 def _randomness(w: Window) -> str | None:
     beacon = w.vouching.beacon
-    if not any(t.mechanism != "none" for t in w.tenants):
+    if not any(named(t.mechanism).protects for t in w.tenants):
         return None
     source, unless = "a public beacon (drand)", "the beacon's"
     if beacon.source == "witnesses":

@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 
 from rag_audit._internal.words import counted, listed
+from rag_audit.mechanisms import named
 from rag_audit.mechanisms.base import percent
 from rag_audit.report.model import Measured, Report, Requirement, TenantReport
 from rag_audit.report.requirements import nearest
@@ -55,8 +56,10 @@ def privacy_words(report: Report) -> list[str]:
         return ["no figure could be computed"]
     who = f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
     lines = []
-    if report.outcome.startswith("PASS-INTEGRITY") or any(t.mechanism == "none" for t in report.tenants):
-        bare = [t.tenant for t in report.tenants if t.mechanism == "none"]
+    if report.outcome.startswith("PASS-INTEGRITY") or not all(
+        named(t.mechanism).protects for t in report.tenants
+    ):
+        bare = [t.tenant for t in report.tenants if not named(t.mechanism).protects]
         lines.append(f"none for {listed(bare)}: answers are exact, and the window proves integrity alone")
     eps = float(f.eps)
     if math.isfinite(eps):
@@ -64,10 +67,10 @@ def privacy_words(report: Report) -> list[str]:
         lines.append(
             f"their lists change the odds that one given document is in the index by at most {factor(eps)} (e^eps),"
             f" apart from a slack in probability of at most {one_in(float(f.delta))} (delta)"
-            if any(t.mechanism == "noise" for t in report.tenants)
+            if any(named(t.mechanism).uses_delta for t in report.tenants)
             else f"their lists change the odds that one given document is in the index by at most {factor(eps)} (e^eps)"
         )
-    elif any(t.mechanism == "sampling" for t in report.tenants):
+    elif any(named(t.mechanism).limit == "max_odds_unlisted" for t in report.tenants):
         lines.append(f"{f.name} inf for {who}: a mechanism here bounds no epsilon over all outcomes")
     for tenant in report.tenants:
         own = float(tenant.eps or "inf")
@@ -152,7 +155,7 @@ def _silent(report: Report) -> bool:
 
 def _bare(report: Report) -> bool:
     """Whether no tenant has a mechanism, so that nothing rests on a beacon."""
-    return report.shows("answers") and all(t.mechanism == "none" for t in report.tenants)
+    return report.shows("answers") and not any(named(t.mechanism).protects for t in report.tenants)
 
 
 def counted_words(report: Report) -> list[str]:
@@ -254,7 +257,7 @@ def handed_out(tenant: TenantReport, queries: int) -> tuple[float, float]:
 
 def outside_words(report: Report) -> list[str]:
     """What the figures do not cover, in one sentence; the full list follows the report."""
-    noisy = [t for t in report.tenants if t.mechanism == "noise"]
+    noisy = [t for t in report.tenants if named(t.mechanism).uses_delta]
     lines = [
         "what a listed position holds (a passage that is handed out is seen), what a model writes from it, coalitions"
         f" above {counted(report.figures.k_max, 'account')}, answers given off the ledger: {len(report.does_not_prove)}"

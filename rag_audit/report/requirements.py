@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Literal
 
 from rag_audit._internal.words import listed
+from rag_audit.mechanisms import named
 from rag_audit.models.trust import Require
 from rag_audit.report.claims import REQUIREMENTS, Passed
 from rag_audit.report.model import Requirement, StatusName, TenantReport, Vouching
@@ -97,10 +98,10 @@ def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
 def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) -> str | None:
     """The tenants that a limit was held against, where it is not every tenant's (docs/protocol.md, "Checks")."""
     if name == "max_epsilon" and found != eps:
-        inside = [t.tenant for t in tenants if t.mechanism in ("noise", "listing")]
+        inside = [t.tenant for t in tenants if named(t.mechanism).limit == name]
         reason = "no epsilon bounds what answers of"
     elif name == "max_odds_unlisted":
-        inside = [t.tenant for t in tenants if t.mechanism == "sampling"]
+        inside = [t.tenant for t in tenants if named(t.mechanism).limit == name]
         return _odds_scope(inside, [t for t in tenants if t.tenant not in inside])
     else:
         return None

@@ -6,9 +6,8 @@ moderate up to 10, weak above. A window is as strong as the weakest of its tenan
 
 from __future__ import annotations
 
-import math
-
 from rag_audit._internal.words import listed
+from rag_audit.mechanisms import named
 from rag_audit.report.model import Level, Protection, Standing, TenantReport
 from rag_audit.verify.verdict import OutcomeName
 
@@ -78,7 +77,8 @@ def protection_words(protection: Protection) -> str:
 
 def _of_tenant(tenant: TenantReport) -> tuple[Level, str]:
     """The level of one tenant's protection, and why."""
-    if tenant.mechanism == "none":
+    kind = named(tenant.mechanism)
+    if not kind.protects:
         return "none", "nothing protects the documents, and the window shows that answers are correct"
     if tenant.eps is None:
         return "none", "no epsilon was computed"
@@ -86,12 +86,8 @@ def _of_tenant(tenant: TenantReport) -> tuple[Level, str]:
     if level != "none":
         where = {"strong": "at most 1", "moderate": "above 1 and at most 10", "weak": "above 10"}[level]
         return level, f"epsilon {tenant.eps} is {where}"
-    odds = tenant.odds_unlisted
-    if tenant.mechanism == "sampling" and odds is not None and math.isfinite(float(odds)):
-        return "weak", (
-            "no epsilon bounds what answers show; for accounts that never received a document its absence becomes more"
-            f" likely by a factor of at most {odds}"
-        )
+    if (bounded := kind.without_epsilon(tenant)) is not None:
+        return "weak", bounded
     return "none", "no epsilon bounds what answers show"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_audit._internal.words import counted, listed
+from rag_audit.mechanisms import ALL, named
 from rag_audit.report.model import Counts, Figures, Measured, Retrieval, TenantReport, Vouching, Weakness
 
 
@@ -22,10 +23,11 @@ def weaknesses_of(
     def weak(name: str, words: str, better: str) -> None:
         found.append(Weakness.parse({"id": name, "words": words, "better": better}, field="weaker"))
 
-    none = [t.tenant for t in tenants if t.mechanism == "none"]
+    protecting = [mechanism.name for mechanism in ALL if mechanism.protects]
+    none = [t.tenant for t in tenants if not named(t.mechanism).protects]
     if none:
         weak("mechanism", f"nothing protects the documents of {listed(none)}: their answers are exact",
-             "noise, sampling or listing")  # fmt: skip
+             " or ".join([", ".join(protecting[:-1]), protecting[-1]]))  # fmt: skip
     if figures.setup == "unsafe":
         weak("setup", "keys of proofs were made by one party, who could forge proofs with what it threw away",
              "keys by several parties (docs/setup.md), or scan proofs, which need none")  # fmt: skip
@@ -70,46 +72,28 @@ def weaknesses_of(
 
 def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:
     """What each tenant's mechanism costs its readers."""
-    return [Retrieval(tenant=t.tenant, words=_cost(t), measured=_measured(t)) for t in tenants]
+    return [
+        Retrieval(tenant=t.tenant, words=named(t.mechanism).cost(t), measured=_measured(t)) for t in tenants
+    ]
 
 
 def _measured(tenant: TenantReport) -> list[Measured]:
     """What questions found on public collections under the measured settings on either side of the tenant's."""
     from rag_audit.report.html.study import settings_of, strength, study
 
-    own = tenant.sigma_over_delta if tenant.mechanism == "noise" else tenant.keep
+    kind = named(tenant.mechanism)
+    own = kind.setting(tenant)
     if own is None:
         return []
-    settings = sorted(settings_of(tenant.mechanism), key=strength)
+    settings = sorted(settings_of(kind), key=strength)
     weaker = [s for s in settings if strength(s) <= float(own)]
     stronger = [s for s in settings if strength(s) >= float(own)]
     found = []
     near = [*weaker[-1:], *(s for s in stronger[:1] if s not in weaker[-1:])]
     for s in near:
-        at = f"sigma/Delta {s.sigma_over_delta}" if s.sigma_over_delta else f"{s.keep} of the positions kept"
-        named = f"{s.mechanism} at {at}"
+        at = f"{s.mechanism} at {kind.settings.plain.format(kind.setting(s))}"
         found += [
-            Measured(collection=c.name, setting=named, exact=c.exact, found=s.found[c.name][0])
+            Measured(collection=c.name, setting=at, exact=c.exact, found=s.found[c.name][0])
             for c in study().collections
         ]
     return found
-
-
-def _cost(tenant: TenantReport) -> str:
-    if tenant.mechanism == "none":
-        return "nothing: answers are the exact top K"
-    missed = (
-        ""
-        if tenant.keep is None
-        else f"{100 * (1 - float(tenant.keep)):.3g} % of its passages cannot be found"
-    )
-    if tenant.mechanism == "sampling":
-        return f"{missed} in this window; the others are ranked exactly"
-    if tenant.mechanism == "listing":
-        by_chance = tenant.capacity * float(tenant.chance or 0)
-        return (
-            f"{missed} in this window, each account is handed a passage once, and about {by_chance:.2g} of each"
-            " list are there by chance"
-        )
-    noise = f"every score carries noise of {tenant.sigma_over_delta} times what one document can move it"
-    return noise if not missed else f"{noise}, and {missed} in this window"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from rag_audit._internal.words import day
-from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms import accounting, named
+from rag_audit.mechanisms.base import share_text
 from rag_audit.report.explain import COVERS
 from rag_audit.report.html import words
 from rag_audit.report.model import CheckLine, Report
@@ -61,7 +62,7 @@ def present(checks: Sequence[CheckLine]) -> list[str]:
 def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     """Each field, and what this window says to it."""
     f, w = report.figures, report.window
-    kinds = {t.mechanism for t in report.tenants}
+    kinds = {named(t.mechanism) for t in report.tenants}
     stands = f.standing != "not-established"
     conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
     yield (
@@ -81,7 +82,7 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
         "Epsilon (ε)",
         f"{eps}{conforming}; for {words.accounts(f.k_max)} with {f.n:,} queries each in one window",
     )
-    yield "Delta (δ)", f.delta if "noise" in kinds else "0: the closed forms have none"
+    yield "Delta (δ)", f.delta if any(kind.uses_delta for kind in kinds) else "0: the closed forms have none"
     yield "Mechanism", "; ".join(_mechanisms(report))
     yield (
         "Sensitivity",
@@ -163,15 +164,11 @@ def _mechanisms(report: Report) -> Iterator[str]:
     groups: dict[str, list[str]] = {}
     for t in report.tenants:
         how = words.clip(t.words, 200)
-        if t.mechanism == "noise":
-            how += (
-                f" (rounded discrete Gaussian DGS-1, gains {','.join(map(str, t.gains))}, lattice {t.lattice:,}"
-                + (f", σ/Δ {t.sigma_over_delta})" if t.sigma_over_delta is not None else ")")
-            )
+        how += named(t.mechanism).details(t)
         if t.keep is not None:
-            how += f", {words.share_text(float(t.keep))} of positions kept"
+            how += f", {share_text(float(t.keep))} of positions kept"
         if t.chance is not None:
-            how += f", each position listed by chance with {words.share_text(float(t.chance))} a query"
+            how += f", each position listed by chance with {share_text(float(t.chance))} a query"
         groups.setdefault(how, []).append(t.tenant)
     for how, tenants in [*groups.items()][:12]:
         yield f"{words.some(tenants)}: {how}"

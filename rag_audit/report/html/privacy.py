@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.base import Ceiling
 from rag_audit.report.html import charts, curves, study, words
 from rag_audit.report.html.charts import Axis, Chart, Line, Mark, Rule
-from rag_audit.report.html.curves import Protection, Test
+from rag_audit.report.html.curves import Protection
 from rag_audit.report.model import Report
 
 MOST_CHARTS = 4
@@ -64,27 +65,13 @@ def epsilon(report: Report, p: Protection, index: int) -> Curve | None:
 def rounding(report: Report, p: Protection, several: bool) -> str:
     """How the bounds of the chart of epsilon were made."""
     f = report.figures
-    delta = f"at δ = {f.delta}" if p.mechanism == "noise" else "with δ = 0"
+    delta = f"at δ = {f.delta}" if p.kind.uses_delta else "with δ = 0"
     realised = (
         ""
         if f.eps_realised is None or several
         else f" The ledger's own counts come to {f.eps_realised} (realised)."
     )
     return f"Bounds are the accountant's, rounded up, {delta}.{realised}"
-
-
-def no_epsilon(p: Protection) -> str:
-    """Why there is no chart of epsilon."""
-    if p.mechanism == "none":
-        return "There is no epsilon: answers are exact, and nothing hides what is in the index."
-    if p.mechanism == "sampling":
-        return (
-            "There is no epsilon, whatever the number of accounts: answers are exact, from a sample of"
-            f" {words.share_text(float(p.first.keep or 0))} of the positions. For accounts that never received a"
-            " given document of one position, its absence becomes more likely by a factor of at most"
-            f" {p.first.odds_unlisted}; a document that was handed out is known to be there."
-        )
-    return "There is no epsilon: at this policy the accountant gives no finite bound."
 
 
 def test(report: Report, p: Protection, index: int) -> Curve | None:
@@ -96,9 +83,7 @@ def test(report: Report, p: Protection, index: int) -> Curve | None:
     lines = [Line(name, style, test.points) for style, (name, test) in enumerate(chosen, start=1)]
     guess = Line("guessing", 4, [(0, 0), (1, 1)])
     own = next((test for name, test in chosen if "k_max" in name or "number" in name), chosen[0][1])
-    whose = (
-        "for any number of accounts" if p.mechanism == "sampling" else f"for {words.accounts(own.accounts)}"
-    )
+    whose = "for any number of accounts" if p.kind.any_coalition else f"for {words.accounts(own.accounts)}"
     ceiling = words.in_hundred(own.at_one_percent)
     sentence = f"A test that wrongly reports 1 in 100 recognises at most {ceiling} documents, {whose}."
     rows: list[list[int | str]] = [
@@ -110,28 +95,9 @@ def test(report: Report, p: Protection, index: int) -> Curve | None:
     return Curve(Chart(f"test-{index}", title, sentence, x, y, [guess, *lines], marks), [*lines, guess], rows)
 
 
-def no_ceiling(p: Protection) -> str:
-    """Why there is no chart of tests."""
-    return (
-        "There is no ceiling: a test may recognise every document."
-        if p.mechanism == "none"
-        else "No ceiling could be computed."
-    )
-
-
-def exact(p: Protection) -> str:
-    """How the curves of tests were made."""
-    if p.mechanism == "noise":
-        return (
-            "Computed from the exact distribution of the noise's privacy loss, composed over all queries and"
-            " rounded up; it is no Gaussian approximation."
-        )
-    return "A closed form of the mechanism's coins, exact and rounded up; it is no Gaussian approximation."
-
-
-def _chosen(report: Report, p: Protection, tests: list[Test]) -> list[tuple[str, Test]]:
+def _chosen(report: Report, p: Protection, tests: list[Ceiling]) -> list[tuple[str, Ceiling]]:
     """The curves that are drawn, with their names; those of equal sizes once."""
-    if p.mechanism == "sampling":
+    if p.kind.any_coalition:
         return [("any number of accounts", tests[0])]
     named = {report.figures.k_max: "k_max", p.accounts_max: "all", 1: ""}
     found = []
@@ -143,7 +109,7 @@ def _chosen(report: Report, p: Protection, tests: list[Test]) -> list[tuple[str,
     return sorted(found, key=lambda item: "k_max" not in item[0])
 
 
-def _at(test: Test, rate: float) -> float:
+def _at(test: Ceiling, rate: float) -> float:
     """The ceiling at one of the curve's rates, or on a straight piece of a closed form."""
     if rate == 0.01:
         return test.at_one_percent
@@ -163,7 +129,7 @@ def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
     ]
     if not lines:
         return None
-    by_epsilon = p.mechanism != "sampling"
+    by_epsilon = p.kind.limit == "max_epsilon"
     ends = [x for line in lines for x, _ in line.points]
     own = p.first.eps if by_epsilon else p.first.keep
     if own is not None and own != "inf":
@@ -181,10 +147,9 @@ def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
 
 def measurements(p: Protection) -> Iterator[tuple[str, list[str]]]:
     """Each measured setting of a mechanism, with what was found in each collection."""
-    for s in study.settings_of(p.mechanism):
+    for s in study.settings_of(p.kind):
         found = [s.found[c.name] for c in study.study().collections]
-        name = f"{s.keep} kept" if s.keep else f"σ/Δ {s.sigma_over_delta}"
-        yield name, [f"{share} ± {error} %" for share, error in found]
+        yield study.name_of(s), [f"{share} ± {error} %" for share, error in found]
 
 
 def exact_shares() -> list[str]:
@@ -199,19 +164,10 @@ def unlike(report: Report, p: Protection) -> str:
     )
 
 
-def setting_note(p: Protection) -> str:
-    """What a measured setting means."""
-    return (
-        "Noise is given as its standard deviation over what one document can move a score (σ/Δ)."
-        if p.mechanism == "noise"
-        else "A document that is not in the sample is found by nobody."
-    )
-
-
 def where(p: Protection) -> str:
     """Where the policy's setting lies among the measured ones, in a sentence."""
     weaker, stronger = study.between(p)
-    own = f"σ/Δ = {p.first.sigma_over_delta}" if p.mechanism == "noise" else f"a share kept of {p.first.keep}"
+    own = p.kind.settings.own.format(p.kind.setting(p.first))
     if weaker is not None and stronger is not None:
         if weaker is stronger:
             return f"This policy's setting, {own}, was measured: {_spans(weaker)} of questions found their passage."

@@ -17,8 +17,7 @@ from pydantic import Field
 
 from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.mechanisms import accounting
-from rag_audit.mechanisms.accounting.coins import Listing, coin_of
+from rag_audit.mechanisms import Mechanism, named
 from rag_audit.models.models import Count, DecimalText, Model, Positive
 from rag_audit.report.html.curves import Protection
 from rag_audit.report.model import Report
@@ -83,14 +82,20 @@ def study() -> Study:
     return Study.parse(parse_json(text, source="study.json"), field="study.json")
 
 
-def settings_of(mechanism: str) -> list[Setting]:
+def settings_of(mechanism: type[Mechanism]) -> list[Setting]:
     """The measured settings of a mechanism."""
-    return [s for s in study().settings if s.mechanism == mechanism]
+    return [s for s in study().settings if named(s.mechanism) is mechanism]
 
 
 def strength(setting: Setting) -> float:
     """What orders the settings of a mechanism."""
-    return float(setting.sigma_over_delta or setting.keep or 0)
+    return float(named(setting.mechanism).setting(setting) or 0)
+
+
+def name_of(setting: Setting) -> str:
+    """The name of a measured setting in a chart."""
+    kind = named(setting.mechanism)
+    return kind.settings.short.format(kind.setting(setting))
 
 
 def points(report: Report, protection: Protection, collection: CollectionFacts) -> list[Point]:
@@ -98,34 +103,27 @@ def points(report: Report, protection: Protection, collection: CollectionFacts) 
     window's coalition, queries and delta. Those without any are left out.
     """
     made = []
-    for setting in settings_of(protection.mechanism):
+    for setting in settings_of(protection.kind):
         share, error = map(float, setting.found[collection.name])
         x = _x(report, setting, collection)
         if math.isfinite(x):
-            name = f"σ/Δ {setting.sigma_over_delta}" if setting.sigma_over_delta else f"{setting.keep} kept"
-            made.append(Point(name, x, strength(setting), share / 100, error / 100))
+            made.append(Point(name_of(setting), x, strength(setting), share / 100, error / 100))
     return sorted(made, key=lambda p: p.x)
 
 
 def _x(report: Report, setting: Setting, collection: CollectionFacts) -> float:
     f = report.figures
+    chance = f"{study().listed_by_chance / collection.positions:.9f}"
     try:
-        if setting.mechanism == "noise":
-            mechanism = accounting.Mechanism(tuple(setting.gains), setting.lattice)
-            return accounting.eps_at(mechanism, f.k_max * f.n, f.delta)
-        assert setting.keep is not None
-        if setting.mechanism == "listing":
-            chance = coin_of(f"{study().listed_by_chance / collection.positions:.9f}", "chance")
-            return Listing(coin_of(setting.keep, "keep"), chance).epsilon(f.k_max)
+        return named(setting.mechanism).place(setting, chance, accounts=f.k_max, queries=f.n, delta=f.delta)
     except RagAuditError:  # of parameters that the accountant refuses, which a check has said
         return math.inf
-    return float(setting.keep)
 
 
 def between(protection: Protection) -> tuple[Setting | None, Setting | None]:
     """The measured settings on either side of the policy's, the weaker one first; None where there is none."""
-    own = protection.first.sigma_over_delta if protection.mechanism == "noise" else protection.first.keep
-    measured = sorted(settings_of(protection.mechanism), key=strength)
+    own = protection.kind.setting(protection.first)
+    measured = sorted(settings_of(protection.kind), key=strength)
     if own is None:
         return None, None
     below = [s for s in measured if strength(s) <= float(own) * 1.005]
@@ -144,7 +142,7 @@ def differences(report: Report, protection: Protection) -> list[tuple[str, str, 
         ("passages in one answer", f"{measured.top_k}", f"{t.longest}", measured.top_k == t.longest),
         ("positions", f"{min(sizes):,} to {max(sizes):,}", f"{t.capacity:,}", min(sizes) <= t.capacity <= max(sizes)),
     ]  # fmt: skip
-    if t.mechanism != "listing":
+    if protection.kind.ranked:
         rows.append(("scores", f"{window[0]:,} to {window[1]:,}", f"{t.score_lo:,} to {t.score_hi:,}",
                      window == [t.score_lo, t.score_hi]))  # fmt: skip
     return [(what, there, here) for what, there, here, same in rows if not same]

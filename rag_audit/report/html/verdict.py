@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_audit._internal.words import counted
+from rag_audit.mechanisms import ALL, Mechanism
 from rag_audit.report.explained import SENTENCES, Cause, cause_of
 from rag_audit.report.html import words
 from rag_audit.report.html.curves import protections
@@ -118,15 +119,15 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
     if f.eps is None:
         yield "Epsilon (ε)", "not computed", "because a check before it could not be decided."
     elif len(groups) == 1 and f.eps != "inf":
-        yield _epsilon(report, f"Epsilon (ε) for {_pooled(report)}", f.eps, groups[0].mechanism)
+        yield _epsilon(report, f"Epsilon (ε) for {_pooled(report)}", f.eps, groups[0].kind)
     else:
         for protection in shown:
             eps = protection.first.eps or "inf"
             whose = (
-                f"{words.some([words.clip(t, 60) for t in protection.tenants], 3)}, {protection.mechanism}"
+                f"{words.some([words.clip(t, 60) for t in protection.tenants], 3)}, {protection.kind.name}"
             )
-            yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps, protection.mechanism)
-    if f.eps is not None and any(p.mechanism == "noise" and p.first.eps != "inf" for p in shown):
+            yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps, protection.kind)
+    if f.eps is not None and any(p.kind.uses_delta and p.first.eps != "inf" for p in shown):
         chance = f"at most {words.one_in(float(f.delta))}"
         yield "Delta (δ)", chance, "is the probability with which the epsilon of noise may be exceeded."
     if f.odds_unlisted is not None:
@@ -159,14 +160,9 @@ def _pooled(report: Report) -> str:
     return f"{words.accounts(f.k_max)} with {counted(f.n, 'query', 'queries')} each"
 
 
-def _epsilon(report: Report, name: str, eps: str, mechanism: str) -> tuple[str, str, str]:
+def _epsilon(report: Report, name: str, eps: str, kind: type[Mechanism]) -> tuple[str, str, str]:
     if eps == "inf":
-        bounded = (
-            "no epsilon bounds what lists show of it. A ceiling for every test of a document's presence is below."
-            if mechanism == "sampling"
-            else "nothing bounds what lists show of it."
-        )
-        return name, "none", f"Whoever is handed a document knows that it is there, and {bounded}"
+        return name, "none", f"Whoever is handed a document knows that it is there, and {kind.unbounded}"
     value = float(eps)
     return (
         name,
@@ -179,16 +175,16 @@ def _epsilon(report: Report, name: str, eps: str, mechanism: str) -> tuple[str, 
 def not_proved(report: Report) -> Iterator[str]:
     """What a reader might take for proved and is not, in plain words; `outside` has all of it."""
     f = report.figures
-    kinds: dict[str, list[str]] = {}
-    for t in report.tenants:
-        kinds.setdefault(t.mechanism, []).append(words.clip(t.tenant, 128))
+    names = {
+        kind: [words.clip(t.tenant, 128) for t in report.tenants if t.mechanism == kind.name] for kind in ALL
+    }
+    bare = [name for kind, own in names.items() if not kind.protects for name in own]
+    revealed = [name for kind, own in names.items() if kind.texts_reveal for name in own]
     yield "What passages say. Whoever is handed a passage reads it; the figures are about which passages were chosen."
-    if "none" in kinds:
-        bare = words.some(kinds["none"])
-        yield f"Any privacy of {bare}: answers are exact, and the window shows that they are correct."
-    coins = [*kinds.get("sampling", []), *kinds.get("listing", [])]
-    if coins:
-        yield f"Anything about documents of {words.some(coins)} that were handed out: they are known to be there."
+    if bare:
+        yield f"Any privacy of {words.some(bare)}: answers are exact, and the window shows that they are correct."
+    if revealed:
+        yield f"Anything about documents of {words.some(revealed)} that were handed out: they are known to be there."
     yield "What a language model writes from the passages."
     most = words.accounts(f.k_max)
     yield f"What groups of more than {most} learn that work together, beyond the figure for all accounts."

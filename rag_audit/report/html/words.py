@@ -99,8 +99,3 @@ def clip(text: str, limit: int) -> str:
 def sentence(text: str) -> str:
     """The text with a capital at its beginning and a full stop at its end."""
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
-
-
-def share_text(value: float) -> str:
-    """A share in per cent with up to three digits."""
-    return f"{100 * value:.3g} %"
