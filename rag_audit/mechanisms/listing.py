@@ -254,11 +254,11 @@ class Listing(Mechanism):
 
     @classmethod
     def from_facts(cls, facts: Facts) -> Self:
-        if facts.keep_coin is None or facts.chance_coin is None or facts.threshold is None:
+        if facts.keep_coin is None or facts.chance_coin is None:
             return super().from_facts(facts)
         return cls(
             Tenant(facts.capacity, facts.longest, facts.accounts_max),
             Scores(facts.score_lo, facts.score_hi, facts.lattice),
             facts.keep_coin,
-            ListingRules(facts.chance_coin, facts.longest, facts.threshold),
+            ListingRules(facts.chance_coin, facts.longest, facts.threshold or 0),  # on which no curve depends
         )

@@ -63,8 +63,8 @@ def weaknesses_of(
     if missing > 0:
         weak("receipts", f"{missing:,} of {counted(counts.records, 'record')} without a receipt of an account that"
              " trust.toml names", "receipts of more independent accounts")  # fmt: skip
-    named, given = previous
-    if named and not given:
+    chained, given = previous
+    if chained and not given:
         weak("chain", "the windows before this one were not handed in: their count rests on the witnesses",
              "verify --previous with the windows before")  # fmt: skip
     return found
