@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.lab.attacks import papers, tables
+from rag_audit.lab.attacks import tables
 from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.methods import ATTACKS
 from rag_audit.lab.attacks.runner import Result
 from rag_audit.lab.attacks.split import Split
-from rag_audit.lab.attacks.utility import Question, Utility, utility
+from rag_audit.lab.attacks.tables import Question, Utility, utility
 from rag_audit.lab.empirical import sets
 
 FIGURES = {name: (0.5, 0.4, 0.6) for name in
@@ -19,13 +19,13 @@ FIGURES = {name: (0.5, 0.4, 0.6) for name in
 def test_every_table_is_measured_by_attacks_that_exist() -> None:
     wanted = {
         attack
-        for part in (papers.MASKS_1, papers.MASKS_2, papers.SHADOW_1, papers.MIRABEL_2, papers.MIRABEL_12)
+        for part in (tables.MASKS_1, tables.MASKS_2, tables.SHADOW_1, tables.MIRABEL_2, tables.MIRABEL_12)
         for attacks in part.values()
         for attack in attacks
     }
     planned = {a for groups in tables.GROUPS.values() for attacks, _ in groups for a in attacks}
     assert wanted <= planned <= set(ATTACKS)
-    assert set(tables.GROUPS) == set(papers.CORPORA) <= set(sets.NAMES)
+    assert set(tables.GROUPS) == set(tables.CORPORA) <= set(sets.NAMES)
 
 
 def test_each_figure_stands_beside_the_papers() -> None:

@@ -32,7 +32,7 @@ from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.report import face
 from rag_audit.report.build import report_of
 from rag_audit.report.verification import ReportedVerdict, verify_window
-from tests.fuzz.mutate import Mutator
+from tests.fuzz.mutate import PARTS, Mutator
 from tests.simulate.cases import FOLDER
 
 WINDOWS = (
@@ -48,17 +48,6 @@ WINDOWS = (
 )
 """The cases whose files are mutated, all of which pass; the small one more often."""
 KINDS = ("window", "window", "window", "text", "receipt", "trust", "note", "sealed")
-PARTS = (
-    "entries",
-    "policy",
-    "embedder",
-    "roster",
-    "tenants",
-    "verification_keys",
-    "proofs",
-    "certificate",
-    "challenges",
-)
 LIMIT = 10
 """Seconds of processor time that a case may take."""
 OWN = ("receipts", "receipts_other", "a1", "allowed", "mode", "beta", "eta", "challenge", "sampled")

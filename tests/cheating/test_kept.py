@@ -10,7 +10,14 @@ import pytest
 
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import kept_commitment
-from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness
+from tests.circuits.forger import (
+    WORD_NOT_BELOW_R,
+    Patch,
+    forge,
+    literal_system,
+    shipped_system,
+    shipped_witness,
+)
 from tests.circuits.forger import assert_caught as judged
 from tests.circuits.kept_case import TINY, KeptCase, random_kept
 
@@ -104,18 +111,7 @@ def test_word_taken_from_another_place(case: KeptCase) -> None:
 
 def test_word_not_below_r(case: KeptCase) -> None:
     """word + r has the same residue as word and other bits, so other coins."""
-    low = (
-        "lib/dgs1.circom",
-        "bit[i] <-- rest & 1;",
-        "bit[i] <-- (((word & ((1 << 200) - 1)) + (-1 & ((1 << 200) - 1)) + 1) >> i) & 1;",
-    )
-    high = (
-        "lib/dgs1.circom",
-        "high.in <-- word >> 200;",
-        "high.in <-- (word >> 200) + (-1 >> 200)"
-        " + (((word & ((1 << 200) - 1)) + (-1 & ((1 << 200) - 1)) + 1) >> 200);",
-    )
-    witness = forged(case, low, high)
+    witness = forged(case, *WORD_NOT_BELOW_R)
     wires = literal_system(TINY).wires
     assert [bool(witness[wires[f"coins.coin[{i}]"]]) for i in range(8)] != case.bits()
     assert_caught(witness, {"coins.uniforms.split[].high.in"})

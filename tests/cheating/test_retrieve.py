@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from rag_audit.relation.selection import top_k
-from tests.circuits.forger import Patch, forge, literal_system, selected, shipped_system, shipped_witness
+from tests.circuits.forger import (
+    WORD_NOT_BELOW_R,
+    Patch,
+    forge,
+    literal_system,
+    selected,
+    shipped_system,
+    shipped_witness,
+)
 from tests.circuits.forger import assert_caught as judged
 from tests.circuits.retrieve_case import TINY, Case, random_case
 
@@ -80,18 +88,7 @@ def test_draws_that_are_not_the_bits_of_the_stream(case: Case) -> None:
 
 def test_non_canonical_decomposition(case: Case) -> None:
     """word + r has the same residue as word and other bits: the classic forgery."""
-    low = (
-        "lib/dgs1.circom",
-        "bit[i] <-- rest & 1;",
-        "bit[i] <-- (((word & ((1 << 200) - 1)) + (-1 & ((1 << 200) - 1)) + 1) >> i) & 1;",
-    )
-    high = (
-        "lib/dgs1.circom",
-        "high.in <-- word >> 200;",
-        "high.in <-- (word >> 200) + (-1 >> 200)"
-        " + (((word & ((1 << 200) - 1)) + (-1 & ((1 << 200) - 1)) + 1) >> 200);",
-    )
-    witness = forged(case, low, high)
+    witness = forged(case, *WORD_NOT_BELOW_R)
     assert_caught(witness, {"answer[].noise.split[].high.in"})
     # The residue is right, and some words' high parts fit 54 plain bits: Num2Bits(254) would have let it pass.
     wires = literal_system(TINY).wires

@@ -36,6 +36,21 @@ LITERAL = ("--O0",)
 Patch = tuple[str, str, str]
 """File below circuits/, text there (exactly once), replacement."""
 
+WORD_NOT_BELOW_R: tuple[Patch, ...] = (
+    (
+        "lib/dgs1.circom",
+        "bit[i] <-- rest & 1;",
+        "bit[i] <-- (((word & ((1 << 200) - 1)) + (-1 & ((1 << 200) - 1)) + 1) >> i) & 1;",
+    ),
+    (
+        "lib/dgs1.circom",
+        "high.in <-- word >> 200;",
+        "high.in <-- (word >> 200) + (-1 >> 200)"
+        " + (((word & ((1 << 200) - 1)) + (-1 & ((1 << 200) - 1)) + 1) >> 200);",
+    ),
+)
+"""A word of the stream split as word + r, which has the same residue and other bits."""
+
 _CHECK = re.compile(r"^.*[^=!<>]===[^=].*;$", re.MULTILINE)
 _BOUND = re.compile(r"^ *assert\(.*\);$", re.MULTILINE)
 

@@ -11,8 +11,8 @@ from scipy import stats
 from rag_audit.lab.experiments import estimator, lists, report, scalar
 from rag_audit.lab.experiments.adversaries import _log_ratios
 from rag_audit.lab.experiments.certified import mechanism
-from rag_audit.lab.experiments.channel import Channel, composed
 from rag_audit.lab.experiments.embedder import GAPS, gaps
+from rag_audit.lab.experiments.lists import Channel, composed
 from rag_audit.lab.experiments.model import Figure, Results, Row, generator
 from rag_audit.lab.experiments.registry import EXPERIMENTS
 from rag_audit.lab.experiments.run import with_those_before

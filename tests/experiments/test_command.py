@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.lab.experiments import provenance, registry
+from rag_audit.lab.experiments import registry, store
 from rag_audit.lab.experiments.model import Cell, Experiment, Figure, Size
 from rag_audit.lab.experiments.run import CellJob, collect, measure
 from rag_audit.lab.experiments.store import Store
@@ -40,8 +40,7 @@ TOY = Experiment("toy", "Section 0", "two cells", _cells, _run)
 
 @pytest.fixture(autouse=True)
 def _only_the_toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "revision", lambda: "r1")
-    monkeypatch.setattr("rag_audit.lab.experiments.store.revision", lambda: provenance.revision())
+    monkeypatch.setattr(store, "revision", lambda: "r1")
     monkeypatch.setitem(registry.EXPERIMENTS, "toy", TOY)
     MEASURED.clear()
 
@@ -92,7 +91,7 @@ def test_results_of_another_run_are_refused(
 ) -> None:
     assert call("run", "toy", "--out", tmp_path, "--no-pictures").exit_code == 0
     if option is None:
-        monkeypatch.setattr(provenance, "revision", lambda: value)
+        monkeypatch.setattr(store, "revision", lambda: value)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*.json")}
     error = refused("run", "toy", "--out", tmp_path, "--no-pictures", *([option, value] if option else []))
     assert f"results of another {field}" in error["error"]

@@ -12,6 +12,18 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+PARTS = (
+    "entries",
+    "policy",
+    "embedder",
+    "roster",
+    "tenants",
+    "verification_keys",
+    "proofs",
+    "certificate",
+    "challenges",
+)
+"""The parts of a window file."""
 BIG = 2**53
 INTEGERS = (
     0,

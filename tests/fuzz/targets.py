@@ -32,7 +32,7 @@ from rag_audit.models.requests import Answer, Refusal, SignedRequest
 from rag_audit.models.roster import load_roster
 from rag_audit.models.trust import Trust
 from rag_audit.proofs.backends.groth16.policy import policy_instances
-from tests.fuzz.mutate import Mutator
+from tests.fuzz.mutate import PARTS, Mutator
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 ALLOWED = (0, 1, 2, 3)
@@ -103,17 +103,6 @@ class Bench:
 
 
 Case = Callable[[Bench, Mutator], None]
-PARTS = (
-    "entries",
-    "policy",
-    "embedder",
-    "roster",
-    "tenants",
-    "verification_keys",
-    "proofs",
-    "certificate",
-    "challenges",
-)
 COMMITTED = ("entries", "policy", "embedder", "roster", "tenants")
 
 

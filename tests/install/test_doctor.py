@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 import rag_audit
 from rag_audit import _native
 from rag_audit.cli import main
-from rag_audit.cli.doctor import findings, roles
+from rag_audit.cli.doctor import command, findings
+from rag_audit.cli.doctor.command import CHECKS, ROLES, examine
 from rag_audit.cli.doctor.findings import Finding
-from rag_audit.cli.doctor.roles import CHECKS, ROLES, examine
 from rag_audit.errors import ExitCode, SchemaError
 from rag_audit.proofs.backends.groth16 import toolchain
 from rag_audit.proofs.backends.groth16.toolchain import find_node
@@ -59,28 +59,30 @@ def test_a_provider_s_role_needs_what_the_quickstart_installs(monkeypatch: pytes
     assert found is not None
     extras, role = found[1].split(","), found[2]
     assert {f"packages[{extra}]" for extra in extras} <= set(ROLES[role])
-    monkeypatch.setattr(roles, "CHECKS", {name: lambda: Finding("ok", "there") for name in CHECKS})
+    monkeypatch.setattr(command, "CHECKS", {name: lambda: Finding("ok", "there") for name in CHECKS})
     assert doctor("--role", role).exit_code == ExitCode.PASS
     for extra in extras:
         with monkeypatch.context() as one:
-            one.setitem(roles.CHECKS, f"packages[{extra}]", lambda: Finding("missing", "none", "install it"))
+            one.setitem(
+                command.CHECKS, f"packages[{extra}]", lambda: Finding("missing", "none", "install it")
+            )
             done = doctor("--role", role)
             assert done.exit_code == ExitCode.MALFORMED and f"lacks packages[{extra}]" in done.output
 
 
 def test_the_code_is_that_of_the_roles_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roles, "CHECKS", {name: lambda: Finding("ok", "there") for name in CHECKS})
+    monkeypatch.setattr(command, "CHECKS", {name: lambda: Finding("ok", "there") for name in CHECKS})
     assert doctor().exit_code == ExitCode.PASS
-    monkeypatch.setitem(roles.CHECKS, "node", lambda: Finding("missing", "none", "install Node"))
+    monkeypatch.setitem(command.CHECKS, "node", lambda: Finding("missing", "none", "install Node"))
     done = doctor()  # a verifier needs no Node
     assert done.exit_code == ExitCode.PASS
     assert ["provider-groth16", "lacks", "node"] in [line.split() for line in done.output.splitlines()]
     assert "-> install Node" in done.output
     assert doctor("--role", "provider").exit_code == ExitCode.PASS
     assert doctor("--role", "provider", "--role", "provider-groth16").exit_code == ExitCode.MALFORMED
-    monkeypatch.setitem(roles.CHECKS, "native core", lambda: Finding("missing", "none", "make native"))
+    monkeypatch.setitem(command.CHECKS, "native core", lambda: Finding("missing", "none", "make native"))
     assert doctor().exit_code == ExitCode.MALFORMED
-    monkeypatch.setitem(roles.CHECKS, "native core", lambda: Finding("note", "slow"))
+    monkeypatch.setitem(command.CHECKS, "native core", lambda: Finding("note", "slow"))
     assert doctor().exit_code == ExitCode.PASS
 
 

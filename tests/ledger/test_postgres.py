@@ -21,6 +21,7 @@ from rag_audit.log.appending import MAX_ENTRY_BYTES, AppendResult, Ledger, SlotU
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.postgres import PostgresLedger, read_postgres
 from rag_audit.log.store import LedgerStore
+from tests.child import check_ledger
 from tests.postgres import Cluster, cluster
 
 
@@ -290,21 +291,8 @@ def opened(ledger: tuple[str, str]) -> PostgresLedger:
 
 
 def check(ledger: tuple[str, str], answered: list[Any]) -> int:
-    """Nothing answered is lost, no slot serves twice, each account's records are its first ones."""
     with opened(ledger) as store:
-        slots = []
-        for index, body in enumerate(store.entries()):
-            number, account, i = body.decode().split()
-            assert int(number) == index == store.slot(account, int(i))
-            assert store.private(index) == f"{account} {i}".encode()
-            slots.append((account, int(i)))
-    assert len(set(slots)) == len(slots)
-    for index, account, i in answered:
-        assert slots[index] == (account, i)
-    for account in ACCOUNTS:
-        used = sorted(i for a, i in slots if a == account)
-        assert used == list(range(1, len(used) + 1))
-    return len(slots)
+        return check_ledger(store, answered, ACCOUNTS)
 
 
 def crash_at(database: Cluster, boundaries: Iterator[int]) -> int:

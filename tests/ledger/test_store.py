@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import pytest
 from rag_audit.errors import EncodingError, SizeError, StoreError, VersionError
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.store import MAX_ENTRY_BYTES, AppendResult, LedgerStore, SlotUsed
+from tests.child import check_ledger, in_child
 
 
 @pytest.fixture
@@ -259,42 +259,9 @@ def workload(path: Path, pipe: int, die_at: int) -> None:
     store.close()
 
 
-def in_child(work: Callable[[int], None]) -> tuple[int, list[Any]]:
-    """Run in a forked process; its exit status and the lines that it wrote to the pipe."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.close(reader)
-            work(writer)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writer)
-    with os.fdopen(reader) as lines:
-        reported = [json.loads(line) for line in lines]
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), reported
-
-
 def check_after_crash(path: Path, acknowledged: list[Any]) -> int:
     with LedgerStore(path) as store:
-        entries = list(store.entries())
-        slots = []
-        for index, body in enumerate(entries):
-            number, account, i = body.decode().split()
-            assert int(number) == index
-            assert store.slot(account, int(i)) == index
-            assert store.private(index) == f"{account} {i}".encode()
-            slots.append((account, int(i)))
-        assert len(set(slots)) == len(slots)
-        for index, account, i in acknowledged:
-            assert slots[index] == (account, i)
-        # Every account's records are its first ones: the next i can be served, an earlier one cannot.
-        for account in ACCOUNTS:
-            used = sorted(i for a, i in slots if a == account)
-            assert used == list(range(1, len(used) + 1))
-        return len(entries)
+        return check_ledger(store, acknowledged, ACCOUNTS)
 
 
 def test_a_crash_at_every_write_boundary_loses_nothing_acknowledged(tmp_path: Path) -> None:
@@ -406,8 +373,8 @@ def test_a_ledger_that_cannot_be_made_for_lack_of_space(path: Path, limit: int) 
 FULL_DISK = """
 import subprocess, sys
 from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_store import fill_until_error
+sys.path.insert(0, {root!r})
+from tests.ledger.test_store import fill_until_error
 from rag_audit.log.store import LedgerStore
 path = Path({mount!r}) / "ledger.sqlite"
 store = LedgerStore(path)
@@ -427,7 +394,7 @@ def test_a_full_disk_loses_nothing_acknowledged(tmp_path: Path) -> None:
     mount = tmp_path / "disk"
     mount.mkdir()
     script = tmp_path / "script.py"
-    script.write_text(FULL_DISK.format(tests=str(Path(__file__).parent), mount=str(mount)))
+    script.write_text(FULL_DISK.format(root=str(Path(__file__).resolve().parents[2]), mount=str(mount)))
     unshare = shutil.which("unshare")
     command = f'mount -t tmpfs -o size=1m tmpfs "{mount}"'
     if (

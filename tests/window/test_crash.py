@@ -28,6 +28,7 @@ from rag_audit.models.requests import Answer, Refusal, SignedRequest
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import scan
 from rag_audit.proofs.backends.scan.embed import embed_json
+from tests import child
 from tests.window.simulator import QUESTIONS, RELEASE_S, Service
 from tests.window.test_requests import signed
 
@@ -74,20 +75,9 @@ def die_in_files(at: int) -> None:
 
 def in_child(work: Callable[[Callable[[Any], None]], None]) -> tuple[int, list[Any]]:
     """Run in a forked process; its exit status and what it reported before it died."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.close(reader)
-            work(lambda value: os.write(writer, json.dumps(value).encode() + b"\n") and None)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writer)
-    with os.fdopen(reader) as lines:
-        reported = [json.loads(line) for line in lines]
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), reported
+    return child.in_child(
+        lambda pipe: work(lambda value: os.write(pipe, json.dumps(value).encode() + b"\n") and None)
+    )
 
 
 def question(account: str, i: int) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.models.records import BeaconEntry, Enrolment, RosterEntry
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import Status
+from tests.counting import calls
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_enrolment import finish, verdict
 
@@ -162,22 +162,6 @@ def test_enrolments_that_were_interrupted_go_on(
         assert drawn_for(again) == [0, *again.state.enrolled_at.values()]
         for name in known:
             service.ask(again, name, QUESTIONS["law"][0])
-
-
-def calls(work: Callable[[], object]) -> int:
-    count = 0
-
-    def step(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(step)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 def line(number: int) -> RosterEntry:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from rag_audit.verify.checks import coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.inputs import load_receipts
 from rag_audit.verify.verifier import open_case
+from tests.counting import calls
 from tests.window.simulator import Finished
 from tests.window.standins import taken_as_valid
 
@@ -65,23 +65,6 @@ def all_checks(case: Case) -> None:
     receipt.check(case, None)
     coalition.check(case)
     trust_checks.check(case)
-
-
-def calls(work: Callable[[], object]) -> int:
-    """How many calls of functions, built-in ones too, and resumptions of generators a piece of work takes."""
-    count = 0
-
-    def step(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(step)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 class CountedText(str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -73,39 +73,31 @@ def test_the_memory_is_free_while_the_disk_is_written(
         assert 2 <= enrolled < len(seen) and all(seen)
 
 
-def test_two_enrolments_of_one_account_at_once_are_one(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("accounts_max", "names", "message"),
+    [(4, ("late", "late"), None), (3, ("third", "fourth"), "cap")],
+    ids=["of one account", "beyond the tenant's cap"],
+)
+def test_an_enrolment_counts_while_it_is_on_its_way(
+    accounts_max: int,
+    names: Sequence[str],
+    message: str | None,
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The second comes while the first is on its way to the disk."""
-    with service.open(accounts_max=4) as window:
-        account = new_account(service, "late").roster_entry
+    """Another enrolment comes while the first is on its way to the disk."""
+    with service.open(accounts_max=accounts_max) as window:
+        lines = {name: new_account(service, name).roster_entry for name in names}
         refused = []
 
-        def enrol_again() -> None:
-            with pytest.raises(PolicyError) as caught:
-                window.enrol(account, service.beacon())
+        def enrol_the_other() -> None:
+            with pytest.raises(PolicyError, match=message) as caught:
+                window.enrol(lines[names[1]], service.beacon())
             refused.append(caught.value)
 
-        before_the_first_append(window, monkeypatch, enrol_again)
-        window.enrol(account, service.beacon())
-        assert len(refused) == 1 and [*window.state.enrolled_at] == ["late"]
-
-
-def test_the_tenants_cap_counts_enrolments_on_their_way(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with service.open(accounts_max=3) as window:
-        first, second = (new_account(service, name).roster_entry for name in ("third", "fourth"))
-        refused = []
-
-        def enrol_another() -> None:
-            with pytest.raises(PolicyError, match="cap") as caught:
-                window.enrol(second, service.beacon())
-            refused.append(caught.value)
-
-        before_the_first_append(window, monkeypatch, enrol_another)
-        window.enrol(first, service.beacon())
-        assert len(refused) == 1 and [*window.state.enrolled_at] == ["third"]
+        before_the_first_append(window, monkeypatch, enrol_the_other)
+        window.enrol(lines[names[0]], service.beacon())
+        assert len(refused) == 1 and [*window.state.enrolled_at] == [names[0]]
 
 
 def test_nothing_follows_what_the_closing_record_is_about(

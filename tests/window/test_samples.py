@@ -26,6 +26,7 @@ from rag_audit.relation.field import digest_to_field
 from rag_audit.report import render
 from rag_audit.report.snarkjs import write_snarkjs
 from rag_audit.retrieval.engine import reference_select
+from tests.simulate import kinds
 from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 
@@ -315,39 +316,6 @@ def test_an_answer_that_ignores_the_sample_has_no_proof(sampled: Finished) -> No
     pytest.fail("no record lists a kept position")
 
 
-def sample_of(value: Forge, tenant: str) -> dict[str, Any]:
-    return next(e for e in value.entries if e["type"] == "kept" and e["tenant"] == tenant)
-
-
-def late(forge: Forge) -> None:
-    entry = sample_of(forge, "law")
-    forge.entries.remove(entry)
-    forge.insert(entry)
-
-
-def before_the_beacon(forge: Forge) -> None:
-    entry = sample_of(forge, "law")
-    forge.entries.remove(entry)
-    forge.insert(entry, 1)
-
-
-def twice(forge: Forge) -> None:
-    forge.insert(dict(sample_of(forge, "law")), 4)
-
-
-def of_a_tenant_that_does_not_exist(forge: Forge) -> None:
-    forge.insert({**sample_of(forge, "law"), "tenant": "nobody"}, 4)
-
-
-def another_commitment(forge: Forge) -> None:
-    sample_of(forge, "law")["commitment"] = "11" * 32
-
-
-def the_other_tenants(forge: Forge) -> None:
-    law, medicine = sample_of(forge, "law"), sample_of(forge, "medicine")
-    law["commitment"], medicine["commitment"] = medicine["commitment"], law["commitment"]
-
-
 def edited(forge: Forge, place: int) -> None:
     """One bit of law's proof is another."""
     proof = bytearray(base64.b64decode(forge.samples["law"]["kept"]["proof"]))
@@ -367,10 +335,6 @@ def a_point_that_is_none(forge: Forge) -> None:
     }
 
 
-def no_proof(forge: Forge) -> None:
-    del forge.samples["law"]
-
-
 def another_window(forge: Forge) -> None:
     for entry in forge.entries:
         if entry["type"] == "kept":
@@ -382,16 +346,16 @@ def more_is_kept_by_the_policy(forge: Forge) -> None:
 
 
 CASES: list[tuple[Callable[[Forge], None], ExitCode, str]] = [
-    (late, FAIL, "ledger.kept"),
-    (before_the_beacon, FAIL, "ledger.kept"),
-    (twice, FAIL, "ledger.kept"),
-    (of_a_tenant_that_does_not_exist, FAIL, "ledger.kept"),
+    (kinds.kept_after_the_first_question, FAIL, "ledger.kept"),
+    (kinds.kept_before_the_beacon, FAIL, "ledger.kept"),
+    (kinds.kept_twice, FAIL, "ledger.kept"),
+    (kinds.kept_of_nobody, FAIL, "ledger.kept"),
     (another_window, FAIL, "ledger.sequence"),
-    (another_commitment, FAIL, "proof.kept.law"),
-    (the_other_tenants, FAIL, "proof.kept.law"),
+    (kinds.kept_by_choice, FAIL, "proof.kept.law"),
+    (kinds.kept_exchanged, FAIL, "proof.kept.law"),
     (a_changed_response, FAIL, "proof.kept.law"),
     (a_point_that_is_none, UNDECIDED, "proof.kept.law"),
-    (no_proof, UNDECIDED, "proof.kept.law"),
+    (kinds.kept_without_proof, UNDECIDED, "proof.kept.law"),
     (more_is_kept_by_the_policy, FAIL, "proof.kept.law"),
 ]
 

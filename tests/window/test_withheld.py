@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import beta
 
 from rag_audit._internal.canonical import jcs
-from rag_audit.account.answer_checks import check_documents
+from rag_audit.account.account import check_documents
 from rag_audit.attest import answering
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets

@@ -2,14 +2,85 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import partial
 
 import click
 
 from rag_audit import __version__
-from rag_audit._internal.errors import SetupError
+from rag_audit._internal.errors import SchemaError, SetupError, brief
 from rag_audit.cli.common import emit, json_option
-from rag_audit.cli.doctor.roles import ROLES, examine
+from rag_audit.cli.doctor import findings
+from rag_audit.cli.doctor.findings import Finding
+
+CHECKS: dict[str, Callable[[], Finding]] = {
+    "python": findings.python,
+    "packages": findings.packages,
+    "native core": findings.native,
+    "machine": findings.machine,
+    "clock": findings.clock,
+    "cache": findings.cache,
+    **{
+        f"packages[{extra}]": partial(findings.packages, extra)
+        for extra in ("provider", "onnx", "documents", "serve", "client", "experiments", "dev")
+    },
+    "node": findings.node,
+    "npm packages": findings.npm,
+    "checkout": findings.sources,
+    "rust": findings.rust,
+    "tools": findings.tools,
+    "collections": findings.data,
+}
+"""Everything that is looked at, in the order in which it is printed."""
+
+_BASE = ("python", "packages", "native core", "machine", "clock")
+_PROVIDER = (*_BASE, "cache", "packages[provider]")
+_GROTH16 = (*_PROVIDER, "node", "npm packages")
+
+ROLES: dict[str, tuple[str, ...]] = {
+    "verifier": (*_BASE, "cache"),
+    "witness": _BASE,
+    "account": _PROVIDER,
+    "account-http": (*_PROVIDER, "packages[client]"),
+    "provider": (*_PROVIDER, "packages[documents]", "packages[serve]", "packages[client]"),
+    "provider-commands": _PROVIDER,
+    "provider-onnx": (*_PROVIDER, "packages[onnx]"),
+    "provider-documents": (*_PROVIDER, "packages[documents]"),
+    "provider-http": (*_PROVIDER, "packages[serve]"),
+    "provider-groth16": _GROTH16,
+    "experiments": (*_PROVIDER, "packages[experiments]", "collections"),
+    "developer": (*_GROTH16, "packages[onnx]", "packages[documents]", "packages[serve]", "packages[client]",
+                  "packages[experiments]", "packages[dev]", "checkout", "rust", "tools"),
+}  # fmt: skip
+"""What each role needs, as names of `CHECKS`. `provider` follows docs/quickstart.md, with documents in files and a
+service over HTTP; `provider-commands` opens and serves windows on one machine. Who proves answers of Groth16 tenants
+needs Node besides."""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What was found of everything that some roles need."""
+
+    roles: tuple[str, ...]
+    found: dict[str, Finding]
+
+    def lacking(self, role: str) -> list[str]:
+        """The checks that keep a role from being complete."""
+        return [name for name in ROLES[role] if self.found[name].state == "missing"]
+
+
+def examine(roles: Iterable[str] = tuple(ROLES)) -> Examination:
+    """Look at everything that the roles need, each thing once.
+
+    :raises SchemaError: there is no such role
+    """
+    asked = tuple(roles)
+    for role in asked:
+        if role not in ROLES:
+            raise SchemaError("no such role", field="role", expected=", ".join(ROLES), found=brief(role))
+    needed = {name for role in asked for name in ROLES[role]}
+    return Examination(asked, {name: check() for name, check in CHECKS.items() if name in needed})
 
 
 @click.command()
