@@ -23,7 +23,7 @@ from rag_audit.account.packing import pack_receipts
 from rag_audit.account.prepared import Questions
 from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.enrolling import approve, request, status
-from rag_audit.cli.options import model_option, whole_number
+from rag_audit.cli.options import flag_option, model_option, path_option, whole_number
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, RosterEntry
@@ -81,18 +81,16 @@ def _lines(path: Path) -> list[RosterEntry]:
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
-@click.option("--window", "public", type=PATH, help="the window's public folder; not needed with --url")
+@path_option("--account", "directory", required=True, help="the account's folder")
+@path_option("--window", "public", help="the window's public folder; not needed with --url")
 @click.option("--provider", help="the provider's vkey, or a file with it; not needed with --later")
 @click.option("--url", help="the provider's service (`rag-audit serve --http`)")
 @click.option("--socket", "address", type=SOCKET, help="the provider's socket (`rag-audit serve --socket`)")
-@click.option(
-    "--provider-dir",
-    type=PATH,
-    help="the provider's window folder on this machine, for which the service is started",
+@path_option(
+    "--provider-dir", help="the provider's window folder on this machine, for which the service is started"
 )
-@click.option("--later", is_flag=True, help="only write the question down, to be asked with --prepared")
-@click.option("--prepared", is_flag=True, help="ask all questions that were written down, the oldest first")
+@flag_option("--later", help="only write the question down, to be asked with --prepared")
+@flag_option("--prepared", help="ask all questions that were written down, the oldest first")
 @model_option
 @json_option
 def query(
@@ -192,8 +190,8 @@ def _set_aside(questions: Questions, path: Path, reason: RagAuditError) -> RagAu
 
 @account.command("search")
 @click.argument("text")
-@click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
-@click.option("--window", "public", type=PATH, help="the window's public folder")
+@path_option("--account", "directory", required=True, help="the account's folder")
+@path_option("--window", "public", help="the window's public folder")
 @click.option("--url", help="the provider's service, which says what window is open; needs --provider")
 @click.option("--provider", help="with --url: the provider's vkey, or a file with it")
 @click.option("--top-k", callback=whole_number, help="documents  [default: the policy's K]")
@@ -300,7 +298,7 @@ def receipt() -> None:
 
 @receipt.command("verify")
 @click.argument("file", type=PATH)
-@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
+@path_option("--window", "public", required=True, help="the window's public folder")
 @click.option("--provider", required=True, help="the provider's vkey, or a file with it")
 @json_option
 def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> None:
@@ -315,10 +313,8 @@ def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> No
 
 @receipt.command("pack")
 @click.argument("receipts", type=PATH, nargs=-1, required=True)
-@click.option(
-    "--window", type=PATH, required=True, help="the window that they are of: window.json or its folder"
-)
-@click.option("--out", type=PATH, required=True, help="folder for receipts.json and its tiles")
+@path_option("--window", required=True, help="the window that they are of: window.json or its folder")
+@path_option("--out", required=True, help="folder for receipts.json and its tiles")
 @json_option
 def receipt_pack(receipts: tuple[Path, ...], window: Path, out: Path, as_json: bool) -> None:
     """Put many countersigned RECEIPTS, files or folders, into tiles, which `verify --receipts` reads as they are."""
@@ -327,7 +323,7 @@ def receipt_pack(receipts: tuple[Path, ...], window: Path, out: Path, as_json: b
 
 
 @receipt.command("check")
-@click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
+@path_option("--account", "directory", required=True, help="the account's folder")
 @click.option("--url", required=True, help="the provider's service (`rag-audit serve --http`)")
 @click.option("--provider", required=True, help="the provider's vkey, or a file with it")
 @click.option("--witness", "witnesses", multiple=True, help="a witness's vkey, or a file with it; any number")
@@ -347,16 +343,13 @@ def receipt_check(
 
 
 @receipt.command("export")
-@click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
-@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
-@click.option("--out", type=PATH, required=True, help="folder for the countersigned receipts")
-@click.option(
-    "--disclose", is_flag=True, help="show query texts too, so that the embedder can be re-executed"
-)
-@click.option(
+@path_option("--account", "directory", required=True, help="the account's folder")
+@path_option("--window", "public", required=True, help="the window's public folder")
+@path_option("--out", required=True, help="folder for the countersigned receipts")
+@flag_option("--disclose", help="show query texts too, so that the embedder can be re-executed")
+@flag_option(
     "--tlog-proof",
     "tlog",
-    is_flag=True,
     help="write C2SP .tlog-proof files against the cosigned final checkpoint instead; needs --provider",
 )
 @click.option("--provider", help="with --tlog-proof: the provider's vkey, or a file with it")

@@ -9,7 +9,7 @@ import click
 
 from rag_audit._internal.errors import ExitCode
 from rag_audit.cli.common import PATH, emit, json_option, say
-from rag_audit.cli.options import read_policy
+from rag_audit.cli.options import path_option, read_policy
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Trust
 from rag_audit.verify.ahead import Parties, change_of, check_ahead
@@ -18,7 +18,7 @@ from rag_audit.verify.case import Check, Status, worst
 
 @click.command("check")
 @click.argument("file", type=PATH)
-@click.option("--trust", type=PATH, required=True, help="the verifier's trust file (`rag-audit trust new`)")
+@path_option("--trust", required=True, help="the verifier's trust file (`rag-audit trust new`)")
 @json_option
 @click.pass_context
 def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:

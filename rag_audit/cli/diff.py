@@ -9,6 +9,7 @@ import click
 
 from rag_audit.cli.common import PATH, emit, json_option
 from rag_audit.cli.documents import Reading, reading_options
+from rag_audit.cli.options import flag_option, path_option
 from rag_audit.commit.changes import changes
 from rag_audit.models.passage import Passage
 from rag_audit.retrieval.inventory import Inventory
@@ -19,9 +20,9 @@ SHOWN = 60
 
 @click.command()
 @click.argument("directory", type=PATH)
-@click.option("--docs", type=PATH, required=True, help="the documents of the next window, as `open --docs`")
+@path_option("--docs", required=True, help="the documents of the next window, as `open --docs`")
 @reading_options
-@click.option("--list", "listed", is_flag=True, help="show the beginning of each document that comes or goes")
+@flag_option("--list", "listed", help="show the beginning of each document that comes or goes")
 @json_option
 def diff(directory: Path, docs: Path, reading: Reading, listed: bool, as_json: bool) -> None:
     """Say which documents of --docs the window in DIRECTORY does not hold, and which ones it alone holds.

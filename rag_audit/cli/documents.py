@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from rag_audit.cli.common import PATH, emit, json_option, progress, say
+from rag_audit.cli.common import emit, json_option, progress, say
+from rag_audit.cli.options import flag_option, path_option
 from rag_audit.retrieval.chunks import LEAST_CHUNK, MAX_CHUNK, MOST_CHUNK, Cutting
 from rag_audit.retrieval.inventory import Inventory
 from rag_audit.retrieval.sources.columns import Columns, documents
@@ -22,9 +23,8 @@ from rag_audit.retrieval.texts import Document, load_directory
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
-    click.option(
+    flag_option(
         "--text-alone",
-        is_flag=True,
         help="hand out texts alone: without the other fields of the lines of <tenant>.jsonl, and without files' names",
     ),
     click.option(
@@ -41,12 +41,9 @@ _OPTIONS = (
         show_default=True,
         help="the most characters that a chunk repeats of the one before it",
     ),
-    click.option(
-        "--headings", is_flag=True, help="cut files at their headings too, and keep them beside each chunk"
-    ),
-    click.option(
+    flag_option("--headings", help="cut files at their headings too, and keep them beside each chunk"),
+    flag_option(
         "--skip-unreadable",
-        is_flag=True,
         help="omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
     ),
 )
@@ -97,9 +94,7 @@ def reading_options(command: Command) -> Command:
 
 @click.command("documents")
 @click.argument("source")
-@click.option(
-    "--out", type=PATH, required=True, help="the folder for <tenant>.jsonl, as `open --docs` reads it"
-)
+@path_option("--out", required=True, help="the folder for <tenant>.jsonl, as `open --docs` reads it")
 @click.option("--tenant", help="the tenant of all documents")
 @click.option("--tenant-column", help="the column that names each document's tenant")
 @click.option("--text-column", default="text", show_default=True, help="the column with the text")
@@ -108,12 +103,9 @@ def reading_options(command: Command) -> Command:
 )
 @click.option("--drop", multiple=True, help="a column to leave out, such as a vector; repeat for each")
 @click.option("--query", help="of a PostgreSQL database: the SQL statement whose rows are documents")
-@click.option(
-    "--texts", type=PATH, help="of a faiss index: the file with its texts, in the order of its vectors"
-)
-@click.option(
+@path_option("--texts", help="of a faiss index: the file with its texts, in the order of its vectors")
+@flag_option(
     "--skip-unreadable",
-    is_flag=True,
     help="omit rows without text or tenant, or with values that cannot be kept, and name them, instead of stopping",
 )
 @json_option

@@ -10,7 +10,7 @@ from rag_audit._internal.canonical import Json, read_json
 from rag_audit._internal.errors import RagAuditError, SchemaError
 from rag_audit.account.account import RESTORED, Account
 from rag_audit.cli.common import PATH, client_of, emit, json_option, verifier_key
-from rag_audit.cli.options import line
+from rag_audit.cli.options import flag_option, line, path_option
 from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
 from rag_audit.models.publication import Publication
 from rag_audit.models.roster import admit, load_roster, signed_by_roster
@@ -27,9 +27,7 @@ from rag_audit.models.roster import admit, load_roster, signed_by_roster
     "--window",
     help="the window that the account wants to be in; with --url the next one by default",
 )
-@click.option(
-    "--rotate", is_flag=True, help="make a new key, which replaces the account's key from that window on"
-)
+@flag_option("--rotate", help="make a new key, which replaces the account's key from that window on")
 @click.option("--url", help="send the request to the provider's service, and print what became of it")
 @click.option("--provider", help="with --url: the provider's vkey, or a file with it")
 @json_option
@@ -82,7 +80,7 @@ def request(
 @click.option("--origin", required=True, callback=line, help="the provider's ledger name")
 @click.option("--window", required=True, help="the id of the window that the roster is for")
 @click.option("--account", "named", multiple=True, help="approve this account's request; repeat")
-@click.option("--all", "every", is_flag=True, help="approve every request that is signed as it should be")
+@flag_option("--all", "every", help="approve every request that is signed as it should be")
 @click.option(
     "--lost", multiple=True, help="approve this account's request though it has lost its old key; repeat"
 )
@@ -142,7 +140,7 @@ def approve(
 
 @click.command("status")
 @click.argument("directory", type=PATH)
-@click.option("--window", "public", type=PATH, help="the window's public folder; not needed with --url")
+@path_option("--window", "public", help="the window's public folder; not needed with --url")
 @click.option("--url", help="the provider's service, which says what window is open; needs --provider")
 @click.option("--provider", help="with --url: the provider's vkey, or a file with it")
 @json_option

@@ -15,6 +15,7 @@ from rag_audit._internal.errors import PolicyError, SchemaError, SetupError
 from rag_audit.attest.enrolments import EnrolmentBook, Kept
 from rag_audit.attest.state import Places
 from rag_audit.cli.common import PATH, Group, emit, json_option
+from rag_audit.cli.options import choice_option, flag_option, path_option
 from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import RosterEntry
@@ -74,13 +75,12 @@ class Desk:
 def _choosing(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options by which requests are chosen."""
     for option in (
-        click.option(
+        flag_option(
             "--all",
             "every",
-            is_flag=True,
             help="for each account the only request that the roster's key signed, or the only one if it has no line",
         ),
-        click.option("--from", "file", type=PATH, help="the accounts that a file names, one a line"),
+        path_option("--from", "file", help="the accounts that a file names, one a line"),
         click.option("--key", "keys", multiple=True, help="the request for this key; repeat"),
         click.option("--account", "names", multiple=True, help="this account's request; repeat"),
         click.option("--window", help="only requests for this window"),
@@ -157,10 +157,12 @@ def _signed(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> bool:
 @enrolments.command("list")
 @click.argument("provider", type=PATH)
 @click.option("--window", help="only requests for this window")
-@click.option(
-    "--status", type=click.Choice(["pending", "approved", "enrolled", "rejected", "all"]), default="pending",
-    show_default=True, help="where they stand",
-)  # fmt: skip
+@choice_option(
+    "--status",
+    choices=["pending", "approved", "enrolled", "rejected", "all"],
+    default="pending",
+    help="where they stand",
+)
 @json_option
 def list_(provider: Path, window: str | None, status: Any, as_json: bool) -> None:
     """List requests. PROVIDER is provider.toml, or the book itself."""
@@ -199,7 +201,7 @@ def _row(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> dict[str, Any]
 @click.option(
     "--lost", multiple=True, help="approve this account's request though it has lost its old key; repeat"
 )
-@click.option("--roster", type=PATH, help="the roster, where PROVIDER is a book")
+@path_option("--roster", help="the roster, where PROVIDER is a book")
 @json_option
 def approve(
     provider: Path,

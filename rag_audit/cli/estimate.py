@@ -12,7 +12,7 @@ from rag_audit._internal.canonical import parse_json, read_bytes
 from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError, StoreError
 from rag_audit.attest.reading import WindowReader
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.options import Real, model_option
+from rag_audit.cli.options import Real, flag_option, model_option, path_option
 from rag_audit.cli.settings import stored_model
 from rag_audit.estimate import calibration
 from rag_audit.estimate.figure import write_csv, write_figure
@@ -53,14 +53,12 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
 
 
 @estimate.command()
-@click.option("--paper", is_flag=True, help="reproduce the paper's Observation 5.2: synthetic queries")
-@click.option("--questions", type=PATH, help="one question a line, or JSON lines with a field `question`")
+@flag_option("--paper", help="reproduce the paper's Observation 5.2: synthetic queries")
+@path_option("--questions", help="one question a line, or JSON lines with a field `question`")
 @click.option(
     "--embedder", "name", default=DEFAULT_EMBEDDER, show_default=True, help="what embeds the questions"
 )
-@click.option(
-    "--model", "--folder", "folder", type=PATH, help="the folder of an embedder's files, or its settings"
-)
+@path_option("--model", "--folder", "folder", help="the folder of an embedder's files, or its settings")
 @click.option(
     "--theta", type=Real(0, 1), default=calibration.OPERATING_POINT, show_default=True, help="in (0, 1)"
 )
@@ -92,7 +90,7 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
     type=click.IntRange(1, MOST),
     help="windows that are drawn",
 )
-@click.option("--out", type=PATH, help="write calibration.csv here, and calibration.png with --paper")
+@path_option("--out", help="write calibration.csv here, and calibration.png with --paper")
 @json_option
 def calibrate(
     paper: bool,

@@ -8,10 +8,11 @@ import click
 
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import PolicyError
-from rag_audit.cli.common import PATH, emit, json_option, progress, say
+from rag_audit.cli.common import emit, json_option, progress, say
 from rag_audit.cli.options import (
     gain_list,
     model_option,
+    path_option,
     read_policy,
     score_range,
     skip_option,
@@ -22,15 +23,14 @@ from rag_audit.retrieval.inventory import Inventory
 
 
 @click.command("explore")
-@click.option(
+@path_option(
     "--index",
-    type=PATH,
     required=True,
     help='documents: JSON Lines {"id": .., "text": ..}, or a folder as for `open --docs`',
 )
 @skip_option
-@click.option("--questions", type=PATH, required=True, help='JSON Lines {"question": .., "passage": <id>}')
-@click.option("--policy", "policy_file", type=PATH, help="a policy: its constants are the defaults")
+@path_option("--questions", required=True, help='JSON Lines {"question": .., "passage": <id>}')
+@path_option("--policy", "policy_file", help="a policy: its constants are the defaults")
 @click.option("--tenant", help="whose documents, if there are several tenants")
 @click.option(
     "--capacity",
@@ -87,8 +87,8 @@ from rag_audit.retrieval.inventory import Inventory
     help="answers to each question  [default: enough for 4,000 in all]",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of the simulation")
-@click.option("--csv", "csv_file", type=PATH, help="write the grid as CSV")
-@click.option("--picture", type=PATH, help="draw recall against eps (png, svg, pdf)")
+@path_option("--csv", "csv_file", help="write the grid as CSV")
+@path_option("--picture", help="draw recall against eps (png, svg, pdf)")
 @json_option
 def explore(
     index: Path,

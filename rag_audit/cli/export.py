@@ -7,17 +7,16 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option, signing_key
+from rag_audit.cli.options import path_option
 from rag_audit.models.windowfile import WindowFile
 
 
 @click.command()
 @click.argument("window", type=PATH)
-@click.option("--tiles", type=PATH, help="folder for the ledger as static files (C2SP tlog-tiles)")
-@click.option(
-    "--snarkjs", type=PATH, help="folder for the Groth16 proofs with keys, public inputs and commands"
-)
-@click.option("--cose", type=PATH, help="folder for a COSE Receipt (RFC 9942) of each entry; needs --key")
-@click.option("--key", type=PATH, help="the provider's secret key, with which --cose signs the ledger's root")
+@path_option("--tiles", help="folder for the ledger as static files (C2SP tlog-tiles)")
+@path_option("--snarkjs", help="folder for the Groth16 proofs with keys, public inputs and commands")
+@path_option("--cose", help="folder for a COSE Receipt (RFC 9942) of each entry; needs --key")
+@path_option("--key", help="the provider's secret key, with which --cose signs the ledger's root")
 @click.option(
     "--entry",
     "only",

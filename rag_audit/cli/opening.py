@@ -17,7 +17,7 @@ from rag_audit.attest.window import Window
 from rag_audit.cli.ahead import stop_if_wanting
 from rag_audit.cli.common import PATH, emit, json_option, say, signing_key, stages
 from rag_audit.cli.documents import Reading, reading_options
-from rag_audit.cli.options import duration, line, model_option
+from rag_audit.cli.options import choice_option, duration, flag_option, line, model_option, path_option
 from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.commit.preparing import load_preparation, open_prepared, prepare
@@ -43,54 +43,45 @@ from rag_audit.verify.ahead import Parties
 
 @click.command("open")
 @click.argument("directory", type=PATH)
-@click.option("--policy", "policy_file", type=PATH, help="the window's policy (`rag-audit policy new`)")
-@click.option("--roster", type=PATH, help="accounts (`rag-audit account add`)")
-@click.option(
-    "--docs", type=PATH, help="folder with a <tenant>.jsonl or a folder of text files for each tenant"
-)
+@path_option("--policy", "policy_file", help="the window's policy (`rag-audit policy new`)")
+@path_option("--roster", help="accounts (`rag-audit account add`)")
+@path_option("--docs", help="folder with a <tenant>.jsonl or a folder of text files for each tenant")
 @reading_options
-@click.option("--key", type=PATH, help="the provider's signing key (`rag-audit keygen`)")
+@path_option("--key", help="the provider's signing key (`rag-audit keygen`)")
 @click.option("--origin", callback=line, help="the ledger's name; the key's name by default")
-@click.option(
+@choice_option(
     "--embedder",
     "name",
-    type=click.Choice(EMBEDDERS),
+    choices=EMBEDDERS,
     default=DEFAULT_EMBEDDER,
-    show_default=True,
     help="what embeds documents and queries, as `policy new --embedder` was told",
 )
 @model_option
-@click.option(
-    "--witness", "witnesses", type=PATH, multiple=True, help="a witness's nonce line; repeat for each"
-)
+@path_option("--witness", "witnesses", multiple=True, help="a witness's nonce line; repeat for each")
 @click.option(
     "--drand",
     type=click.IntRange(min=1),
     help="beacon: this round of drand's quicknet, not the witnesses' nonces",
 )
 @click.option("--drand-signature", help="the round's signature in hexadecimal, once it is out")
-@click.option("--previous", type=PATH, help="the public folder of the window before this one")
+@path_option("--previous", help="the public folder of the window before this one")
 @click.option(
     "--opens-in",
     callback=duration,
     help="date the window once everything is committed: it opens so long after (30s, 15m), and lasts as long as the "
     "policy says",
 )
-@click.option(
-    "--trust",
-    type=PATH,
-    help="a verifier's trust file: nothing is opened, if it asks for more than this window has",
+@path_option(
+    "--trust", help="a verifier's trust file: nothing is opened, if it asks for more than this window has"
 )
-@click.option(
+@flag_option(
     "--prepare",
     "prepare_only",
-    is_flag=True,
     help="only embed and commit, publish nothing; the same command without it opens what is prepared, and needs no "
     "--docs and no --policy again",
 )
-@click.option(
+@path_option(
     "--vectors",
-    type=PATH,
     help="your own cache of document vectors, made if it is missing: texts that it knows are not embedded again",
 )
 @click.option(
@@ -323,9 +314,7 @@ def previous_window(public: Path, window: str) -> PreviousWindow:
 @click.command()
 @click.argument("directory", type=PATH)
 @click.argument("lines", metavar="LINE...", type=PATH, nargs=-1, required=True)
-@click.option(
-    "--witness", "witnesses", type=PATH, multiple=True, required=True, help="a witness's nonce line; repeat"
-)
+@path_option("--witness", "witnesses", multiple=True, required=True, help="a witness's nonce line; repeat")
 @json_option
 def enrol(directory: Path, lines: tuple[Path, ...], witnesses: tuple[Path, ...], as_json: bool) -> None:
     """Add the accounts of roster LINEs to an open window; their queries wait for the beacon that the witnesses draw.

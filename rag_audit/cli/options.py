@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,6 +20,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.publication import MAX_PUBLICATION_BYTES
 from rag_audit.proofs.policy import check_policy
 
+Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
 Value = TypeVar("Value")
 Text: TypeAlias = str | tuple[str, ...] | None
 """What click gives for an option: a text, several where the option may be repeated, or None where it was left out."""
@@ -49,17 +51,32 @@ class Real(click.FloatRange):
         return super().convert(value, param, ctx)
 
 
+path_option = partial(click.option, type=PATH)
+"""An option whose value is a file or a folder."""
+flag_option = partial(click.option, is_flag=True)
+"""An option without a value."""
+
+
+def number_option(*names: str, default: int, help: str) -> Callable[[Command], Command]:
+    """An option whose value is an integer of at least 1."""
+    return click.option(*names, callback=whole_number, default=str(default), show_default=True, help=help)
+
+
+def choice_option(
+    *names: str, choices: Sequence[str], default: str, help: str
+) -> Callable[[Command], Command]:
+    """An option whose value is one of the choices."""
+    return click.option(*names, type=click.Choice(choices), default=default, show_default=True, help=help)
+
+
 MAX_PROCESSES = 512
 PROCESSES = click.IntRange(1, MAX_PROCESSES)
 """Processes of this machine."""
-model_option = click.option(
-    "--model",
-    type=PATH,
-    help="the folder of an embedder's files, or the embedder.toml that says what they do not",
+model_option = path_option(
+    "--model", help="the folder of an embedder's files, or the embedder.toml that says what they do not"
 )
-skip_option = click.option(
+skip_option = flag_option(
     "--skip-unreadable",
-    is_flag=True,
     help="omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
 )
 seed_option = click.option(

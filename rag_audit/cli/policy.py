@@ -19,9 +19,11 @@ from rag_audit.cli.explore import explore
 from rag_audit.cli.mechanisms import LISTING_KEEP, read_mechanisms
 from rag_audit.cli.options import (
     certificate_size,
+    choice_option,
     duration,
     gain_list,
     model_option,
+    number_option,
     read_policy,
     score_range,
     tau_span,
@@ -106,11 +108,10 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     metavar="ID=CAPACITY[:SYSTEM]",
     help="repeat for each tenant; with its own proof system, if it has one",
 )
-@click.option(
+@choice_option(
     "--system",
-    type=click.Choice(["scan", "groth16"]),
+    choices=["scan", "groth16"],
     default="scan",
-    show_default=True,
     help="proof system: scan needs no setup; groth16 is for small tenants, with short proofs",
 )
 @click.option(
@@ -131,29 +132,14 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
 @click.option(
     "--lasts", default="7d", show_default=True, callback=duration, help="how long it answers queries"
 )
-@click.option(
-    "--n", callback=whole_number, default=str(defaults.QUERIES), show_default=True, help="queries an account"
-)
-@click.option(
-    "--k-max",
-    "--k",
-    callback=whole_number,
-    default=str(defaults.K_MAX),
-    show_default=True,
-    help="largest coalition that the bound covers",
-)
+@number_option("--n", default=defaults.QUERIES, help="queries an account")
+@number_option("--k-max", "--k", default=defaults.K_MAX, help="largest coalition that the bound covers")
 @click.option("--eps-acc", help="target: epsilon of one account, at delta-acc, instead of --eps-joint")
 @click.option(
     "--eps-joint",
     help=f"target: epsilon of k-max accounts together, at delta-policy  [default: {defaults.EPS_JOINT}]",
 )
-@click.option(
-    "--calibration",
-    type=click.Choice(METHODS),
-    default="exact",
-    show_default=True,
-    help="how noise is chosen",
-)
+@choice_option("--calibration", choices=METHODS, default="exact", help="how noise is chosen")
 @click.option("--delta-acc", default="1e-7", show_default=True, help="delta of one account's epsilon")
 @click.option(
     "--delta-policy",
@@ -162,12 +148,8 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     show_default=True,
     help="delta of eps_audit; it must exceed k-max times delta-acc",
 )
-@click.option(
-    "--accounts-max",
-    callback=whole_number,
-    default=str(defaults.ACCOUNTS_MAX),
-    show_default=True,
-    help="accounts that a tenant may ever have in the window",
+@number_option(
+    "--accounts-max", default=defaults.ACCOUNTS_MAX, help="accounts that a tenant may ever have in the window"
 )
 @click.option(
     "--gains",
@@ -186,13 +168,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     callback=score_range,
     help="raw scores that count  [default: the embedder's, 101:810 for the default one]",
 )
-@click.option(
-    "--top-k",
-    callback=whole_number,
-    default=str(defaults.TOP_K),
-    show_default=True,
-    help="positions in an answer",
-)
+@number_option("--top-k", default=defaults.TOP_K, help="positions in an answer")
 @click.option(
     "--theta",
     callback=theta_fraction,
@@ -216,29 +192,25 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     help="prove the coalition estimate of a window of up to so many records: scan:3000, groth16:64, or scan alone for"
     f" all queries of all accounts, at most {MAX_RECORDS:,}; none leaves it declared",
 )
-@click.option(
+@choice_option(
     "--embedder",
-    type=click.Choice(EMBEDDERS),
+    choices=EMBEDDERS,
     default=DEFAULT_EMBEDDER,
-    show_default=True,
     help="which `open` will embed with: dimension, score window and whether A1 is proved follow from it",
 )
 @model_option
 @click.option(
     "--dimension", callback=whole_number, help="of the embedder's vectors  [default: the embedder's]"
 )
-@click.option(
+@number_option(
     "--query-tokens",
-    callback=whole_number,
-    default="64",
-    show_default=True,
+    default=64,
     help="where queries are cut; up to 64 the embedding is proved too, at a cost that grows with it",
 )
-@click.option(
+@choice_option(
     "--proving",
-    type=click.Choice(["eager", "on-challenge"]),
+    choices=["eager", "on-challenge"],
     default="on-challenge",
-    show_default=True,
     help="when records are proved: before their answers leave, or once a verifier has drawn them",
 )
 @json_option

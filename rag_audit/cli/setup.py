@@ -10,6 +10,7 @@ import click
 from rag_audit._internal.canonical import parse_hex, read_json
 from rag_audit._internal.errors import SetupError
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
+from rag_audit.cli.options import path_option
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import MAX_PUBLICATION_BYTES
 from rag_audit.models.trust import Groth16Pin
@@ -27,9 +28,7 @@ together_option = click.option(
     type=click.IntRange(2, MAX_QUERIES),
     help="also the circuits that prove so many records of a tenant at once (`prove --together`)",
 )
-ptau_option = click.option(
-    "--ptau", type=PATH, required=True, help="the ceremony's powers of tau, prepared for phase 2"
-)
+ptau_option = path_option("--ptau", required=True, help="the ceremony's powers of tau, prepared for phase 2")
 ptau_digest_option = click.option(
     "--ptau-sha256",
     "ptau_digest",
@@ -51,7 +50,7 @@ def setup() -> None:
 @click.argument("policy", type=PATH)
 @dimension_option
 @together_option
-@click.option("--ptau", type=PATH, help="powers of tau of a public ceremony, in snarkjs's format")
+@path_option("--ptau", help="powers of tau of a public ceremony, in snarkjs's format")
 @ptau_digest_option
 @json_option
 def new(
@@ -78,7 +77,7 @@ def new(
 @together_option
 @ptau_option
 @ptau_digest_option
-@click.option("--out", type=PATH, required=True, help="the key before any contribution, say 0000.zkey")
+@path_option("--out", required=True, help="the key before any contribution, say 0000.zkey")
 @json_option
 def start(
     policy: Path,
@@ -114,8 +113,8 @@ def contribute(old: Path, new: Path, name: str, as_json: bool) -> None:
 
 @setup.command("verify")
 @click.argument("zkey", type=PATH)
-@click.option("--policy", type=PATH, help="compile the key's circuit from this policy")
-@click.option("--r1cs", type=PATH, help="or take these constraints, which --circuit may give a digest")
+@path_option("--policy", help="compile the key's circuit from this policy")
+@path_option("--r1cs", help="or take these constraints, which --circuit may give a digest")
 @circuit_option
 @dimension_option
 @together_option
@@ -181,14 +180,14 @@ def verify(
 
 @setup.command("finalise")
 @click.argument("zkey", type=PATH)
-@click.option("--policy", type=PATH, required=True, help="the policy whose circuit the key is for")
+@path_option("--policy", required=True, help="the policy whose circuit the key is for")
 @circuit_option
 @dimension_option
 @together_option
 @ptau_option
 @ptau_digest_option
 @click.option("--beacon", help="public random value in hexadecimal, drawn after the last contribution")
-@click.option("--out", type=PATH, help="write the installed key here too, for relying parties to check")
+@path_option("--out", help="write the installed key here too, for relying parties to check")
 @json_option
 def finalise(
     zkey: Path,

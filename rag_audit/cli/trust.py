@@ -13,7 +13,7 @@ from rag_audit._internal.canonical import Json, digest_hex, read_json
 from rag_audit._internal.durable import create_file
 from rag_audit._internal.errors import SchemaError, SetupError, StoreError, brief
 from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
-from rag_audit.cli.options import line, read_policy
+from rag_audit.cli.options import choice_option, line, path_option, read_policy
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
 from rag_audit.log.note import parse_note
 from rag_audit.models import defaults
@@ -67,18 +67,11 @@ def trust() -> None:
 @click.option("--witness", "witnesses", multiple=True, help="a witness's vkey; repeat for each")
 @click.option("--quorum", type=click.IntRange(min=1), help="all witnesses by default; more than half of them")
 @click.option("--verifier", "verifiers", multiple=True, help="a vkey whose challenges count")
-@click.option(
-    "--account",
-    "accounts",
-    multiple=True,
-    type=PATH,
-    help="roster line of an account known to be independent",
-)
-@click.option(
+@path_option("--account", "accounts", multiple=True, help="roster line of an account known to be independent")
+@path_option(
     "--setup",
     "setups",
     multiple=True,
-    type=PATH,
     help="output of `rag-audit setup new --json`: circuits and keys in someone else's words, so pinned as unsafe",
 )
 @click.option(
@@ -88,29 +81,26 @@ def trust() -> None:
     metavar="[CIRCUIT=]FILE",
     help="a proving key, which is checked here against --policy and --ptau (`setup verify`) and pinned",
 )
-@click.option(
+@path_option(
     "--policy",
-    type=PATH,
     help="the policy whose mechanisms you accept, and whose circuits the --zkey are for; its own figures set no limit,"
     f" but max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} where it has listing and no noise",
 )
-@click.option("--ptau", type=PATH, help="the powers of tau of the --zkey")
+@path_option("--ptau", help="the powers of tau of the --zkey")
 @ptau_digest_option
 @dimension_option
 @together_option
-@click.option(
+@choice_option(
     "--embedder",
-    type=click.Choice(EMBEDDERS),
+    choices=EMBEDDERS,
     default=DEFAULT_EMBEDDER,
-    show_default=True,
     help="pin this release's public artefacts of it, and ask for its score window",
 )
-@click.option(
+@path_option(
     "--model",
-    type=PATH,
     help="pin the files in this folder (or of this embedder.toml), which you had from the embedder's publisher",
 )
-@click.option("--show", type=PATH, help="show the fingerprints in a window, unverified, and adopt none")
+@path_option("--show", help="show the fingerprints in a window, unverified, and adopt none")
 @click.option(
     "--require", "settings", multiple=True, metavar="KEY=VALUE", help="a requirement, e.g. max_epsilon=8"
 )

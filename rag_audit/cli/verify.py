@@ -13,7 +13,7 @@ import click
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.durable import replace_file
 from rag_audit.cli.common import PATH, emit, estimated, json_option, named, patiently, say, signing_key, tell
-from rag_audit.cli.options import PROCESSES
+from rag_audit.cli.options import PROCESSES, choice_option, flag_option, path_option
 from rag_audit.cli.reports import FORMATS, command_line, planned
 from rag_audit.log.note import sign_note
 from rag_audit.models.trust import Trust
@@ -24,36 +24,28 @@ from rag_audit.verify.drawing import draw_challenge, number_drawn
 
 @click.command()
 @click.argument("window", type=PATH)
-@click.option("--trust", type=PATH, required=True, help="what this verifier trusts (`rag-audit trust new`)")
-@click.option("--receipts", type=PATH, multiple=True, help="countersigned receipts: files or folders")
-@click.option(
-    "--previous",
-    type=PATH,
-    multiple=True,
-    help="a window before this one, to check the chain; repeat for each",
+@path_option("--trust", required=True, help="what this verifier trusts (`rag-audit trust new`)")
+@path_option("--receipts", multiple=True, help="countersigned receipts: files or folders")
+@path_option(
+    "--previous", multiple=True, help="a window before this one, to check the chain; repeat for each"
 )
-@click.option(
+@choice_option(
     "--engine",
-    type=click.Choice(["native", "py_ecc", "snarkjs", "reference"]),
+    choices=["native", "py_ecc", "snarkjs", "reference"],
     default="native",
-    show_default=True,
     help="what decides about proofs; reference: the slow second verifier of the scan argument, for Groth16 py_ecc",
 )
-@click.option(
+@path_option(
     "--challenge",
     "challenges",
-    type=PATH,
     multiple=True,
     help="the challenge that this verifier drew itself; the one in WINDOW may be of the provider's choice",
 )
 @click.option("--max-epsilon", help="a tighter limit than trust.toml's")
-@click.option("--allow-unsafe-setup", is_flag=True, help="accept one-party keys; printed in the verdict")
-@click.option(
-    "--model", type=PATH, help="the folder of an ONNX embedder's files, to embed disclosed queries again"
-)
-@click.option(
+@flag_option("--allow-unsafe-setup", help="accept one-party keys; printed in the verdict")
+@path_option("--model", help="the folder of an ONNX embedder's files, to embed disclosed queries again")
+@path_option(
     "--attacks",
-    type=PATH,
     help="the provider's attacks.json (`rag-audit attack run`), shown beside the verdict, which it does not change",
 )
 @click.option("--jobs", type=PROCESSES, default=1, show_default=True,
@@ -61,10 +53,11 @@ from rag_audit.verify.drawing import draw_challenge, number_drawn
 @click.option("--executor", "address",
               help="verify proofs on a cluster, which then decides: dask://host:port or ray://host:port,"
               " with RAG_AUDIT_WORKER_KEY set")  # fmt: skip
-@click.option("--no-cache", is_flag=True,
-              help="verify every proof of a large window, those too that an earlier run found valid")  # fmt: skip
+@flag_option(
+    "--no-cache", help="verify every proof of a large window, those too that an earlier run found valid"
+)
 @click.option("--offline", is_flag=True, default=True, help="no network (the default, and the only mode)")
-@click.option("--checks", is_flag=True, help="show every check and every figure, of a window that passed too")
+@flag_option("--checks", help="show every check and every figure, of a window that passed too")
 @click.option(
     "--format",
     "formats",
@@ -72,14 +65,13 @@ from rag_audit.verify.drawing import draw_challenge, number_drawn
     multiple=True,
     help="how the report is written (text); repeat it for several, each with its --output in the same order",
 )
-@click.option(
+@path_option(
     "--output",
     "outputs",
-    type=PATH,
     multiple=True,
     help="where the report of the --format at the same place goes, - for standard output",
 )
-@click.option("--sign-key", type=PATH, help="the key that signs --format vsa")
+@path_option("--sign-key", help="the key that signs --format vsa")
 @json_option
 @click.pass_context
 def verify(
@@ -217,9 +209,9 @@ def after(quiet: Callable[[], None], shown: Callable[[int, int], None]) -> Calla
 
 @click.command()
 @click.argument("window", type=PATH)
-@click.option("--key", type=PATH, required=True, help="the verifier's signing key")
-@click.option("--trust", type=PATH, required=True, help="mode, beta and eta come from here")
-@click.option("--out", type=PATH, required=True, help="where the signed note goes")
+@path_option("--key", required=True, help="the verifier's signing key")
+@path_option("--trust", required=True, help="mode, beta and eta come from here")
+@path_option("--out", required=True, help="where the signed note goes")
 @json_option
 def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) -> None:
     """Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw."""

@@ -27,7 +27,7 @@ from rag_audit.cli.common import (
     progress,
     say,
 )
-from rag_audit.cli.options import PROCESSES, Real
+from rag_audit.cli.options import PROCESSES, Real, flag_option, path_option
 from rag_audit.cli.settings import resume, settings_of
 from rag_audit.commit.stored import forget
 from rag_audit.log.note import MAX_NOTE_BYTES
@@ -46,10 +46,8 @@ workers_option = click.option(
     "--workers", type=PROCESSES, default=1, show_default=True, help="prover processes here"
 )
 
-low_memory_option = click.option(
-    "--low-memory",
-    is_flag=True,
-    help="make scan proofs in less memory and more time; the proofs are the same",
+low_memory_option = flag_option(
+    "--low-memory", help="make scan proofs in less memory and more time; the proofs are the same"
 )
 
 
@@ -57,7 +55,7 @@ low_memory_option = click.option(
 @click.argument("directory", type=PATH)
 @click.option("--socket", "address", type=SOCKET, help="listen on this Unix socket until interrupted")
 @click.option("--http", metavar="HOST:PORT", help="answer over HTTP until interrupted (port 0: any free one)")
-@click.option("--stdio", is_flag=True, help="answer requests from stdin, one JSON line each")
+@flag_option("--stdio", help="answer requests from stdin, one JSON line each")
 @click.option(
     "--eager",
     default=0,
@@ -87,9 +85,7 @@ low_memory_option = click.option(
     show_default=True,
     help=f"MiB that noise drawn ahead may take, with 4 bytes a position for each slot; at most {READY_SLOTS} slots",
 )
-@click.option(
-    "--enrolments", type=PATH, help="with --http: keep accounts' requests for a roster line in this book"
-)
+@path_option("--enrolments", help="with --http: keep accounts' requests for a roster line in this book")
 @click.option(
     "--for-window",
     "coming",
@@ -180,9 +176,7 @@ def _report_fault(exc: BaseException) -> None:
 
 @click.command()
 @click.argument("directory", type=PATH)
-@click.option(
-    "--abandon", is_flag=True, help="close a window that never became usable, so that the chain can go on"
-)
+@flag_option("--abandon", help="close a window that never became usable, so that the chain can go on")
 @click.option(
     "--no-certificate",
     "certify",
@@ -220,7 +214,7 @@ def close(
 
 @click.command()
 @click.argument("directory", type=PATH)
-@click.option("--challenge", "note", type=PATH, help="a verifier's challenge note; all records without it")
+@path_option("--challenge", "note", help="a verifier's challenge note; all records without it")
 @executor_option
 @workers_option
 @click.option(

@@ -12,6 +12,7 @@ from rag_audit._internal.canonical import Json, jcs, read_bytes, read_json, read
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import RagAuditError, SetupError
 from rag_audit.cli.common import PATH, Group, emit, internal_error, json_option, say, verifier_key
+from rag_audit.cli.options import flag_option, path_option
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash
@@ -92,9 +93,7 @@ def _leave(path: Path, note: Note, as_json: bool) -> None:
 @witness.command("cosign")
 @click.argument("directory", type=PATH)
 @click.argument("public", type=PATH)
-@click.option(
-    "--trust", type=PATH, required=True, help="this witness's trust file: the provider's key, the quorum"
-)
+@path_option("--trust", required=True, help="this witness's trust file: the provider's key, the quorum")
 @json_option
 def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     """Cosign the window in PUBLIC: its opening before it opens, its final checkpoint after it closed."""
@@ -137,9 +136,7 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
 @witness.command("follow")
 @click.argument("directory", type=PATH)
 @click.argument("window", type=PATH)
-@click.option(
-    "--trust", type=PATH, required=True, help="this witness's trust file: its fellow witnesses, the quorum"
-)
+@path_option("--trust", required=True, help="this witness's trust file: its fellow witnesses, the quorum")
 @json_option
 def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
     """Accept a closed WINDOW that this witness did not follow to its end, relying on a quorum of the others.
@@ -173,9 +170,7 @@ def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
 @witness.command("beacon")
 @click.argument("directory", type=PATH)
 @click.argument("public", type=PATH)
-@click.option(
-    "--trust", type=PATH, required=True, help="this witness's trust file: its fellow witnesses, the quorum"
-)
+@path_option("--trust", required=True, help="this witness's trust file: its fellow witnesses, the quorum")
 @json_option
 def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     """Reveal this witness's nonce, once the quorum has cosigned the opening (or an enrolment after it)."""
@@ -202,10 +197,19 @@ def _named(directory: Path, public: Path, window: Publication) -> tuple[str, byt
 @witness.command("serve")
 @click.argument("directory", type=PATH)
 @click.option("--http", metavar="HOST:PORT", required=True, help="where to answer (port 0: any free one)")
-@click.option("--trust", "trusts", type=PATH, multiple=True,
-              help="a trust file about a provider: cosign its windows, and reveal nonces")  # fmt: skip
-@click.option("--log", "logs", metavar="ORIGIN=VKEY", multiple=True,
-              help="a provider's origin and key: cosign its windows, reveal nothing")  # fmt: skip
+@path_option(
+    "--trust",
+    "trusts",
+    multiple=True,
+    help="a trust file about a provider: cosign its windows, and reveal nonces",
+)
+@click.option(
+    "--log",
+    "logs",
+    metavar="ORIGIN=VKEY",
+    multiple=True,
+    help="a provider's origin and key: cosign its windows, reveal nothing",
+)
 def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str, ...]) -> None:
     """Answer providers over HTTP: C2SP's add-checkpoint, and the extension of docs/witnesses.md."""
     from rag_audit.attest.service import stopped_by_signal
@@ -254,10 +258,8 @@ def _report_fault(exc: BaseException) -> None:
 @click.argument("public", type=PATH)
 @click.option("--url", required=True, help="where the witness answers")
 @click.option("--name", required=True, help="which witness of the trust file it is")
-@click.option(
-    "--trust", type=PATH, required=True, help="a trust file: the provider's key, the witnesses, the quorum"
-)
-@click.option("--plain", is_flag=True, help="the witness knows C2SP's tlog-witness alone")
+@path_option("--trust", required=True, help="a trust file: the provider's key, the witnesses, the quorum")
+@flag_option("--plain", help="the witness knows C2SP's tlog-witness alone")
 @click.option("--patience", type=click.IntRange(0, 86_400), default=60, show_default=True,
               help="for how many seconds a witness that does not answer is asked again")  # fmt: skip
 @json_option

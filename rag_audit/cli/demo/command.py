@@ -7,17 +7,13 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH
+from rag_audit.cli.options import flag_option, path_option
 
 
 @click.command()
-@click.option(
-    "--docs",
-    type=PATH,
-    help="your own texts: one folder a tenant (the standard library's docstrings without)",
-)
-@click.option(
+@path_option("--docs", help="your own texts: one folder a tenant (the standard library's docstrings without)")
+@flag_option(
     "--skip-unreadable",
-    is_flag=True,
     help="of --docs: omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
 )
 @click.option(
@@ -28,7 +24,7 @@ from rag_audit.cli.common import PATH
     show_default=True,
     help="where everything is written",
 )
-@click.option("--keep", is_flag=True, help="refuse to overwrite an earlier demo in --dir")
+@flag_option("--keep", help="refuse to overwrite an earlier demo in --dir")
 @click.pass_context
 def demo(ctx: click.Context, docs: Path | None, skip_unreadable: bool, directory: Path, keep: bool) -> None:
     """One window from commit to verdict on real text, every party in a process and folder of its own."""

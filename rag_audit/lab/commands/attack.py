@@ -15,7 +15,15 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SetupError
 from rag_audit._internal.printable import printable_text
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.options import PROCESSES, Real, seed_option, skip_option, whole_number
+from rag_audit.cli.options import (
+    PROCESSES,
+    Real,
+    flag_option,
+    path_option,
+    seed_option,
+    skip_option,
+    whole_number,
+)
 from rag_audit.lab.commands.services import Options, service_of
 
 if TYPE_CHECKING:
@@ -65,12 +73,8 @@ def list_(as_json: bool) -> None:
     help="the service's documents: demo, a collection of RAG_AUDIT_DATA, JSON Lines, or a folder",
 )
 @skip_option
-@click.option(
-    "--others", "others_file", type=PATH, help="documents outside the service  [default: a part of --data]"
-)
-@click.option(
-    "--own", "own_file", type=PATH, help="the attacker's own texts  [default: a part of the others]"
-)
+@path_option("--others", "others_file", help="documents outside the service  [default: a part of --data]")
+@path_option("--own", "own_file", help="the attacker's own texts  [default: a part of the others]")
 @click.option(
     "--out",
     type=PATH,
@@ -118,13 +122,11 @@ def list_(as_json: bool) -> None:
 @click.option(
     "--attempts", type=click.IntRange(1, 1000), default=5, show_default=True, help="of one question"
 )
-@click.option("--no-stream", is_flag=True, help="ask for whole answers")
-@click.option("--logprobs", is_flag=True, help="ask for log-probabilities, which some attacks need")
+@flag_option("--no-stream", help="ask for whole answers")
+@flag_option("--logprobs", help="ask for log-probabilities, which some attacks need")
 @click.option("--parallel", callback=whole_number, help="questions on their way to an endpoint  [default: 1]")
-@click.option(
-    "--account", "folders", type=PATH, multiple=True, help="of a window: an account's folder; repeat"
-)
-@click.option("--window", "public", type=PATH, help="of a window: its public folder")
+@path_option("--account", "folders", multiple=True, help="of a window: an account's folder; repeat")
+@path_option("--window", "public", help="of a window: its public folder")
 @click.option("--provider", help="of a window: the provider's vkey, or a file with it")
 @json_option
 def run_(as_json: bool, **options: Any) -> None:

@@ -13,7 +13,7 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError
 from rag_audit._internal.jsonlines import parse_row, string, text_lines
 from rag_audit.cli.common import PATH, Group, emit, json_option
-from rag_audit.cli.options import Real, seed_option, skip_option, whole_number
+from rag_audit.cli.options import Real, path_option, seed_option, skip_option, whole_number
 from rag_audit.lab.commands.services import Options, documents_of, service_of
 
 
@@ -47,10 +47,8 @@ def new(
 
 @canary.command("insert")
 @click.argument("file", type=PATH)
-@click.option("--docs", type=PATH, required=True, help="the service's documents, JSON Lines")
-@click.option(
-    "--out", type=PATH, required=True, help="the same documents with canaries among them, JSON Lines"
-)
+@path_option("--docs", required=True, help="the service's documents, JSON Lines")
+@path_option("--out", required=True, help="the same documents with canaries among them, JSON Lines")
 @json_option
 def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
     """Write documents with the canaries whose coins say in, to be committed in place of the documents.
@@ -91,10 +89,8 @@ def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
 @click.option("--generator", "generator_url", help="a chat endpoint that answers from the passages")
 @click.option("--model", help="the chat endpoint's model")
 @click.option("--key-env", help="the environment variable with the chat endpoint's key")
-@click.option(
-    "--account", "folders", type=PATH, multiple=True, help="of a window: an account's folder; repeat"
-)
-@click.option("--window", "public", type=PATH, help="of a window: its public folder")
+@path_option("--account", "folders", multiple=True, help="of a window: an account's folder; repeat")
+@path_option("--window", "public", help="of a window: its public folder")
 @click.option("--provider", help="of a window: the provider's vkey, or a file with it")
 @json_option
 def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **options: Any) -> None:

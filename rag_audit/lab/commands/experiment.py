@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress, say
-from rag_audit.cli.options import PROCESSES
+from rag_audit.cli.options import PROCESSES, choice_option, flag_option, path_option
 
 if TYPE_CHECKING:
     from rag_audit.lab.experiments.model import Experiment, Results
@@ -39,13 +39,7 @@ def list_(as_json: bool) -> None:
 
 @experiment.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME..|all")
-@click.option(
-    "--size",
-    type=click.Choice(["test", "full"]),
-    default="test",
-    show_default=True,
-    help="full is the paper's",
-)
+@choice_option("--size", choices=["test", "full"], default="test", help="full is the paper's")
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="of every draw of the run"
 )
@@ -54,7 +48,7 @@ def list_(as_json: bool) -> None:
 )
 @click.option("--jobs", type=PROCESSES, default=1, show_default=True, help="processes of this machine")
 @click.option("--executor", "address", help="dask://host:port or ray://host:port, as for `prove`")
-@click.option("--no-pictures", is_flag=True, help="draw nothing, which needs no matplotlib")
+@flag_option("--no-pictures", help="draw nothing, which needs no matplotlib")
 @json_option
 def run(
     names: tuple[str, ...],
@@ -96,7 +90,7 @@ def run(
 
 @experiment.command("report")
 @click.argument("folder", type=PATH, default=OUT)
-@click.option("--against", type=PATH, help="a second run, to compare figure by figure")
+@path_option("--against", help="a second run, to compare figure by figure")
 @json_option
 def report_(folder: Path, against: Path | None, as_json: bool) -> None:
     """What a folder of results says so far; nothing is measured."""
