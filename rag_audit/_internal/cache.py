@@ -57,10 +57,10 @@ def cache_dir(*parts: str) -> Path:
                     _check_above(folder)
             _close(level)
     except OSError as exc:
-        raise SetupError(
+        raise SetupError.of_os_error(
+            exc,
             "the cache folder cannot be written",
-            field=str(path),
-            found=exc.strerror,
+            field=path,
             hint="point XDG_CACHE_HOME to a folder that can be written",
         ) from exc
     return path
@@ -160,7 +160,7 @@ def build_file(
     try:
         data = (made / name).read_bytes()
     except OSError as exc:
-        raise SetupError(f"{what} cannot be read", field=str(made), found=exc.strerror) from exc
+        raise SetupError.of_os_error(exc, f"{what} cannot be read", field=made) from exc
     found = hashlib.sha256(prefix + data).hexdigest()
     if found != digest:
         raise SetupError(
@@ -253,7 +253,7 @@ def digest_once(path: Path) -> str:
                 _hashed[identity] = digest
             return digest
     except OSError as exc:
-        raise SetupError("a cached file cannot be read", field=str(path), found=exc.strerror) from exc
+        raise SetupError.of_os_error(exc, "a cached file cannot be read", field=path) from exc
 
 
 def _identity(found: os.stat_result) -> _Identity:

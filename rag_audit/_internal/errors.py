@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import reprlib
 from enum import IntEnum
-from typing import ClassVar
+from os import PathLike, fspath
+from typing import ClassVar, Self
 
 from rag_audit._internal.printable import printable
 
@@ -60,6 +61,16 @@ class RagAuditError(Exception):
         self.expected = expected
         self.found = found
         self.hint = hint
+
+    @classmethod
+    def of_os_error(
+        cls, exc: OSError, message: str, *, field: str | PathLike[str], hint: str | None = None
+    ) -> Self:
+        """The error for what the operating system refused.
+
+        :param field: where it happened, such as the file
+        """
+        return cls(message, field=fspath(field), found=exc.strerror, hint=hint)
 
     @property
     def name(self) -> str:

@@ -224,9 +224,7 @@ class Account:
             (directory / "receipts").mkdir(parents=True, exist_ok=True)
             directory.chmod(0o700)
         except OSError as exc:
-            raise StoreError(
-                "the account's folder cannot be made", field=str(directory), found=exc.strerror
-            ) from exc
+            raise StoreError.of_os_error(exc, "the account's folder cannot be made", field=directory) from exc
         AccountKeys.create(directory, account)
         replace_file(directory / "account.json", profile.canonical())
         return cls(directory)

@@ -82,7 +82,7 @@ class Holdings:
             finally:
                 os.close(descriptor)
         except OSError as exc:
-            raise StoreError("cannot be written", field=str(self._path), found=exc.strerror) from exc
+            raise StoreError.of_os_error(exc, "cannot be written", field=self._path) from exc
         self._documents = known | fresh
 
     def best(self, question: str, embedder: Embedder, most: int) -> list[AnsweredDocument]:

@@ -54,7 +54,7 @@ class Questions:
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as exc:
-            raise StoreError("cannot be made", field=str(self._folder), found=exc.strerror) from exc
+            raise StoreError.of_os_error(exc, "cannot be made", field=self._folder) from exc
         names = [path.name for path in self._paths()]
         if len(names) >= MAX_PREPARED:
             raise SizeError("too many questions are prepared", field=str(self._folder),
@@ -91,7 +91,7 @@ class Questions:
             moved = path.rename(folder / path.name)
             sync_directory(folder)
         except OSError as exc:
-            raise StoreError("cannot be moved", field=str(path), found=exc.strerror) from exc
+            raise StoreError.of_os_error(exc, "cannot be moved", field=path) from exc
         return moved
 
     def _paths(self) -> list[Path]:

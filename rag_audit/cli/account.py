@@ -257,8 +257,12 @@ def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
                 try:
                     connection.connect(str(path))
                 except OSError as exc:
-                    raise NotSent("the provider does not answer", field=str(path), found=exc.strerror,
-                                  hint="nothing was sent: ask again once it serves")  from exc  # fmt: skip
+                    raise NotSent.of_os_error(
+                        exc,
+                        "the provider does not answer",
+                        field=path,
+                        hint="nothing was sent: ask again once it serves",
+                    ) from exc
                 connection.sendall(request.canonical() + b"\n")
                 with connection.makefile("rb") as stream:
                     line = stream.readline(MAX_ANSWER_BYTES + 2)
@@ -266,10 +270,10 @@ def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
                         raise ConnectionAbortedError(ECONNABORTED, "the connection ended without an answer")
                     return parse_json(line.rstrip(b"\n"), source="reply", max_bytes=MAX_ANSWER_BYTES)
         except OSError as exc:
-            raise SetupError(
+            raise SetupError.of_os_error(
+                exc,
                 "the provider does not answer",
-                field=str(path),
-                found=exc.strerror,
+                field=path,
                 hint="repeat the command: the same request is sent again",
             ) from exc
 

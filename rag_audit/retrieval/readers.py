@@ -145,7 +145,7 @@ class FileReader(Closing):
                 else:
                     found = self._parsed(handle, suffix, file)
         except OSError as exc:
-            raise DocumentsError("the file cannot be read", field=str(file), found=exc.strerror) from exc
+            raise DocumentsError.of_os_error(exc, "the file cannot be read", field=file) from exc
         if not any(has_letters(section.text) for section in found.sections):
             raise NoTextError("the file holds no text", field=str(file), expected="at least one letter or digit",
                               found=f"{size} bytes without text", hint=f"remove the file, or {_SKIP}")  # fmt: skip
@@ -218,8 +218,9 @@ class FileReader(Closing):
             )  # fmt: skip
         except OSError as exc:
             here.close()
-            raise SetupError("the process that reads files cannot be started", field=sys.executable,
-                             found=exc.strerror) from exc  # fmt: skip
+            raise SetupError.of_os_error(
+                exc, "the process that reads files cannot be started", field=sys.executable
+            ) from exc
         finally:
             there.close()
         self._channel = here

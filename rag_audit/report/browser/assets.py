@@ -35,10 +35,10 @@ def native_module() -> bytes:
     try:
         return _without_custom(NATIVE.read_bytes())
     except OSError as exc:
-        raise SetupError(
+        raise SetupError.of_os_error(
+            exc,
             "the page's native core is missing from this installation",
-            field=str(NATIVE),
-            found=exc.strerror,
+            field=NATIVE,
             hint="in a checkout: make page; else install a wheel again",
         ) from exc
 
@@ -110,8 +110,7 @@ def _download(command: Sequence[str], folder: Path, path: str, lock: str) -> Non
         done = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True,
                               text=True, check=False)  # fmt: skip
     except OSError as exc:
-        raise SetupError("a tool that downloads the page's parts cannot be started", field=command[0],
-                         found=exc.strerror) from exc  # fmt: skip
+        raise SetupError.of_os_error(exc, "a tool that downloads the page's parts cannot be started", field=command[0]) from exc  # fmt: skip
     if done.returncode != 0:
         raise SetupError(
             "the locked parts of the page cannot be downloaded",

@@ -239,9 +239,9 @@ def _read(path: Path) -> bytes:
         with open_regular(path) as handle:
             return handle.read()
     except OSError as exc:
-        raise SetupError(
+        raise SetupError.of_os_error(
+            exc,
             "an embedder file cannot be read",
-            field=str(path),
-            found=exc.strerror,
+            field=path,
             hint="put the model's tokenizer.json and model.onnx into one folder and name it",
         ) from exc

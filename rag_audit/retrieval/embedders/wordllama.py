@@ -97,9 +97,7 @@ def _package_data(part: Path, digest: str) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as exc:
-        raise SetupError(
-            "an embedder file cannot be read", field=str(path), found=exc.strerror, hint=_HINT
-        ) from exc
+        raise SetupError.of_os_error(exc, "an embedder file cannot be read", field=path, hint=_HINT) from exc
     found = hashlib.sha256(data).hexdigest()
     if found != digest:
         raise SetupError(

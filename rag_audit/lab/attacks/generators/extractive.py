@@ -47,12 +47,12 @@ class ExtractiveGenerator:
         if isinstance(task, YesNo):
             return Reply(self._decide(task, passages))
         if isinstance(task, NextWord):
-            before = words(task.prefix)[-_LONGEST:]
+            before = words(task.retrieval)[-_LONGEST:]
             return Reply(task.word, (math.log(self._probability(task.word.lower(), before, passages)),))
         return self._continue(task, passages)
 
     def _fill(self, task: FillMasks, passages: Sequence[Passage]) -> str:
-        parts = [words(part) for part in _SPLIT.split(task.text)]
+        parts = [words(part) for part in _SPLIT.split(task.retrieval)]
         lines = []
         for number in range(1, len(parts)):
             left, right = parts[number - 1][-_AROUND:], parts[number][:_AROUND]
@@ -79,7 +79,7 @@ class ExtractiveGenerator:
         return "Yes" if share >= 0.999 else "No"
 
     def _continue(self, task: Continue, passages: Sequence[Passage]) -> Reply:
-        before = words(task.prefix)[-_LONGEST:]
+        before = words(task.retrieval)[-_LONGEST:]
         length, passage, place = max(
             ((*_longest(p, before), n) for n, p in enumerate(passages)),
             key=lambda found: (found[0], -found[2]),

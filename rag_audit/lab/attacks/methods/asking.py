@@ -22,8 +22,6 @@ class RagMia(FirstFeature):
     name: ClassVar[str] = "rag-mia"
     paper: ClassVar[str] = "RAG-MIA (baseline of papers 000 and 002)"
     about: ClassVar[str] = "asks whether the document appears in the context"
-    probabilities: ClassVar[bool] = False
-    learns: ClassVar[str] = "nothing"
 
     def prepare(self, text: str, tools: Tools) -> list[Task]:
         """One question with the whole document in it."""
@@ -46,8 +44,6 @@ class Interrogation(FirstFeature):
     name: ClassVar[str] = "ia"
     paper: ClassVar[str] = "Interrogation attack (baseline of paper 004)"
     about: ClassVar[str] = "natural yes/no questions about what only the document says"
-    probabilities: ClassVar[bool] = False
-    learns: ClassVar[str] = "nothing"
 
     def __init__(self) -> None:
         self._right: dict[str, bool] = {}
@@ -86,5 +82,5 @@ class Interrogation(FirstFeature):
         for task, reply in zip(tasks, replies, strict=True):
             assert isinstance(task, YesNo)
             said = verdict_of(reply.text)
-            score += -PENALTY if said is None else float(said == self._right[task.question])
+            score += -PENALTY if said is None else float(said == self._right[task.retrieval])
         return [score / len(tasks)]

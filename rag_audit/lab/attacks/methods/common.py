@@ -17,9 +17,11 @@ def first_feature(features: Floats) -> Floats:
 
 
 class FirstFeature:
-    """An attack whose score is its first feature."""
+    """An attack whose score is its first feature; by default of the replies' texts alone, and without learning."""
 
+    probabilities: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
+    learns: ClassVar[str] = "nothing"
 
     def fit(self, features: Floats, labels: Floats) -> Scorer:
         """Nothing is learnt."""

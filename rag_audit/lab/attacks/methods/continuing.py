@@ -20,6 +20,8 @@ LOWEST = 0.2
 class _Halves(FirstFeature):
     """Asks for the rest of the document from its first half."""
 
+    paper: ClassVar[str] = "S2MIA (baseline of papers 000, 002 and 004)"
+
     def prepare(self, text: str, tools: Tools) -> list[Task]:
         """The first half, to be continued."""
         first, second = halves(text)
@@ -44,11 +46,8 @@ class S2miaSimilarity(_Halves):
     """Compares the answer with the document's second half."""
 
     name: ClassVar[str] = "s2mia-s"
-    paper: ClassVar[str] = "S2MIA (baseline of papers 000, 002 and 004)"
     about: ClassVar[str] = "similarity of the answer to the document's second half"
-    probabilities: ClassVar[bool] = False
     embeds: ClassVar[bool] = True
-    learns: ClassVar[str] = "nothing"
 
     def features(
         self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
@@ -61,10 +60,8 @@ class S2miaPerplexity(_Halves):
     """The perplexity of the answer alone."""
 
     name: ClassVar[str] = "s2mia-p"
-    paper: ClassVar[str] = S2miaSimilarity.paper
     about: ClassVar[str] = "perplexity of the answer"
     probabilities: ClassVar[bool] = True
-    learns: ClassVar[str] = "nothing"
 
     def features(
         self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
@@ -77,7 +74,6 @@ class S2miaThreshold(_Halves):
     """Similarity above one threshold and perplexity below another, chosen on documents of known membership."""
 
     name: ClassVar[str] = "s2mia-t"
-    paper: ClassVar[str] = S2miaSimilarity.paper
     about: ClassVar[str] = "thresholds on similarity and perplexity"
     probabilities: ClassVar[bool] = True
     embeds: ClassVar[bool] = True
@@ -121,7 +117,6 @@ class MinK(_Halves):
     paper: ClassVar[str] = "Min-k% Prob (baseline of paper 000)"
     about: ClassVar[str] = "the least likely words of the answer"
     probabilities: ClassVar[bool] = True
-    learns: ClassVar[str] = "nothing"
 
     def features(
         self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools

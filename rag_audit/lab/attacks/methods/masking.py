@@ -23,8 +23,6 @@ class Mba(FirstFeature):
     name: ClassVar[str] = "mba"
     paper: ClassVar[str] = _PAPER
     about: ClassVar[str] = "fills the hardest masked words; fragmented words, spelling, proxy ranks"
-    probabilities: ClassVar[bool] = False
-    learns: ClassVar[str] = "nothing"
     variant: ClassVar[Variant] = "full"
 
     def prepare(self, text: str, tools: Tools) -> list[Task]:
@@ -47,7 +45,7 @@ class Mba(FirstFeature):
         for task, reply in zip(tasks, replies, strict=True):
             assert isinstance(task, FillMasks)
             said = mask_answers(reply.text)
-            answers = self._answers[task.text]
+            answers = self._answers[task.retrieval]
             total += len(answers)
             right += sum(said.get(n) in spellings for n, spellings in enumerate(answers, 1))
         return [right / max(1, total)]

@@ -24,8 +24,6 @@ class _Continuations(FirstFeature):
     """Asks for continuations from several places; the answers are the synthetic text that is scored."""
 
     paper: ClassVar[str] = _PAPER
-    probabilities: ClassVar[bool] = False
-    learns: ClassVar[str] = "nothing"
 
     def prepare(self, text: str, tools: Tools) -> list[Task]:
         """Three beginnings of different lengths."""
