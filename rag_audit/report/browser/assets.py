@@ -110,7 +110,9 @@ def _download(command: Sequence[str], folder: Path, path: str, lock: str) -> Non
         done = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True,
                               text=True, check=False)  # fmt: skip
     except OSError as exc:
-        raise SetupError.of_os_error(exc, "a tool that downloads the page's parts cannot be started", field=command[0]) from exc  # fmt: skip
+        raise SetupError.of_os_error(
+            exc, "a tool that downloads the page's parts cannot be started", field=command[0]
+        ) from exc
     if done.returncode != 0:
         raise SetupError(
             "the locked parts of the page cannot be downloaded",
