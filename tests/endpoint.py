@@ -40,7 +40,7 @@ class Endpoint(ThreadingHTTPServer):
         raise NotImplementedError
 
 
-S = TypeVar("S", bound=Endpoint)
+S = TypeVar("S", bound=ThreadingHTTPServer)
 
 
 @contextmanager

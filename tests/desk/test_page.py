@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.browser.page import make_page
 from tests.browser.chromium import Chromium, chromium, find_chromium
 from tests.desk.public import CASES, ROOT, Case, files_below, public_folder, with_forged_roles
+from tests.endpoint import serving
 from tests.window.forge import Forge
 from tests.window.simulator import finished_window
 from tests.window.test_checks import lied_about_positions
@@ -312,13 +312,8 @@ def listener() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", heard
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+        yield f"http://127.0.0.1:{server.server_port}", heard
 
 
 ATTEMPTS = {

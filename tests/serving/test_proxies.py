@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.server
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from rag_audit.account.retrievers.source import Source
 from rag_audit.attest import submitting
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.log.signing import SigningKey
+from tests.endpoint import serving
 from tests.serving.conftest import Served
 from tests.window.simulator import QUESTIONS
 
@@ -67,13 +67,8 @@ def proxy() -> Iterator[tuple[str, list[tuple[str, str, str | None]]]]:
         def log_message(self, *args: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"127.0.0.1:{server.server_port}", seen
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+        yield f"127.0.0.1:{server.server_port}", seen
 
 
 @pytest.mark.parametrize(
