@@ -20,7 +20,7 @@ from typing import Any
 from bench.common import emit, measured, parser
 from rag_audit._internal.canonical import Json, jcs, parse_json
 from rag_audit.account.account import Account
-from rag_audit.attest import answering, answers
+from rag_audit.attest import answers, query
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.log.signing import SigningKey
@@ -97,7 +97,7 @@ def opened(
 @contextmanager
 def timed(costs: dict[str, float]) -> Iterator[None]:
     """Add the thread's processor time of each of `STEPS`, of the durable append and of the receipt to `costs`."""
-    places: list[tuple[Any, str, str]] = [(answering, name, name) for name in STEPS]
+    places: list[tuple[Any, str, str]] = [(query, name, name) for name in STEPS]
     places += [(answers, "make_receipt", "make_receipt")]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
 

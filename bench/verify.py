@@ -22,7 +22,7 @@ from unittest import mock
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit._internal.canonical import Json, digest_hex, sha256
 from rag_audit._internal.durable import replace_file
-from rag_audit.attest import answering as attest
+from rag_audit.attest import query as attest
 from rag_audit.attest.receipts import make_receipt
 from rag_audit.commit.commitment import (
     Commitment,

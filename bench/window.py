@@ -22,6 +22,7 @@ from bench.common import by_figure, emit, parser
 from bench.service import text
 from bench.verify import STAND_IN, trust_text
 from rag_audit._internal.canonical import jcs
+from rag_audit.attest.query import Query
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
 from rag_audit.log.note import sign_note
@@ -78,16 +79,17 @@ class Large(Bench):
         accounts, kept = len(self.accounts), False
         step = min(GROUP, accounts)  # at most one question of an account is answered at a time
         for start in range(0, self.queries, step):
-            requests = []
+            queries = []
             for number in range(start, min(start + step, self.queries)):
                 (key, line), i = self.accounts[number % accounts], number // accounts + 1
                 asked = OpenedQuery(next(self.questions), rng.randbytes(32), self.embedder)
                 message = request_message(ORIGIN, digest, TENANT, line.account, i, asked.hq)
-                requests.append(SignedRequest(
+                request = SignedRequest(
                     type="request", v=1, origin=ORIGIN, opening=digest, tenant=TENANT, account=line.account, i=i,
                     hq=asked.hq, sig=key.sign(message).hex(), query=asked.text, salt=asked.salt.hex(),
-                ))  # fmt: skip
-            for outcome in window.answers.answer_all(requests):
+                )  # fmt: skip
+                queries.append(Query(request, asked))
+            for outcome in window.answers.answer(queries):
                 if not isinstance(outcome, Answer):
                     raise SystemExit(f"refused: {outcome}")
                 if not kept:

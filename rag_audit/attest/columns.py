@@ -19,8 +19,7 @@ from rag_audit._internal.canonical import Json, digest_hex, jcs, read_bytes, rea
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit._internal.sealed import seal, unseal
-from rag_audit.attest import answering
-from rag_audit.attest.context import Context
+from rag_audit.attest.context import Context, kept_positions
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
 from rag_audit.models.records import KeptEntry, ListingRecord, SlotKey
 from rag_audit.proofs.statements.retrieve import ListingPrivate
@@ -63,7 +62,7 @@ class Keeper:
         with self._lock:
             if tenant not in self._bits:
                 capacity = context.commitment.tenants[tenant].index.capacity
-                self._bits[tenant] = answering.kept_positions(
+                self._bits[tenant] = kept_positions(
                     context.secrets, context.opening.window, tenant, self._beacon(), capacity, keep
                 )
             return self._bits[tenant]
@@ -106,10 +105,10 @@ class Keeper:
             if due:
                 column = self._stored(tenant) or self._prove(tenant, low_memory=low_memory)
                 digest = column.commitment.digest
+                window = self._context.opening.window
                 state.append(
-                        lambda seq: KeptEntry(type="kept", v=1, seq=seq, window=self._context.opening.window,
-                                              tenant=tenant, commitment=digest)
-                    )  # fmt: skip
+                    KeptEntry(type="kept", v=1, seq=1, window=window, tenant=tenant, commitment=digest)
+                )
             return due
 
     def _prove(self, tenant: str, *, low_memory: bool) -> KeptColumn:

@@ -1,27 +1,30 @@
-"""The context that every part of a provider's window uses."""
+"""The context that every part of a provider's window uses, and what is drawn in it for a slot."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import WindowStateError
-from rag_audit.attest import answering
-from rag_audit.attest.answering import Retained
+from rag_audit.attest.query import Retained, open_retained, retained_context
 from rag_audit.attest.state import LedgerState
-from rag_audit.commit.commitment import Commitment, WindowSecrets
+from rag_audit.commit.commitment import Commitment, CommittedTenant, WindowSecrets
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
+from rag_audit.mechanisms.base import Mechanism
 from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.layout import Layout
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import Opening, QueryRecord, SlotKey
 from rag_audit.proofs.interface import ProofSystem, proof_system
 from rag_audit.proofs.statements.tenant import TenantPublic, tenant_public
+from rag_audit.relation.field import digest_to_field
+from rag_audit.relation.native import noise_key, sampling_slot, slot_id
 from rag_audit.retrieval.embedders import Embedder
-from rag_audit.retrieval.engine import Int8Array, Int32Array
+from rag_audit.retrieval.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,14 @@ class Context:
     def opening_digest(self) -> str:
         """The digest of entry 0, which names the window."""
         return digest_hex(self.opening.dump())
+
+    def tenant(self, name: str) -> CommittedTenant:
+        """A tenant's index and documents, with the secrets behind their commitments."""
+        return self.commitment.tenants[name]
+
+    def mechanism(self, name: str) -> Mechanism:
+        """The mechanism by which a tenant's documents are listed."""
+        return self.policy.mechanism_of(name)
 
     def system(self, tenant: str) -> ProofSystem[Any]:
         """The proof system of a tenant."""
@@ -98,14 +109,14 @@ class Context:
 
         :raises WindowStateError: the slot's account has no beacon yet
         """
-        capacity = self.commitment.tenants[slot.tenant].index.capacity
-        return answering.slot_noise(
+        capacity = self.tenant(slot.tenant).index.capacity
+        return slot_noise(
             self.secrets,
             self.opening.window,
             slot,
             self.beacon(slot.account),
             capacity,
-            self.policy.mechanism_of(slot.tenant).gains,
+            self.mechanism(slot.tenant).gains,
         )
 
     def coins(self, slot: SlotKey) -> Int8Array:
@@ -113,10 +124,10 @@ class Context:
 
         :raises WindowStateError: the slot's account has no beacon yet
         """
-        chance = self.policy.mechanism_of(slot.tenant).chance
+        chance = self.mechanism(slot.tenant).chance
         assert chance is not None
-        capacity = self.commitment.tenants[slot.tenant].index.capacity
-        return answering.slot_coins(
+        capacity = self.tenant(slot.tenant).index.capacity
+        return slot_coins(
             self.secrets, self.opening.window, slot, self.beacon(slot.account), capacity, chance
         )
 
@@ -125,7 +136,7 @@ class Context:
 
         :raises WindowStateError: the slot's account has no beacon yet
         """
-        return self.coins(slot) if self.policy.mechanism_of(slot.tenant).remembers else self.noise(slot)
+        return self.coins(slot) if self.mechanism(slot.tenant).remembers else self.noise(slot)
 
     def retained(self, record: QueryRecord) -> Retained:
         """The retained data of a record's query.
@@ -133,8 +144,58 @@ class Context:
         :raises StoreError: nothing was retained, or it cannot be opened
         """
         blob = self.state.store.private(record.seq)
-        return answering.open_retained(blob, self.secrets.retention_key, self.opening_digest, record)
+        return open_retained(blob, self.secrets.retention_key, self.opening_digest, record)
 
     def sealed_under(self, record: QueryRecord) -> bytes:
         """The associated data under which a record's query is encrypted."""
-        return answering.retained_context(self.opening_digest, record.account, record.i)
+        return retained_context(self.opening_digest, record.account, record.i)
+
+
+def slot_noise(
+    window_secrets: WindowSecrets,
+    window: str,
+    slot: SlotKey,
+    beacon: bytes,
+    capacity: int,
+    gains: Sequence[int],
+) -> Int32Array:
+    """The noise of a slot, one integer for each committed position (docs/relation.md, "Noise").
+
+    :param beacon: the beacon value that was drawn after the slot's account was committed
+    :param gains: gains of the noise; none where the tenant has no noise
+    :returns: int32, shape (capacity,)
+    """
+    if not gains:
+        return no_noise(capacity)
+    return draw_noise(_key(window_secrets, beacon, _slot(window, slot)), capacity, gains)
+
+
+def slot_coins(
+    window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: bytes, capacity: int, chance: int
+) -> Int8Array:
+    """The coins of a listing tenant's slot, 1 where chance lists a position, shape (capacity,).
+
+    :param beacon: as for `slot_noise`
+    :param chance: Q, over 2^40
+    """
+    return draw_coins(_key(window_secrets, beacon, _slot(window, slot)), capacity, chance)
+
+
+def kept_positions(
+    window_secrets: WindowSecrets, window: str, tenant: str, beacon: bytes, capacity: int, keep: int
+) -> Int8Array:
+    """Which positions a sampled tenant keeps in a window, shape (capacity,), 0 or 1 (docs/relation.md, "Coins").
+
+    :param beacon: the window's beacon value
+    :param keep: Pi, over 2^40
+    """
+    return draw_coins(_key(window_secrets, beacon, sampling_slot(window, tenant)), capacity, keep)
+
+
+def _slot(window: str, slot: SlotKey) -> int:
+    return slot_id(window, slot.tenant, slot.account, slot.i)
+
+
+def _key(window_secrets: WindowSecrets, beacon: bytes, slot: int) -> int:
+    """kappa, from which everything that belongs to a slot is drawn."""
+    return noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), slot)

@@ -12,11 +12,11 @@ from typing import Any
 from rag_audit._internal.canonical import Json, digest_hex, jcs
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError, StoreError, WindowStateError
-from rag_audit.attest import answering
 from rag_audit.attest.certificates import CertificateStore
 from rag_audit.attest.columns import Holder, Keeper
 from rag_audit.attest.context import Context
 from rag_audit.attest.publishing import Publisher
+from rag_audit.attest.query import record_private
 from rag_audit.log.note import parse_note
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.records import QueryRecord, SlotKey
@@ -235,8 +235,8 @@ class Prover:
 
     def _private(self, record: QueryRecord, query: OpenedQuery, positions: Sequence[int]) -> RecordPrivate:
         context, slot = self._context, SlotKey(record.tenant, record.account, record.i)
-        remembers = context.policy.mechanism_of(record.tenant).remembers
-        return answering.record_private(
+        remembers = context.mechanism(record.tenant).remembers
+        return record_private(
             query,
             positions,
             tenant=context.commitment.tenants[record.tenant],

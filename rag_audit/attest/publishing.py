@@ -19,7 +19,7 @@ from rag_audit._internal.canonical import Json, digest_hex, jcs, read_json
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit.attest.context import Context
-from rag_audit.attest.state import Maker, source_of
+from rag_audit.attest.state import source_of
 from rag_audit.commit.stored import fix_keys
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.log.note import Note, merge_signatures, parse_note
@@ -283,14 +283,12 @@ class Publisher:
     def _append_beacons(
         self, entries: Sequence[int], source: str, value: bytes, notes: list[str], signed: SignedCheckpoint
     ) -> None:
-        fields = {"type": "beacon", "v": 1, "source": source, "value": value.hex(), "notes": notes,
+        fields = {"type": "beacon", "v": 1, "seq": 1, "source": source, "value": value.hex(), "notes": notes,
                   "checkpoint": str(signed.note)}  # fmt: skip
-
-        def beacon(entry: int) -> Maker:
-            return lambda seq: BeaconEntry.parse({**fields, "entry": entry, "seq": seq}, field="beacon")
-
         with self._context.state.beacons_of(entries) as due:
-            self._context.state.append_all([beacon(entry) for entry in due])
+            self._context.state.append_all(
+                [BeaconEntry.parse({**fields, "entry": entry}, field="beacon") for entry in due]
+            )
 
     # -- the opening and the window file ---------------------------------------------------------------------
 

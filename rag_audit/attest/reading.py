@@ -10,7 +10,7 @@ from rag_audit._internal.canonical import digest_hex, parse_json
 from rag_audit._internal.clock import local_time
 from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit._internal.lock import is_held
-from rag_audit.attest.answering import open_retained
+from rag_audit.attest.query import open_retained
 from rag_audit.attest.waiting import missing_cosignatures, waited_for
 from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.commit.preparing import committed_embedder

@@ -107,8 +107,6 @@ class Places:
             )
 
 
-Maker = Callable[[int], Entry]
-"""What makes an entry for its ledger index; it is called in the ledger's order."""
 Appending: TypeAlias = Callable[[], Entry]
 """An append on its way: called, it waits until the entry is durable and gives it, or raises why it is not."""
 
@@ -247,79 +245,70 @@ class LedgerState:
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def append(
-        self,
-        entry: Entry | Maker,
-        *,
-        slot: tuple[str, int] | None = None,
-        private: bytes | None = None,
-    ) -> Entry:
+    def append(self, draft: Entry) -> Entry:
         """Append an entry durably, then apply it. The entry is part of the ledger only once the store confirms it.
 
-        :param entry: the entry, or a function that makes it for its index and is called in ledger order
-        :param slot: account and i of a query record
-        :param private: bytes that are kept beside the entry
-        :raises RequestRefused: the slot has a record already
+        :param draft: the entry, whose index and time the ledger gives
         :raises StoreError: the entry could not be written, and nothing was appended
         """
-        return self.begin(entry, slot=slot, private=private)()
+        return self.begin(draft)()
 
     def begin(
-        self,
-        entry: Entry | Maker,
-        *,
-        slot: tuple[str, int] | None = None,
-        private: bytes | None = None,
+        self, draft: Entry, *, slot: tuple[str, int] | None = None, private: bytes | None = None
     ) -> Appending:
-        """Begin to `append` an entry. Entries that are begun before the first is waited for are committed together."""
-        made: list[tuple[Entry, bytes]] = []
-        future = self._put(entry, made, slot=slot, private=private)
+        """Begin to `append` an entry. Entries that are begun before the first is waited for are committed together.
+
+        :param slot: account and i of a query record, which no other record may have: then `Appending` raises
+            `RequestRefused`
+        :param private: bytes that are kept beside the entry
+        """
+        future = self._put(draft, slot=slot, private=private)
 
         def appended() -> Entry:
             try:
-                future.result()
+                index = future.result().index
             except SlotUsed as exc:
                 raise RequestRefused("slot-used", exc.message, field="request.i") from exc
             with self.changed:
-                return self._apply(*made[-1])
+                return self._apply_to(index)
 
         return appended
 
-    def append_all(self, makers: Sequence[Maker]) -> list[Entry]:
+    def append_all(self, drafts: Sequence[Entry]) -> list[Entry]:
         """Append entries as `append` does, committed together as far as the store can.
 
         :raises RagAuditError: an entry could not be made or written; the others are in the ledger
         """
-        made: list[list[tuple[Entry, bytes]]] = [[] for _ in makers]
-        futures = [self._put(maker, own) for maker, own in zip(makers, made, strict=True)]
-        failed: BaseException | None = None
-        for future in futures:
-            failed = failed or future.exception()
+        futures = [self._put(draft) for draft in drafts]
+        failed = [exc for future in futures if (exc := future.exception()) is not None]
         with self.changed:
-            done = [self._apply(*own[-1]) for future, own in zip(futures, made, strict=True)
-                    if future.exception() is None]  # fmt: skip
-        if failed is not None:
-            raise failed
+            done = [self._apply_to(future.result().index) for future in futures if future.exception() is None]
+        if failed:
+            raise failed[0]
         return done
 
     def _put(
-        self,
-        entry: Entry | Maker,
-        made: list[tuple[Entry, bytes]],
-        *,
-        slot: tuple[str, int] | None = None,
-        private: bytes | None = None,
+        self, draft: Entry, *, slot: tuple[str, int] | None = None, private: bytes | None = None
     ) -> Future[AppendResult]:
-        """Hand an entry to the store; `made` gets what it became, with its leaf hash."""
+        """Hand an entry to the store, whose writer places it in the ledger's order."""
 
-        def build(seq: int) -> bytes:
-            value = entry(seq) if callable(entry) else entry
-            body = value.canonical()
-            made.append((value, leaf_hash(body)))
-            self._built[seq] = made[-1]
+        def place(seq: int) -> bytes:
+            entry = self._placed(draft, seq)
+            body = entry.canonical()
+            self._built[seq] = entry, leaf_hash(body)
             return body
 
-        return self.store.append(build, slot=slot, private=private)
+        return self.store.append(place, slot=slot, private=private)
+
+    def _placed(self, draft: Entry, seq: int) -> Entry:
+        """The entry of a draft with its index and its time."""
+        if isinstance(draft, Opening):
+            return draft
+        if isinstance(draft, Enrolment | QueryRecord):
+            return draft.model_copy(update={"seq": seq, "ts": self.timestamp_inside()})
+        if isinstance(draft, Closing):
+            return draft.model_copy(update={"seq": seq, "ts": self.timestamp()})
+        return draft.model_copy(update={"seq": seq})
 
     def timestamp(self) -> int:
         """The time of a new entry, never before the last entry; the store calls this in ledger order."""
@@ -337,19 +326,21 @@ class LedgerState:
             raise RequestRefused("closed", ended(self.opening), expected=self.opening.closes_at, found=now)
         return now
 
-    def _apply(self, entry: Entry, leaf: bytes) -> Entry:
-        """Update the state with the entries up to a durable one.
+    def _apply_to(self, index: int) -> Entry:
+        """Update the state with the entries up to a durable one, and return that one.
+
+        Group commit may acknowledge in any order: entries are applied in the ledger's. Those before one that is durable
+        are so too.
+        """
+        while len(self.entries) <= index:
+            self._apply(*self._built.pop(len(self.entries)))
+        return self.entries[index]
+
+    def _apply(self, entry: Entry, leaf: bytes) -> None:
+        """Update the state with the next entry.
 
         :param leaf: the entry's leaf hash
         """
-        # Group commit may acknowledge in any order: entries are applied in the ledger's. Those before one that is
-        # durable are so too.
-        index = 0 if isinstance(entry, Opening) else entry.seq
-        if index < len(self.entries):
-            return entry
-        while index > len(self.entries):
-            self._apply(*self._built[len(self.entries)])
-        self._built.pop(index, None)
         self.entries.append(entry)
         self.tree.append(leaf)
         if isinstance(entry, BeaconEntry):
@@ -371,7 +362,6 @@ class LedgerState:
             self.next[entry.account] = entry.i + 1
         if isinstance(entry, Enrolment | QueryRecord):
             self._last_ts = max(self._last_ts, entry.ts)
-        return entry
 
     def _drawn(self, entry: int) -> None:
         found = self.entries[entry] if 0 < entry < len(self.entries) else None

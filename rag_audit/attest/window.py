@@ -24,6 +24,7 @@ from rag_audit.attest.columns import Keeper
 from rag_audit.attest.context import Context
 from rag_audit.attest.proving import Prover
 from rag_audit.attest.publishing import CoalitionProof, Publisher
+from rag_audit.attest.query import Query
 from rag_audit.attest.release import Release
 from rag_audit.attest.state import LedgerState
 from rag_audit.attest.waiting import waited_for
@@ -276,12 +277,11 @@ class Window(Shutting):
         self._require("active")
         state = self.state
 
-        def entry(account: RosterEntry) -> Callable[[int], Enrolment]:
-            return lambda seq: Enrolment(type="enrolment", v=1, seq=seq, ts=state.timestamp_inside(), beacon=beacon,
-                                         **account.model_dump())  # fmt: skip
-
+        drafts = [
+            Enrolment(type="enrolment", v=1, seq=1, ts=0, beacon=beacon, **a.model_dump()) for a in accounts
+        ]
         with state.enrolment_of(accounts):
-            made = [e for e in state.append_all([entry(a) for a in accounts]) if isinstance(e, Enrolment)]
+            made = [e for e in state.append_all(drafts) if isinstance(e, Enrolment)]
         if made:
             self.publisher.publish_enrolments(made[-1].seq + 1)
         return made
@@ -297,7 +297,8 @@ class Window(Shutting):
         :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
         :raises StoreError: the record could not be made durable; nothing was answered and the slot is unused
         """
-        return self.answers.query(request, eager=eager)
+        question = OpenedQuery(request.query, bytes.fromhex(request.salt), self.context.embedder)
+        return self.answers.query(Query(request, question), eager=eager)
 
     def handle(self, value: Json, *, eager: bool = False) -> Answer | Refusal:
         """`query` for a service: a JSON request in, an answer or a signed refusal out."""
@@ -359,13 +360,10 @@ class Window(Shutting):
                 # No entry may follow the estimate.
                 state.wait_until_quiet()
                 coalition = self._declared(executor, progress, certify=certify)
-                state.append(
-                    lambda seq: Closing(
-                        type="closing", v=1, seq=seq, ts=state.timestamp(), window=self.opening.window,
-                        queries=len(state.by_slot), enrolments=len(state.enrolled_at), coalition=coalition,
-                        abandoned=abandoned,
-                    )
-                )  # fmt: skip
+                state.append(Closing(
+                    type="closing", v=1, seq=1, ts=0, window=self.opening.window, queries=len(state.by_slot),
+                    enrolments=len(state.enrolled_at), coalition=coalition, abandoned=abandoned,
+                ))  # fmt: skip
             note = self.publisher.publish_checkpoint(len(state.entries))
             self.export()
             return note

@@ -12,7 +12,6 @@ import click
 
 from rag_audit._internal.canonical import digest_hex, read_json
 from rag_audit._internal.errors import PolicyError
-from rag_audit.attest.service import admit_notes
 from rag_audit.attest.window import Window
 from rag_audit.cli.ahead import stop_if_wanting
 from rag_audit.cli.common import PATH, emit, json_option, say, signing_key, stages
@@ -38,6 +37,7 @@ from rag_audit.retrieval.cuts import describe_repeated_ids, note_cuts, with_embe
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, get_embedder
 from rag_audit.retrieval.inventory import Inventory, grouped
 from rag_audit.retrieval.vectors import CachedEmbedder
+from rag_audit.service.running.witnesses import admit_notes
 from rag_audit.verify.ahead import Parties
 
 

@@ -14,8 +14,8 @@ import click
 
 from rag_audit._internal.clock import now_ms
 from rag_audit.cli.common import PATH, internal_error, say, signing_key
+from rag_audit.service.lines import listening
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.listening import listening
 from rag_audit.service.running.shelf import Shelf
 from rag_audit.service.running.supervisor import Supervisor
 
@@ -62,9 +62,9 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
 
     :raises SetupError: a socket or port is taken, or the package that serves HTTP is not installed
     """
-    serve, reception = told.told.serve, supervisor.reception
+    serve, served = told.told.serve, supervisor.served
     if serve.socket is not None:
-        stack.enter_context(listening(reception, told.path(serve.socket), _tell, _report_fault))
+        stack.enter_context(listening(served, told.path(serve.socket), _tell, _report_fault))
     if serve.http is not None:
         from rag_audit.service.connections import allow_connections
         from rag_audit.service.limits import Limits
@@ -74,14 +74,12 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
         allow_connections(Limits())
         service = stack.enter_context(
             http_service(
-                lambda: reception.newest,
+                served,
                 parse_address(serve.http, field="serve.http"),
-                named=reception.named,
                 intake=supervisor.intake,
                 on_fault=_report_fault,
             )
         )
-        reception.users.append(service.windows.unused)
         stack.callback(forget_lines, log_lines())
         service.start()
         _tell(f"listening on {service.url}")

@@ -15,7 +15,6 @@ from rag_audit._internal.canonical import read_text
 from rag_audit._internal.clock import now_ms
 from rag_audit.attest.enrolments import EnrolmentBook, Intake
 from rag_audit.attest.release import LEAST_PERIOD_S, MAX_PERIOD_S
-from rag_audit.attest.service import admit_notes, answer_lines, certifying, serve_socket, stopped_by_signal
 from rag_audit.attest.window import Window
 from rag_audit.cli.common import (
     PATH,
@@ -36,6 +35,9 @@ from rag_audit.models.layout import Layout
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.interface import MOST_TOGETHER
 from rag_audit.retrieval.noise_pool import READY_BYTES, READY_SLOTS
+from rag_audit.service.lines import answer_lines, listening
+from rag_audit.service.process import certifying, stopped_by_signal
+from rag_audit.service.running.witnesses import admit_notes
 
 executor_option = click.option(
     "--executor",
@@ -111,7 +113,7 @@ def serve(
         raise click.UsageError("give one of --socket, --http and --stdio")
     if (enrolments is not None and http is None) or (coming and enrolments is None):
         raise click.UsageError("--for-window needs --enrolments, which needs --http")
-    listening = None if http is None else http_socket(http)
+    http_listener = None if http is None else http_socket(http)
     try:
         with (
             stopped_by_signal(),
@@ -119,13 +121,14 @@ def serve(
             certifying(window, ahead, say),
         ):
             window.release.period_s = period
-            if listening is not None:
+            if http_listener is not None:
                 with nullcontext() if enrolments is None else EnrolmentBook(enrolments) as book:
-                    serve_http(window, listening, left, book, coming)
+                    serve_http(window, http_listener, left, book, coming)
             elif address is None:
                 answer_lines(window, sys.stdin.buffer, sys.stdout.buffer, left)
             else:
-                serve_socket(window, address, left, say, _report_fault)
+                with listening(window, address, say, _report_fault, eager=left, field="--socket") as thread:
+                    thread.join()
     except KeyboardInterrupt:
         say("stopped")
 
@@ -139,7 +142,7 @@ def http_socket(text: str) -> socket.socket:
 
 def serve_http(
     window: Window,
-    listening: socket.socket,
+    listener: socket.socket,
     eager: Iterator[int],
     book: EnrolmentBook | None = None,
     coming: Sequence[str] = (),
@@ -160,7 +163,7 @@ def serve_http(
         open_=lambda: opening.window if window.status == "active" else None, clock=now_ms,
         roster=window.state.accounts.get,
     )  # fmt: skip
-    with http_service(window, listening, eager=eager, on_fault=_report_fault, intake=intake) as service:
+    with http_service(window, listener, eager=eager, on_fault=_report_fault, intake=intake) as service:
         say(f"listening on {service.url}")
         handler = log_lines()
         try:

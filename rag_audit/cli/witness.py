@@ -212,9 +212,9 @@ def _named(directory: Path, public: Path, window: Publication) -> tuple[str, byt
 )
 def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str, ...]) -> None:
     """Answer providers over HTTP: C2SP's add-checkpoint, and the extension of docs/witnesses.md."""
-    from rag_audit.attest.service import stopped_by_signal
     from rag_audit.service.limits import Limits
     from rag_audit.service.logs import forget_lines, log_lines
+    from rag_audit.service.process import stopped_by_signal
     from rag_audit.service.service import Server, listen, parse_address
     from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
     from rag_audit.witness.offers import Offers

@@ -1,25 +1,41 @@
-"""The ASGI application: routes, and what holds for each request whatever its route."""
+"""A window as an ASGI application: its routes, its health and its metrics, among them no time that a single query takes
+(docs/security.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from starlette.applications import Starlette
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from rag_audit.attest.enrolments import Intake
-from rag_audit.service.desk import Windows
+from rag_audit.attest.window import Window
+from rag_audit.service.asgi import (
+    RECEIVED,
+    Bodies,
+    Exchange,
+    alive,
+    disk_full,
+    error,
+    gauge,
+    metrics,
+    readiness,
+    routed,
+)
 from rag_audit.service.enrolments import Enrolments
-from rag_audit.service.health import Health, Metrics
 from rag_audit.service.limits import Limits
-from rag_audit.service.logs import OUTCOMES, REQUEST_ID, log, request_id
+from rag_audit.service.logs import OUTCOMES
 from rag_audit.service.openapi import openapi
 from rag_audit.service.public import Public
 from rag_audit.service.queries import Queries
+from rag_audit.service.windows import Windows
 
 NAMES = {
     404: ("NotFound", "there is nothing at this address"),
@@ -27,10 +43,11 @@ NAMES = {
 }
 FIXED = ("/v1/query", "/v1/queries", "/v1/enrolments", "/healthz", "/readyz", "/metrics", "/openapi.json")
 PREFIXES = ("/public/", "/windows/")
+STATES = ("none", "committed", "active", "closed", "final")
 
 
-class Application:
-    """The application as an ASGI server calls it.
+class WindowApplication(Collector):
+    """The application of a provider's windows, which collects its own gauges.
 
     :param windows: the windows that answer
     :param eager: an iterator with one value for each answer to prove before it leaves, whatever the policy
@@ -48,91 +65,133 @@ class Application:
         stopping: Callable[[], bool],
         intake: Intake | None = None,
     ) -> None:
-        self._on_fault = on_fault
-        self.queries = Queries(windows, limits, eager, on_fault)
-        self.enrolments = Enrolments(intake, self.queries.bodies, on_fault)
+        self._windows, self._stopping, self._on_fault = windows, stopping, on_fault
+        self.bodies = bodies = Bodies(limits)
+        self.queries = Queries(windows, bodies, limits, eager, on_fault)
+        self.enrolments = Enrolments(intake, bodies, on_fault)
         self.public = Public(windows, limits)
-        self.metrics = Metrics(windows.current, self.queries.places, lambda: self.queries.bodies.held)
-        health = Health(windows.current, stopping)
+        self._registry = registry = CollectorRegistry()
+        self._outcomes = Counter(
+            "rag_audit_requests", "Signed requests by what became of them: answer, or the reason of the refusal.",
+            ["outcome"], registry=registry,
+        )  # fmt: skip
+        self._responses = Counter(
+            "rag_audit_http_responses", "HTTP responses by route and status.", ["route", "status"], registry=registry
+        )  # fmt: skip
+        self._received = Counter("rag_audit_request_bytes", "Bytes of requests' bodies.", registry=registry)
+        self._published = Counter(
+            "rag_audit_public_bytes", "Bytes of public files that were sent.", registry=registry
+        )
+        registry.register(self)
 
         async def described(request: Request) -> Response:
             return JSONResponse(openapi(limits))
 
-        routes = [
+        self.routes = [
             Route("/v1/query", self.queries.query, methods=["POST"]),
             Route("/v1/queries", self.queries.queries, methods=["POST"]),
             Route("/v1/enrolments", self.enrolments.endpoint, methods=["GET", "POST"]),
             Route("/public/{name:path}", self.public.current),
             Route("/windows/{window}/{name:path}", self.public.named),
-            Route("/healthz", health.alive),
-            Route("/readyz", health.ready),
-            Route("/metrics", self.metrics.endpoint),
+            Route("/healthz", alive),
+            Route("/readyz", self._ready),
+            Route("/metrics", self._metrics),
             Route("/openapi.json", described),
         ]
-        app = Starlette(routes=routes, exception_handlers={HTTPException: _named, Exception: _fault})
-        app.router.redirect_slashes = False
-        self.routes = routes
-        self._app: ASGIApp = app
+        self._routed = routed(self.routes, {HTTPException: _named, Exception: _fault})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request, with an id, counted and logged."""
         if scope["type"] != "http":
             return
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), None)
-        named = request_id(None if given is None else given.decode("latin-1"))
-        scope[REQUEST_ID] = named
-        status, received, sent = 500, 0, 0
-
-        async def counted() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            return message
-
-        async def marked(message: Message) -> None:
-            nonlocal status, sent
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", named.encode())]
-            sent += len(message.get("body", b""))
-            await send(message)
-
+        exchange = Exchange(scope, send)
         try:
-            if scope["path"] == "/v1/query" and scope["method"] == "POST":
-                # Nearly every request, which need not find its way through routes and layers.
-                response = await self.queries.query(Request(scope, counted))
-                await response(scope, counted, marked)
-            else:
-                await self._app(scope, counted, marked)
-        except OSError:
-            log.info("client left", extra={"fields": {"request_id": named}})
-        except Exception as exc:
-            self._on_fault(exc)
+            with exchange.guarded(self._on_fault):
+                if scope["path"] == "/v1/query" and scope["method"] == "POST":
+                    # Nearly every request, which need not find its way through routes and layers.
+                    response = await self.queries.query(Request(scope, receive))
+                    await response(scope, receive, exchange.send)
+                else:
+                    await self._routed(scope, receive, exchange.send)
         finally:
-            self._note(scope, named, status, received, sent)
+            self._note(exchange)
 
-    def _note(self, scope: Scope, named: str, status: int, received: int, sent: int) -> None:
+    def _note(self, exchange: Exchange) -> None:
         """Count and log a response. What an answer's size or time says of its content is left out."""
-        path: str = scope["path"]
+        path: str = exchange.scope["path"]
         route = path if path in FIXED else next((p for p in PREFIXES if path.startswith(p)), "other")
-        outcomes: list[str] = scope.get(OUTCOMES, [])
-        self.metrics.responses.labels(route, str(status)).inc()
-        self.metrics.received.inc(received)
+        outcomes: list[str] = exchange.scope.get(OUTCOMES, [])
+        received: int = exchange.scope.get(RECEIVED, 0)
+        self._received.inc(received)
         if route in PREFIXES:
-            self.metrics.published.inc(sent)
+            self._published.inc(exchange.sent)
         for outcome in outcomes:
-            self.metrics.outcomes.labels(outcome).inc()
-        fields: dict[str, object] = {"request_id": named, "method": scope["method"], "route": route,
-                                     "status": status, "bytes_in": received}  # fmt: skip
-        if outcomes:
-            fields["outcome"] = outcomes if route == "/v1/queries" else outcomes[0]
-        log.info("request", extra={"fields": fields})
+            self._outcomes.labels(outcome).inc()
+        more = {"outcome": outcomes if route == "/v1/queries" else outcomes[0]} if outcomes else {}
+        exchange.note(self._responses, route, bytes_in=received, **more)
+
+    async def _ready(self, request: Request) -> Response:
+        return readiness("the service is stopping" if self._stopping() else unready(self._windows.newest))
+
+    async def _metrics(self, request: Request) -> Response:
+        return metrics(self._registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """The gauges as they stand."""
+        places = self.queries.places
+        yield gauge("rag_audit_requests_in_service", "Requests that wait or are answered.", places.taken)
+        yield gauge("rag_audit_requests_in_service_limit", "Beyond these a request gets 429.", places.most)
+        yield gauge("rag_audit_bodies_bytes", "Bytes of bodies that are received or wait.", self.bodies.held)
+        window = self._windows.newest
+        status = GaugeMetricFamily("rag_audit_window_status", "1 for the window's status.", labels=["status"])
+        found = "none" if window is None else window.status
+        for name in STATES:
+            status.add_metric([name], float(name == found))
+        yield status
+        if window is None:
+            return
+        state, opening = window.state, window.opening
+        yield gauge("rag_audit_ledger_entries", "Entries of the ledger.", state.tree.size)
+        yield gauge(
+            "rag_audit_ledger_writable", "0 after a write failed.", float(state.store.failure is None)
+        )
+        yield gauge(
+            "rag_audit_window_opens_timestamp_seconds", "When queries begin.", opening.opens_at / 1000
+        )
+        yield gauge("rag_audit_window_closes_timestamp_seconds", "When they end.", opening.closes_at / 1000)
+        counts = window.noise_pool.counts
+        drawn = GaugeMetricFamily(
+            "rag_audit_noise_slots", "Slots by how their noise was there.", labels=["how"]
+        )
+        for how in ("ready", "behind", "cold"):
+            drawn.add_metric([how], getattr(counts, how))
+        yield drawn
 
     def close(self) -> None:
         """End the threads once their jobs have ended."""
         self.queries.close()
         self.enrolments.desk.close()
         self.public.desk.close()
+
+
+def unready(window: Window | None) -> str | None:
+    """Why a window does not answer queries now, or None if it does."""
+    if window is None:
+        return "no window is served"
+    status = window.status
+    if status != "active":
+        return f"the window is {status}"
+    opening, now = window.opening, window.state.clock()
+    if now < opening.opens_at:
+        return "the window is not open yet"
+    if now > opening.closes_at:
+        return "the window's time is over"
+    if window.state.store.failure is not None:
+        return "the ledger could not be written"
+    try:
+        return "the ledger's disk is full" if disk_full(window.directory) else None
+    except OSError:
+        return "the window's folder cannot be read"
 
 
 async def _named(request: Request, exc: Exception) -> Response:
@@ -142,4 +201,4 @@ async def _named(request: Request, exc: Exception) -> Response:
 
 
 async def _fault(request: Request, exc: Exception) -> Response:
-    return JSONResponse({"error": "InternalError", "message": "a fault of the service"}, 500)
+    return error(500, "InternalError", "a fault of the service")

@@ -11,10 +11,9 @@ from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.errors import RagAuditError, SignatureError, StoreError, WindowStateError
 from rag_audit.attest.enrolments import Intake, TooMany
 from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer
-from rag_audit.service.bodies import Bodies, Left, Unreadable
-from rag_audit.service.desk import Desk
+from rag_audit.service.asgi import NOT_STORED, RETRY_S, Bodies, Left, Unreadable, error
 from rag_audit.service.logs import OUTCOMES
-from rag_audit.service.statuses import RETRY_S
+from rag_audit.service.queue import Desk
 
 PLACES, THREADS = 128, 2
 FULL_RETRY_S = 600
@@ -39,16 +38,16 @@ class Enrolments:
     async def endpoint(self, request: Request) -> Response:
         """Answer one request."""
         if self._intake is None:
-            return _error(404, "NotFound", "this service takes no enrolment requests")
+            return error(404, "NotFound", "this service takes no enrolment requests")
         if request.method != "POST":
-            return JSONResponse(self._intake.offer().dump(), headers={"Cache-Control": "no-store"})
+            return JSONResponse(self._intake.offer().dump(), headers=NOT_STORED)
         try:
             async with self._bodies.taken(request, MAX_REQUEST_BYTES) as body:
                 if not self.desk.free():
-                    return _error(429, "Busy", "too many requests wait for an answer", RETRY_S)
+                    return error(429, "Busy", "too many requests wait for an answer", RETRY_S)
                 found = await self.desk.do(1, self._answer, self._intake, body)
         except Unreadable as exc:
-            response = _error(
+            response = error(
                 exc.status, "Unreadable", exc.detail, RETRY_S if exc.status in (408, 429) else None
             )
             response.headers["Connection"] = "close"  # what is left of the body is not read
@@ -58,7 +57,7 @@ class Enrolments:
         if isinstance(found, EnrolmentAnswer):
             request.scope[OUTCOMES] = [f"enrolment-{found.status}"]
             status = PENDING if found.status == "pending" else 200
-            return Response(found.canonical(), status, {"Cache-Control": "no-store"}, MEDIA_TYPE)
+            return Response(found.canonical(), status, NOT_STORED, MEDIA_TYPE)
         return found
 
     def _answer(self, intake: Intake, body: bytes) -> EnrolmentAnswer | Response:
@@ -77,16 +76,9 @@ class Enrolments:
             return _named(400, exc)
         except Exception as exc:
             self._on_fault(exc)
-            return _error(500, "InternalError", "a fault of the service")
+            return error(500, "InternalError", "a fault of the service")
 
 
 def _named(status: int, exc: RagAuditError, after: int | None = None) -> Response:
-    return JSONResponse(exc.as_json(), status, _retry(after))
-
-
-def _error(status: int, name: str, message: str, after: int | None = None) -> Response:
-    return JSONResponse({"error": name, "message": message}, status, _retry(after))
-
-
-def _retry(after: int | None) -> dict[str, str]:
-    return {} if after is None else {"Retry-After": str(after)}
+    headers = {} if after is None else {"Retry-After": str(after)}
+    return JSONResponse(exc.as_json(), status, headers)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from rag_audit.attest.service import DRAIN_S
 from rag_audit.models.requests import MAX_REQUEST_BYTES
+from rag_audit.service.process import DRAIN_S
 
 
 @dataclass(frozen=True)

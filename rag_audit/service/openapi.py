@@ -12,7 +12,7 @@ from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentOffer, Enrolmen
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import REFUSALS, Answer, Refusal, SignedRequest
 from rag_audit.service.limits import Limits
-from rag_audit.service.statuses import STATUSES
+from rag_audit.service.queries import STATUSES
 
 MODELS = (SignedRequest, Answer, Refusal, Publication, EnrolmentRequest, EnrolmentAnswer, EnrolmentOffer)
 _REF = "#/components/schemas/"

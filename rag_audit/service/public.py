@@ -28,11 +28,12 @@ from rag_audit._internal.errors import StoreError
 from rag_audit.attest.window import Window
 from rag_audit.log.merkle import root_of
 from rag_audit.log.tiles import TILE_WIDTH, entries_path, tile_path
-from rag_audit.service.desk import Desk, Windows
+from rag_audit.service.asgi import RETRY_S, error
 from rag_audit.service.limits import Limits
 from rag_audit.service.logs import log
 from rag_audit.service.queries import no_window
-from rag_audit.service.statuses import RETRY_S
+from rag_audit.service.queue import Desk
+from rag_audit.service.windows import Windows
 
 CHECKPOINT_S = 10.0
 """How often an open window signs a new checkpoint for its readers."""
@@ -133,14 +134,14 @@ class Public:
 
     async def current(self, request: Request) -> Response:
         """A file of the window that is served. The next one has the same address, so a cache asks each time."""
-        window = self._windows.current()
+        window = self._windows.newest
         if window is None:
             return no_window()
         return await self._published(request, window, lasting=False)
 
     async def named(self, request: Request) -> Response:
         """A file at a window's own address, which no other window ever has."""
-        window = self._windows.current()
+        window = self._windows.newest
         if window is None:
             return no_window()  # it may be this one, which is opened again once its database answers
         if window.opening.window != request.path_params["window"]:
@@ -153,8 +154,7 @@ class Public:
         if found is None:
             return _missing()
         if not self.desk.free():
-            return JSONResponse({"error": "Busy", "message": "too many files are being read"}, 429,
-                                {"Retry-After": str(RETRY_S)})  # fmt: skip
+            return error(429, "Busy", "too many files are being read", RETRY_S)
         kind, kept = found
         headers = {
             "Content-Type": kind,
@@ -254,7 +254,7 @@ def _same(request: Request, tag: str) -> bool:
 
 
 def _missing() -> Response:
-    return JSONResponse({"error": "NotFound", "message": "there is no such file"}, 404)
+    return error(404, "NotFound", "there is no such file")
 
 
 def _unreadable(exc: Exception) -> Response:

@@ -1,35 +1,72 @@
-"""`POST /v1/query` and `POST /v1/queries`: signed requests in, answers or signed refusals out."""
+"""`POST /v1/query` and `POST /v1/queries`: signed requests in, answers or signed refusals out. A single request is a
+batch of one.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from rag_audit._internal.canonical import Json, parse_json
 from rag_audit._internal.errors import RagAuditError
 from rag_audit.attest.answers import named_in
-from rag_audit.models.requests import Answer, Refusal, SignedRequest
-from rag_audit.service.bodies import Bodies, Left, Unreadable
-from rag_audit.service.desk import Desk, Use, Windows
+from rag_audit.attest.query import Query
+from rag_audit.attest.window import Window
+from rag_audit.models.records import Opening
+from rag_audit.models.requests import REFUSALS, Answer, Refusal
+from rag_audit.service.asgi import RETRY_S, Bodies, Left, Unreadable, error
 from rag_audit.service.limits import Limits
-from rag_audit.service.line import Line, Places
 from rag_audit.service.logs import OUTCOMES, span
-from rag_audit.service.statuses import RETRY_S, STATUSES, retry_after
+from rag_audit.service.queue import Desk, FairQueue, Places
+from rag_audit.service.windows import Windows
 
 MEDIA_TYPE = "application/json"
 ANSWER = "answer"
+STATUSES = {
+    "malformed": 400,
+    "wrong-window": 409,
+    "unknown-account": 403,
+    "unknown-tenant": 403,
+    "wrong-tenant": 403,
+    "bad-signature": 403,
+    "query-mismatch": 422,
+    "empty-query": 422,
+    "slot-used": 409,
+    "out-of-order": 409,
+    "limit": 403,
+    "in-flight": 429,
+    "not-open": 503,
+    "closed": 410,
+    "unavailable": 503,
+}
+"""The status of a refusal by its reason. After 429 and 503 the same request may succeed later, after 410 none will."""
+assert set(STATUSES) == set(REFUSALS)
+
 REASONS = {408: "unavailable", 429: "unavailable"}
 """The reasons of refusals that no window gave, by status; the others are `malformed`."""
+MAX_RETRY_S = 3600
+
+
+def retry_after(reason: str, opening: Opening, now: int) -> int | None:
+    """The seconds after which a refused request may be repeated as it is, or None if that is in vain.
+
+    :param now: milliseconds since the epoch
+    """
+    if reason == "not-open":
+        wait = math.ceil((opening.opens_at - now) / 1000)
+        return max(RETRY_S, min(wait, MAX_RETRY_S))
+    return RETRY_S if reason in ("in-flight", "unavailable") else None
 
 
 @dataclass(frozen=True)
-class Made:
+class Reply:
     """A reply as it is sent.
 
     :param outcome: `ANSWER`, or the reason of a refusal
@@ -40,21 +77,18 @@ class Made:
     data: bytes
 
     @classmethod
-    def of(cls, reply: Answer | Refusal) -> Made:
+    def of(cls, reply: Answer | Refusal) -> Reply:
         """A window's reply."""
         return cls(reply.reason if isinstance(reply, Refusal) else ANSWER, reply.canonical())
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A signed request and the window that answers it, which is in use until it has ended.
+@dataclass(eq=False)
+class HttpQuery(Query):
+    """A query over HTTP, whose window is in use until the query has ended."""
 
-    :param eager: whether its answer is proved before it leaves, whatever the policy
-    """
-
-    use: Use
-    request: SignedRequest
-    eager: bool
+    window: Window = field(init=False)
+    reply: Reply | Exception = field(init=False, repr=False)
+    replied: asyncio.Future[Reply] = field(init=False, repr=False)
 
 
 class Queries:
@@ -69,192 +103,215 @@ class Queries:
     def __init__(
         self,
         windows: Windows,
+        bodies: Bodies,
         limits: Limits,
         eager: Iterator[int],
         on_fault: Callable[[BaseException], None],
     ) -> None:
         self.places = Places(limits.waiting, limits.of_account)
-        self.bodies = Bodies(limits)
+        self._bodies = bodies
         self._batches = Desk("batches", threads=2, places=limits.reads)
-        self._line = Line(self._work, name="answers", threads=limits.answering, together=limits.together)
-        self._alone = Line(self._work, name="alone", threads=limits.threads, together=1)
+        self._together: FairQueue[HttpQuery] = FairQueue(limits.together)
+        self._alone: FairQueue[HttpQuery] = FairQueue(1)
         self._windows = windows
         self._limits = limits
         self._eager = eager
         self._on_fault = on_fault
+        for queue, name, threads in (
+            (self._together, "answers", limits.answering),
+            (self._alone, "alone", limits.threads),
+        ):
+            for number in range(threads):
+                threading.Thread(
+                    target=self._work, args=(queue,), name=f"rag-audit-{name}-{number}", daemon=True
+                ).start()
 
     def close(self) -> None:
-        """End the threads once their jobs have ended."""
-        self._line.close()
-        self._alone.close()
+        """End the threads once their jobs have ended; queries that wait are dropped."""
+        dropped = [*self._together.close(), *self._alone.close()]
+        for query in dropped:
+            query.reply = ConnectionAbortedError()
+        self._deliver(dropped)
         self._batches.close()
 
     async def query(self, request: Request) -> Response:
         """Answer one request."""
-        return await self._with_body(request, self._limits.request_bytes, self._one)
+        return await self._answer(request, batch=False)
 
-    async def _with_body(
-        self, request: Request, most: int, answer: Callable[[Request, bytes], Awaitable[Response]]
-    ) -> Response:
-        """What a request's body is answered with, or why there is none."""
+    async def queries(self, request: Request) -> Response:
+        """Answer a list of requests, each as if it had been sent alone; those of one account in their order."""
+        return await self._answer(request, batch=True)
+
+    async def _answer(self, request: Request, *, batch: bool) -> Response:
+        most = self._limits.batch if batch else 1
+        length = most * (self._limits.request_bytes + 1) + 2 if batch else self._limits.request_bytes
         try:
-            async with self.bodies.taken(request, most) as body:
-                return await answer(request, body)
+            async with self._bodies.taken(request, length) as body:
+                if batch and not self._batches.free():
+                    return self._busy(request)
+                with span(request, "queries" if batch else "query"):
+                    return await self._replies(request, body, batch=batch)
         except Unreadable as exc:
             return self._refused(request, exc.status, exc.detail)
         except Left:
             return Response(status_code=400)
         except Exception as exc:
             self._on_fault(exc)
-            return JSONResponse({"error": "InternalError", "message": "a fault of the service"}, 500)
+            return error(500, "InternalError", "a fault of the service")
 
-    async def _one(self, request: Request, body: bytes) -> Response:
-        try:
-            value = self._parsed(body, "request", 1)
-        except RagAuditError as exc:
-            raise Unreadable(400, str(exc)) from exc
-        with span(request, "query"):
-            found = self._received(value)
-            if not isinstance(found, _Asked):
-                return self._response(request, found)
-            if not self.places.free({found.request.account: 1}):
-                found.use.end()
-                return self._busy(request, value)
-            self._take([found])
-            (made,) = await self._answered([found])
-        return self._response(request, made)
+    async def _replies(self, request: Request, body: bytes, *, batch: bool) -> Response:
+        if batch:  # so many signatures would keep the event loop from its other work
+            values, received = await self._batches.do(1, self._received, body, "batch", self._limits.batch)
+        else:
+            values, received = self._received(body, "request", 1)
+        queries = [query for query in received if isinstance(query, HttpQuery)]
+        if None in received or not self.places.free(Counter(query.account for query in queries)):
+            for query in queries:
+                self._windows.release(query.window)
+            return no_window() if None in received else self._busy(request, None if batch else values[0])
+        for query in queries:
+            self.places.take(query.account)
+        await self._wait(queries)
+        replies = [one.reply if isinstance(one, HttpQuery) else one for one in received]
+        made = [reply for reply in replies if isinstance(reply, Reply)]
+        return self._batch_response(request, made) if batch else self._response(request, made[0])
 
-    async def queries(self, request: Request) -> Response:
-        """Answer a list of requests, each as if it had been sent alone; those of one account in their order."""
-        limits = self._limits
-        return await self._with_body(request, limits.batch * (limits.request_bytes + 1) + 2, self._several)
+    def _received(
+        self, body: bytes, source: str, most: int
+    ) -> tuple[list[Json], list[HttpQuery | Reply | None]]:
+        """The requests in a body, and what each is received as.
 
-    async def _several(self, request: Request, body: bytes) -> Response:
-        if not self._batches.free():
-            return self._busy(request)
-        items = await self._batches.do(1, self._items, body)
-        asked = [item for item in items if isinstance(item, _Asked)]
-        wanted = Counter(item.request.account for item in asked)
-        if None in items or not self.places.free(wanted):
-            for item in asked:
-                item.use.end()
-            return self._response(request, None) if None in items else self._busy(request)
-        self._take(asked)
-        by_account: defaultdict[str, list[_Asked]] = defaultdict(list)
-        for item in asked:
-            by_account[item.request.account].append(item)
-        with span(request, "queries"):
-            found = await asyncio.gather(
-                *(self._answered(chain) for chain in by_account.values()), return_exceptions=True
-            )
-        made: dict[int, Made] = {}
-        for chain, replies in zip(by_account.values(), found, strict=True):
-            if isinstance(replies, BaseException):
-                raise replies
-            made |= {id(item): reply for item, reply in zip(chain, replies, strict=True)}
-        replies = [made[id(item)] if isinstance(item, _Asked) else item for item in items if item is not None]
-        request.scope[OUTCOMES] = [reply.outcome for reply in replies]
-        return Response(b"[" + b",".join(reply.data for reply in replies) + b"]", media_type=MEDIA_TYPE)
-
-    def _items(self, body: bytes) -> list[_Asked | Made | None]:
-        """The requests of a batch, as they are received.
-
-        :raises Unreadable: it is no list, or too long a one
+        :param source: ``request`` for a single one, ``batch`` for a list
+        :param most: how many there may be
+        :raises Unreadable: the body is not JSON, or no list of so many requests
         """
-        most = self._limits.batch
+        limits = self._limits
         try:
-            value = self._parsed(body, "batch", most)
+            value = parse_json(body, source=source, max_bytes=most * (limits.request_bytes + 1) + 2,
+                               max_values=most * limits.request_values + 1)  # fmt: skip
         except RagAuditError as exc:
             raise Unreadable(400, str(exc)) from exc
-        if not isinstance(value, list) or not 1 <= len(value) <= most:
+        if source == "request":
+            values = [value]
+        elif isinstance(value, list) and 1 <= len(value) <= most:
+            values = value
+        else:
             raise Unreadable(400, f"a batch is a list of 1 to {most} requests")
-        return [self._received(item) for item in value]
+        return values, [self._receive(value) for value in values]
 
-    def _parsed(self, body: bytes, source: str, requests: int) -> Json:
-        limits = self._limits
-        most = requests * (limits.request_bytes + 1) + 2
-        return parse_json(
-            body, source=source, max_bytes=most, max_values=requests * limits.request_values + 1
-        )
-
-    def _received(self, value: Json) -> _Asked | Made | None:
-        """A request that is well-formed and signed, and its window; the refusal of any other; None without a window."""
-        opening = value.get("opening") if isinstance(value, dict) else None
-        use = self._windows.use(opening if isinstance(opening, str) else None)
-        if use is None:
+    def _receive(self, value: Json) -> HttpQuery | Reply | None:
+        """A request that is well-formed and signed, with its window; the refusal of another; None without a window."""
+        window = self._windows.use(value.get("opening") if isinstance(value, dict) else None)
+        if window is None:
             return None
-        found: SignedRequest | Refusal | None = None
+        received = False
         try:
-            found = use.window.answers.received(value)
+            query = HttpQuery.parse(value, window.context.embedder)
+            window.answers.receive(query)
+            query.window, query.eager = window, next(self._eager, None) is not None
+            received = True
+            return query
+        except RagAuditError as exc:
+            return Reply.of(window.answers.refusal(exc, value))
         finally:
-            if not isinstance(found, SignedRequest):
-                use.end()
-        if isinstance(found, Refusal):
-            return Made.of(found)
-        return _Asked(use, found, next(self._eager, None) is not None)
+            if not received:
+                self._windows.release(window)
 
-    def _take(self, asked: Sequence[_Asked]) -> None:
-        """Take the places of requests, which have to be free."""
-        for one in asked:
-            self.places.take(one.request.account)
+    async def _wait(self, queries: Sequence[HttpQuery]) -> None:
+        """Wait until queries, which have their places, have their replies."""
+        by_account: defaultdict[str, list[HttpQuery]] = defaultdict(list)
+        for query in queries:
+            by_account[query.account].append(query)
+        ended = await asyncio.gather(*map(self._wait_in_turn, by_account.values()), return_exceptions=True)
+        for failure in ended:
+            if failure is not None:
+                raise failure
 
-    def _end(self, asked: _Asked) -> None:
-        self.places.give_back(asked.request.account)
-        asked.use.end()
-
-    async def _answered(self, chain: Sequence[_Asked]) -> list[Made]:
-        """The replies to requests of one account, which have their places, one after the other."""
-        left = list(chain)
+    async def _wait_in_turn(self, queries: Sequence[HttpQuery]) -> None:
+        """Let the queries of one account be answered one after the other."""
+        left = list(queries)
         try:
-            replies = []
             while left:
-                asked = left.pop(0)
-                line = self._line if asked.use.window.answers.together and not asked.eager else self._alone
-                ended = partial(self._end, asked)
-                replies.append(await line.wait(asked.request.account, asked, ended))
-            return replies
+                query = left[0]
+                query.replied = asyncio.get_running_loop().create_future()
+                together = query.window.answers.together and not query.eager
+                (self._together if together else self._alone).put(query.account, query)
+                del left[0]
+                await query.replied
         finally:
-            for asked in left:
-                self._end(asked)
+            for query in left:
+                self._end(query)
+
+    def _end(self, query: HttpQuery) -> None:
+        self.places.give_back(query.account)
+        self._windows.release(query.window)
 
     # -- in threads ------------------------------------------------------------------------------------------
 
-    def _work(self, items: Sequence[_Asked]) -> Sequence[Made | Exception]:
-        """Answer requests together, those of each window."""
-        made: dict[int, Made | Exception] = {}
-        alike: defaultdict[tuple[int, bool], list[_Asked]] = defaultdict(list)
-        for item in items:
-            alike[id(item.use.window), item.eager].append(item)
-        for asked in alike.values():
-            answers = asked[0].use.window.answers
+    def _work(self, queue: FairQueue[HttpQuery]) -> None:
+        """Answer the queries of a queue until it is closed."""
+        while queries := queue.take():
             try:
-                found = answers.answer_all([item.request for item in asked], eager=asked[0].eager)
+                self._answer_together(queries)
             except Exception as exc:
-                found = [exc for _ in asked]
-            for item, reply in zip(asked, found, strict=True):
-                made[id(item)] = reply if isinstance(reply, Exception) else Made.of(reply)
-        return [made[id(item)] for item in items]
+                for query in queries:
+                    query.reply = exc
+            self._deliver(queries)
+
+    def _answer_together(self, queries: Sequence[HttpQuery]) -> None:
+        """Answer queries together, those of each window."""
+        by_window: defaultdict[int, list[HttpQuery]] = defaultdict(list)
+        for query in queries:
+            by_window[id(query.window)].append(query)
+        for own in by_window.values():
+            try:
+                outcomes = own[0].window.answers.answer(own)
+            except Exception as exc:
+                outcomes = [exc for _ in own]
+            for query, outcome in zip(own, outcomes, strict=True):
+                query.reply = outcome if isinstance(outcome, Exception) else Reply.of(outcome)
+
+    def _deliver(self, queries: Sequence[HttpQuery]) -> None:
+        """Hand replies over in the event loops that wait for them, each of which is woken once."""
+        by_loop: defaultdict[asyncio.AbstractEventLoop, list[HttpQuery]] = defaultdict(list)
+        for query in queries:
+            by_loop[query.replied.get_loop()].append(query)
+        for loop, own in by_loop.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._settle, own)
+
+    def _settle(self, queries: Sequence[HttpQuery]) -> None:
+        for query in queries:
+            self._end(query)
+            if query.replied.done():  # its caller left
+                continue
+            if isinstance(query.reply, Exception):
+                query.replied.set_exception(query.reply)
+            else:
+                query.replied.set_result(query.reply)
 
     # -- responses -------------------------------------------------------------------------------------------
 
-    def _response(self, request: Request, reply: Made | None) -> Response:
-        if reply is None:
-            return no_window()
+    def _response(self, request: Request, reply: Reply) -> Response:
         request.scope[OUTCOMES] = [reply.outcome]
         if reply.outcome == ANSWER:
             return Response(reply.data, media_type=MEDIA_TYPE)
-        window = self._windows.current()
+        window = self._windows.newest
         after = None
         if window is not None:
             after = retry_after(reply.outcome, window.opening, window.state.clock())
         return _refusal(reply.data, STATUSES[reply.outcome], after)
+
+    def _batch_response(self, request: Request, replies: Sequence[Reply]) -> Response:
+        request.scope[OUTCOMES] = [reply.outcome for reply in replies]
+        return Response(b"[" + b",".join(reply.data for reply in replies) + b"]", media_type=MEDIA_TYPE)
 
     def _busy(self, request: Request, value: Json = None) -> Response:
         """The refusal of what finds no place; it names its request, so that the account can tell whose it is."""
         return self._refused(request, 429, "too many requests wait for an answer", value)
 
     def _refused(self, request: Request, status: int, detail: str, value: Json = None) -> Response:
-        window = self._windows.current()
+        window = self._windows.newest
         if window is None:
             return no_window()
         reason = REASONS.get(status, "malformed")
@@ -268,8 +325,7 @@ class Queries:
 
 def no_window() -> Response:
     """The response while no window is served, which nobody can sign."""
-    value = {"error": "WindowStateError", "message": "no window is served at the moment"}
-    return JSONResponse(value, 503, {"Retry-After": str(RETRY_S)})
+    return error(503, "WindowStateError", "no window is served at the moment", RETRY_S)
 
 
 def _refusal(refusal: bytes, status: int, after: int | None) -> Response:

@@ -16,10 +16,10 @@ from rag_audit._internal.closing import Shutting
 from rag_audit._internal.errors import SetupError
 from rag_audit.attest.enrolments import Intake
 from rag_audit.attest.window import Window
-from rag_audit.service.app import Application
+from rag_audit.service.app import WindowApplication
 from rag_audit.service.connections import protocol
-from rag_audit.service.desk import Windows
 from rag_audit.service.limits import Limits
+from rag_audit.service.windows import Windows
 
 BACKLOG = 1024
 
@@ -98,37 +98,31 @@ class HttpService(Server):
     ) -> None:
         self.windows = windows
         listening = listen(*address) if isinstance(address, tuple) else address
-        self.app = Application(windows, limits, eager, on_fault, lambda: self._server.should_exit,
-                               intake)  # fmt: skip
+        self.app = WindowApplication(
+            windows, limits, eager, on_fault, lambda: self._server.should_exit, intake
+        )
         super().__init__(self.app, listening, limits)
 
 
 def http_service(
-    current: Window | Callable[[], Window | None],
+    served: Window | Windows,
     address: tuple[str, int] | socket.socket,
     *,
-    named: Callable[[str], Window | None] = lambda _: None,
     limits: Limits | None = None,
     eager: Iterator[int] | None = None,
     on_fault: Callable[[BaseException], None] = lambda _: None,
     intake: Intake | None = None,
 ) -> HttpService:
-    """A service for a window, or for whichever window a function gives.
+    """A service for a window, or for windows that are exchanged while the service runs.
 
-    The function is asked for each request, so that a window may be exchanged for the next while the service runs.
-    Before the old one is shut, `service.windows.unused(old, seconds)` waits for the requests that still use it.
-
-    :param current: the window, or a function that gives it, or None while there is none. It must not wait
+    :param served: the window; or windows, of which the newest answers whatever names no other
     :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
-    :param named: gives another open window by its opening's digest, for requests that are repeated after an exchange
     :param intake: takes enrolment requests at `/v1/enrolments`; without it there are none
     :raises SetupError: the address is taken, or is not this machine's
     """
-    given = current if callable(current) else lambda: current
-    return HttpService(
-        Windows(given, named), address, limits=limits or Limits(), eager=eager or iter(()), on_fault=on_fault,
-        intake=intake,
-    )  # fmt: skip
+    windows = served if isinstance(served, Windows) else Windows(served)
+    return HttpService(windows, address, limits=limits or Limits(), eager=eager or iter(()), on_fault=on_fault,
+                       intake=intake)  # fmt: skip
 
 
 def listen(host: str, port: int) -> socket.socket:

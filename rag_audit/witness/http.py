@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from starlette.applications import Starlette
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit._internal.errors import RagAuditError, SignatureError, SizeError, StoreError
@@ -38,17 +41,26 @@ from rag_audit.models.witnessing import (
     OpeningRequest,
     RevealRequest,
 )
-from rag_audit.service.bodies import Bodies, Left, Unreadable
+from rag_audit.service.asgi import (
+    RETRY_S,
+    Bodies,
+    Exchange,
+    Left,
+    Unreadable,
+    alive,
+    disk_full,
+    error,
+    gauge,
+    metrics,
+    readiness,
+    routed,
+)
 from rag_audit.service.limits import Limits
-from rag_audit.service.logs import log, request_id
-from rag_audit.service.statuses import RETRY_S
-from rag_audit.witness.health import HEALTH, WitnessMetrics, unready
 from rag_audit.witness.offers import Offers
 from rag_audit.witness.rules import WitnessRefused
 from rag_audit.witness.witness import ShownQuery, Witness
 
 MAX_WAITING = 64
-ROUTES = (ADD_CHECKPOINT, NONCE, OPENING, CLOSING, REVEAL)
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,13 @@ class WitnessService:
 
     def unready(self) -> str | None:
         """Why nothing would be cosigned now, or None."""
-        return unready(lambda: self._witness.last(""), self._offers.folder)
+        folder = self._offers.folder
+        try:
+            self._witness.last("")  # reads the state, as each decision does
+            full = disk_full(folder)
+        except (RagAuditError, OSError):
+            return "the witness's state cannot be read"
+        return "the witness's state cannot be written" if full or not os.access(folder, os.W_OK) else None
 
     def add_checkpoint(self, body: bytes) -> Response:
         """Cosign a later checkpoint of a window whose opening is cosigned."""
@@ -208,8 +226,9 @@ def _lines(text: str) -> Response:
     return Response(text, media_type="text/plain")
 
 
-class WitnessApplication:
-    """The ASGI application of a witness. One thread decides, since each decision holds the witness's state.
+class WitnessApplication(Collector):
+    """The ASGI application of a witness, which collects its own gauges: who submits, and which windows the witness
+    knows, is not among them. One thread decides, since each decision holds the witness's state.
 
     :param on_fault: called with an exception that is no named error, after which the service continues
     """
@@ -218,63 +237,51 @@ class WitnessApplication:
         self, service: WitnessService, limits: Limits, on_fault: Callable[[BaseException], None]
     ) -> None:
         self._bodies = Bodies(limits)
-        self._on_fault = on_fault
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rag-audit-witness")
+        self._on_fault = on_fault
         self._waiting = 0
+        self._service = service
         calls = ((ADD_CHECKPOINT, service.add_checkpoint, MAX_SUBMISSION_BYTES),
                  (OPENING, service.opening, MAX_REQUEST_BYTES), (CLOSING, service.closing, MAX_REQUEST_BYTES),
                  (REVEAL, service.reveal, MAX_REQUEST_BYTES), (NONCE, service.nonce, 4096))  # fmt: skip
-        self.metrics = WitnessMetrics(lambda: self._waiting, MAX_WAITING)
-        self._service = service
+        self._registry = registry = CollectorRegistry()
+        self._responses = Counter("rag_audit_witness_responses", "HTTP responses by route and status.",
+                                  ["route", "status"], registry=registry)  # fmt: skip
+        registry.register(self)
         routes = [Route(path, self._endpoint(call, most), methods=["POST"]) for path, call, most in calls]
-        routes += [Route(path, endpoint) for path, endpoint in zip(
-            HEALTH, (self._alive, self._ready, self._metrics), strict=True)]  # fmt: skip
-        self._app = Starlette(routes=routes, exception_handlers={HTTPException: _named})
-        self._app.router.redirect_slashes = False
+        routes += [Route("/healthz", alive), Route("/readyz", self._ready), Route("/metrics", self._metrics)]
+        self._named = {route.path for route in routes}
+        self._routed = routed(routes, {HTTPException: _named})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request, with an id, and log it."""
         if scope["type"] != "http":
             return
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), None)
-        named, status = request_id(None if given is None else given.decode("latin-1")), 500
+        exchange = Exchange(scope, send)
+        with exchange.guarded(self._on_fault):
+            await self._routed(scope, receive, exchange.send)
+        exchange.note(self._responses, scope["path"] if scope["path"] in self._named else "other")
 
-        async def marked(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", named.encode())]
-            await send(message)
+    def collect(self) -> Iterable[Metric]:
+        """The gauges as they stand."""
+        name, most = "rag_audit_witness_requests_in_service", MAX_WAITING
+        yield gauge(name, "Requests that wait or are decided.", self._waiting)
+        yield gauge(f"{name}_limit", "Beyond these a request gets 503.", most)
 
-        try:
-            await self._app(scope, receive, marked)
-        except OSError:
-            log.info("client left", extra={"fields": {"request_id": named}})
-        route = scope["path"] if scope["path"] in (*ROUTES, *HEALTH) else "other"
-        self.metrics.responses.labels(route, str(status)).inc()
-        log.info("request", extra={"fields": {"request_id": named, "method": scope["method"],
-                                              "route": route, "status": status}})  # fmt: skip
+    async def _ready(self, request: Request) -> Response:
+        """Whether a submission would be decided."""
+        if self._waiting >= MAX_WAITING:
+            return readiness("too many requests wait")
+        return readiness(
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._service.unready)
+        )
+
+    async def _metrics(self, request: Request) -> Response:
+        return metrics(self._registry)
 
     def close(self) -> None:
         """End the thread once its job has ended."""
         self._thread.shutdown()
-
-    async def _alive(self, request: Request) -> Response:
-        return JSONResponse({"alive": True}, headers={"Cache-Control": "no-store"})
-
-    async def _ready(self, request: Request) -> Response:
-        """200 if a submission would be decided, else 503 with the reason."""
-        if self._waiting >= MAX_WAITING:
-            reason: str | None = "too many requests wait"
-        else:
-            loop = asyncio.get_running_loop()
-            reason = await loop.run_in_executor(self._thread, self._service.unready)
-        value = {"ready": True} if reason is None else {"ready": False, "reason": reason}
-        return JSONResponse(value, 200 if reason is None else 503, {"Cache-Control": "no-store"})
-
-    async def _metrics(self, request: Request) -> Response:
-        text, kind = self.metrics.page()
-        return Response(text, headers={"Content-Type": kind})
 
     def _endpoint(
         self, call: Callable[[bytes], Response], most: int
@@ -283,14 +290,11 @@ class WitnessApplication:
             try:
                 body = await self._bodies.read(request, most, kind=None)
             except Unreadable as exc:
-                return JSONResponse({"error": "Unreadable", "message": exc.detail}, exc.status)
+                return error(exc.status, "Unreadable", exc.detail)
             except Left:
                 return Response(status_code=400)
             if self._waiting >= MAX_WAITING:
-                headers = {"Retry-After": str(RETRY_S)}
-                return JSONResponse(
-                    {"error": "Busy", "message": "too many requests wait"}, 503, headers=headers
-                )
+                return error(503, "Busy", "too many requests wait", RETRY_S)
             self._waiting += 1
             try:
                 return await asyncio.get_running_loop().run_in_executor(
@@ -319,9 +323,9 @@ class WitnessApplication:
             return _error(400, exc).response
         except Exception as exc:
             self._on_fault(exc)
-            return JSONResponse({"error": "InternalError", "message": "a fault of the service"}, 500)
+            return error(500, "InternalError", "a fault of the service")
 
 
 async def _named(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, HTTPException)
-    return JSONResponse({"error": "HttpError", "message": exc.detail}, exc.status_code)
+    return error(exc.status_code, "HttpError", exc.detail)

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from rag_audit.attest import service as serving
 from rag_audit.cli import account as account_commands
 from rag_audit.cli import window as commands
 from rag_audit.errors import SetupError, SizeError
 from rag_audit.models.requests import MAX_REQUEST_BYTES
+from rag_audit.service import lines, process
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,7 +72,7 @@ class Endless(io.RawIOBase):
 
 def served(window: FakeWindow, requests: Any) -> list[dict[str, Any]]:
     replies = io.BytesIO()
-    serving.answer_lines(window, requests, replies, iter(()))  # type: ignore[arg-type]
+    lines.answer_lines(window, requests, replies, iter(()))  # type: ignore[arg-type]
     return [json.loads(line) for line in replies.getvalue().splitlines()]
 
 
@@ -119,7 +119,7 @@ def listening(
     """`serve --socket` in a thread of this process; gives what connects to it."""
     servers: list[Any] = []
     ready = threading.Event()
-    original = serving.socketserver.ThreadingUnixStreamServer.serve_forever
+    original = lines.socketserver.ThreadingUnixStreamServer.serve_forever
 
     def watched(self: Any, *_: object) -> None:
         servers.append(self)
@@ -127,7 +127,7 @@ def listening(
         original(self, poll_interval=0.01)
 
     monkeypatch.setattr(commands, "resume", lambda *_, **__: _Resumed(window))
-    monkeypatch.setattr(serving.socketserver.ThreadingUnixStreamServer, "serve_forever", watched)
+    monkeypatch.setattr(lines.socketserver.ThreadingUnixStreamServer, "serve_forever", watched)
     address = folder / "socket"
     callback = commands.serve.callback
     assert callback is not None
@@ -212,11 +212,11 @@ def test_a_file_in_the_sockets_place_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("precious")
     with pytest.raises(SetupError, match="the file is not a socket"):
-        serving._free(path)
+        lines._free(path, "--socket")
     assert path.read_text() == "precious"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "old"))
-    serving._free(tmp_path / "old")
+    lines._free(tmp_path / "old", "--socket")
     assert not (tmp_path / "old").exists()
 
 
@@ -260,15 +260,15 @@ def test_an_answer_under_way_leaves_before_a_stopped_service_ends(
         assert stopping.wait(60)
         return Reply({"answer": "late"})
 
-    drained = serving.Running.drained
+    drained = lines.Running.drained
 
-    def watched(self: serving.Running, seconds: float) -> bool:
+    def watched(self: lines.Running, seconds: float) -> bool:
         assert not drained(self, 0.0)
         stopping.set()
         return drained(self, 60)
 
     monkeypatch.setattr(window, "handle", slow)
-    monkeypatch.setattr(serving.Running, "drained", watched)
+    monkeypatch.setattr(lines.Running, "drained", watched)
     with listening(window, tmp_path, monkeypatch) as connect:
         connection = connect()
         connection.sendall(b"{}\n")
@@ -279,7 +279,7 @@ def test_an_answer_under_way_leaves_before_a_stopped_service_ends(
 
 def test_a_service_is_told_to_stop_as_by_a_keyboard() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt), serving.stopped_by_signal():
+    with pytest.raises(KeyboardInterrupt), process.stopped_by_signal():
         os.kill(os.getpid(), signal.SIGTERM)
         threading.Event().wait(60)
     assert signal.getsignal(signal.SIGTERM) == before

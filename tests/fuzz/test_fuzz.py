@@ -15,13 +15,13 @@ import pytest
 
 from rag_audit._internal.canonical import parse_json
 from rag_audit.account.account import check_receipt
-from rag_audit.attest import service as serving
 from rag_audit.attest.window import Window
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import ReceiptBody, SignedReceiptBody, receipt_message
 from rag_audit.models.requests import Answer, Refusal
+from rag_audit.service import lines
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.targets import TARGETS, Bench, Broken, run_case
 from tests.window.simulator import ORIGIN, QUESTIONS, Service
@@ -78,7 +78,7 @@ def exchange(live: tuple[Service, Window]) -> tuple[Callable[[int], None], ...]:
     def ask(number: int) -> None:
         draw = Mutator(f"requests/{number}")
         line = draw.json(honest).replace(b"\n", b" ")
-        answered = serving._reply(window, line, False)
+        answered = lines._reply(window, line, False)
         if not isinstance(answered, Answer | Refusal):
             raise Broken(f"requests/{number}: {answered!r}")
         json.loads(answered.canonical())

@@ -13,13 +13,13 @@ import pytest
 
 from rag_audit.account.retrievers.evidence import KEY, Evidence
 from rag_audit.account.retrievers.source import Names, RepeatedId, Source
-from rag_audit.attest.window import Window
 from rag_audit.errors import RequestRefused, SchemaError, SetupError, StoreError
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.passage import Passage
 from rag_audit.models.publication import Publication
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.retrieval.cuts import describe_repeated_ids
+from rag_audit.service.windows import Windows
 from tests.retrievers.conftest import DESCRIBED, Program
 from tests.serving.conftest import serving
 from tests.window.simulator import QUESTIONS, Service
@@ -73,12 +73,12 @@ def test_the_window_s_verdict_is_reached_from_a_passage(program: Make, tmp_path:
 
 def test_a_refusal_is_the_program_s_unless_another_window_is_served(tmp_path: Path) -> None:
     parties = Service(tmp_path)
-    served_now: list[Window] = []
+    windows = Windows()
     with (
         parties.open("one", system="scan", n=2) as first,
-        serving(parties, first, current=lambda: served_now[0]) as served,
+        serving(parties, first, served=windows) as served,
     ):
-        served_now.append(first)
+        windows.put(first)
         source = Source(served.service.url, parties.accounts["law-1"].directory, str(parties.key.verifier))
         source.ask(QUESTIONS["law"][0])
         parties.finish(first)
@@ -90,7 +90,8 @@ def test_a_refusal_is_the_program_s_unless_another_window_is_served(tmp_path: Pa
         with parties.open("two", system="scan", window="w-2", n=2, previous=previous) as second:
             for asked in (source, copy(source)):
                 asked._window = Publication.load(first.directory / "public")  # what it saw before
-                served_now[0] = second
+            windows.put(second)
+            windows.take(first)
             source.ask(QUESTIONS["law"][0])
             asyncio.run(asked.ask_async(QUESTIONS["law"][0]))
             assert len(second.records) == 2 and source._window is not None

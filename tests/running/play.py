@@ -183,7 +183,7 @@ class Play:
         self.clock.advance(7)
 
         def send(request: Any) -> Any:
-            return json.loads(supervisor.reception.handle(json.loads(request.canonical())).canonical())
+            return json.loads(supervisor.served.handle(json.loads(request.canonical())).canonical())
 
         return self.service.accounts[account].ask(
             Publication.load(self.public(window)), text, self.service.key.verifier, send

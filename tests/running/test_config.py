@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.errors import SchemaError, SetupError
+from rag_audit.service.lines import listening
 from rag_audit.service.running.config import (
     Config,
     Documents,
@@ -25,8 +26,7 @@ from rag_audit.service.running.config import (
     WitnessKey,
     line_of,
 )
-from rag_audit.service.running.listening import listening
-from rag_audit.service.running.reception import NoWindow, Reception
+from rag_audit.service.windows import NoWindow, Windows
 from tests.running.play import Play
 
 
@@ -160,7 +160,7 @@ def test_a_socket_that_another_process_listens_on_is_not_taken_from_it(play: Pla
         done = run(play.root / "provider.toml")
     assert done.exit_code == 2 and "another process listens on the socket" in done.stderr
     assert (play.root / "socket").exists()
-    with listening(Reception(), play.root / "socket", print, print):  # left by a process that is gone
+    with listening(Windows(), play.root / "socket", print, print):  # left by a process that is gone
         assert (play.root / "socket").stat().st_mode & 0o777 == 0o600
     assert not (play.root / "socket").exists()
 
@@ -171,7 +171,7 @@ def test_a_socket_that_cannot_be_made(tmp_path: Path, kind: str) -> None:
         kind, tmp_path / "none" / "socket"
     )
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(SetupError) as caught, listening(Reception(), path, print, print):
+    with pytest.raises(SetupError) as caught, listening(Windows(), path, print, print):
         pass
     assert caught.value.field == "serve.socket" and (tmp_path / "file").read_text() == "mine"
 
@@ -179,12 +179,12 @@ def test_a_socket_that_cannot_be_made(tmp_path: Path, kind: str) -> None:
 def test_without_a_window_a_connection_ends_without_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.service.running.reception.NO_WINDOW_S", 0.01)
+    monkeypatch.setattr("rag_audit.service.windows.NO_WINDOW_S", 0.01)
     faults: list[BaseException] = []
     with pytest.raises(NoWindow):
-        Reception().handle({})
+        Windows().handle({})
     with (
-        listening(Reception(), tmp_path / "s", print, faults.append),
+        listening(Windows(), tmp_path / "s", print, faults.append),
         socket.socket(socket.AF_UNIX) as account,
     ):
         account.settimeout(30)

@@ -207,19 +207,19 @@ def test_a_window_with_a_drand_round_opens_once_its_signature_lies_there(tmp_pat
     run.stop(1)
 
 
-def test_a_window_is_shut_only_once_nobody_uses_it(play: Play) -> None:
+def test_a_window_is_shut_only_once_nobody_uses_it(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """What serves HTTP counts the requests that use a window by itself."""
     run = play.supervisor()
     play.settle(run)
     window, asked = run.windows["w-1"], []
 
     def unused(given: object, seconds: float) -> bool:
-        asked.append((given, window.state.store.failure, seconds > 0, run.reception.newest))
+        asked.append((given, window.state.store.failure, seconds > 0, run.served.newest))
         window.refuse("not-open", "is it still open?")
         return True
 
-    run.reception.users.append(unused)
-    assert run.reception.named(window.opening_digest) is window and run.reception.named("00" * 32) is None
+    monkeypatch.setattr(run.served, "unused", unused)
+    assert run.served.named(window.opening_digest) is window and run.served.named("00" * 32) is None
     play.clock.now = Publication.load(play.public("w-1")).parsed_policy().delete_after
     run.step()
     assert asked == [(window, None, True, None)]
@@ -350,7 +350,7 @@ def test_a_full_disk_loses_no_answer_and_records_none_by_half(
     value = json.loads(request.canonical())
     with monkeypatch.context() as patch:
         patch.setattr(type(window.state.store), "_execute", full)
-        refusal = run.reception.handle(value)
+        refusal = run.served.handle(value)
         assert isinstance(refusal, Refusal) and refusal.reason == "unavailable"
     with monkeypatch.context() as patch:
 
@@ -359,13 +359,13 @@ def test_a_full_disk_loses_no_answer_and_records_none_by_half(
 
         patch.setattr("rag_audit.service.running.supervisor.try_room", no_room)
         assert play.settle(run) == []
-        assert run.windows["w-1"] is window and isinstance(run.reception.handle(value), Refusal)
+        assert run.windows["w-1"] is window and isinstance(run.served.handle(value), Refusal)
         assert any("room on the disk" in line for line in play.said)
     play.clock.advance(30_001)
     assert "resume w-1" in play.settle(run)
-    assert isinstance(run.reception.handle(value), Answer)
+    assert isinstance(run.served.handle(value), Answer)
     assert [(r.account, r.i) for r in run.windows["w-1"].records] == [("law-1", 1)]
-    assert isinstance(run.reception.handle(value), Answer) and len(run.windows["w-1"].records) == 1
+    assert isinstance(run.served.handle(value), Answer) and len(run.windows["w-1"].records) == 1
     run.stop(1)
 
 
@@ -389,15 +389,15 @@ def test_late_requests_reach_the_window_that_recorded_them(play: Play) -> None:
     publication = Publication.load(play.public("w-1"))
     request = play.service.accounts["law-1"].request(publication, QUESTIONS["law"][0])
     value = json.loads(request.canonical())
-    answer = run.reception.handle(value)
+    answer = run.served.handle(value)
     assert isinstance(answer, Answer)
     play.clock.advance(LASTS + 1)
     play.settle(run)
     play.witness("w-1")
     play.settle(run)
     assert set(run.windows) == {"w-1", "w-2"}
-    assert isinstance(again := run.reception.handle(value), Answer) and again.documents == answer.documents
-    late = run.reception.handle({**value, "i": 2})
+    assert isinstance(again := run.served.handle(value), Answer) and again.documents == answer.documents
+    late = run.served.handle({**value, "i": 2})
     assert isinstance(late, Refusal) and late.opening == publication.opening_digest()
     run.stop(1)
     assert WindowFile.load(play.public("w-1")).entries

@@ -96,7 +96,7 @@ class Served:
 @contextmanager
 def serving(parties: Service, window: Window, **options: Any) -> Iterator[Served]:
     faults: list[BaseException] = []
-    options = {"current": window, **options}
+    options = {"served": window, **options}
     with http_service(address=("127.0.0.1", 0), on_fault=faults.append, **options) as service:
         service.start()
         yield Served(parties, window, service, faults)

@@ -39,6 +39,7 @@ from rag_audit.log.merkle import root_of
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.requests import Answer
 from rag_audit.service.service import listen
+from rag_audit.service.windows import Windows
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import Service
 
@@ -386,14 +387,15 @@ def test_a_response_that_drips_is_given_up(served: Served) -> None:
 
 def test_the_window_is_read_again_after_a_refusal(opened: tuple[Service, Window], parties: Service) -> None:
     following = parties.open(system="scan", window="w-2")
-    serves = [opened[1]]
+    windows = Windows(opened[1])
     with (
         following,
-        serving(*opened, current=lambda: serves[0]) as served,
+        serving(*opened, served=windows) as served,
         Client(served.service.url, _key(served), patience=QUICK) as client,
     ):
         assert client.publication().parsed_opening().window == "w-1"
-        serves[0] = following
+        windows.put(following)
+        windows.take(opened[1])
         account = parties.accounts["law-1"]
         with pytest.raises(RagAuditError):  # an account of the second window only
             client.ask(account, "What is a contract?")

@@ -59,7 +59,7 @@ def test_bodies_together_are_bounded(opened: tuple[Service, Window]) -> None:
     with serving(*opened, limits=Limits(bodies_bytes=10)) as served:
         reply = served.post("/v1/query", b"{" + b" " * 20 + b"}")
         assert (reply.status, served.refusal(reply).reason) == (429, "unavailable")
-        assert served.service.app.queries.bodies.held == 0
+        assert served.service.app.bodies.held == 0
 
 
 def test_an_endless_header_ends_its_connection(served: Served) -> None:
@@ -77,11 +77,11 @@ def test_who_reads_nothing_is_left(opened: tuple[Service, Window], monkeypatch: 
 
     handled = threading.Event()
 
-    def large(requests: Any, *, eager: bool) -> list[Answer]:
+    def large(queries: Any) -> list[Answer]:
         handled.set()
-        return [answer for _ in requests]
+        return [answer for _ in queries]
 
-    monkeypatch.setattr(opened[1].answers, "answer_all", large)
+    monkeypatch.setattr(opened[1].answers, "answer", large)
     with serving(*opened, limits=Limits(send_s=0.1)) as served, _connected(served) as connection:
         body = served.signed("law-1", "What is a contract?", 1).canonical()
         connection.sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)

@@ -16,6 +16,7 @@ from rag_audit.commit.stored import unfinished
 from rag_audit.log.place import choose
 from rag_audit.models.layout import Layout
 from rag_audit.service import public
+from rag_audit.service.windows import Windows
 from tests.postgres import Cluster, cluster
 from tests.serving.conftest import Reply, Served, serving
 from tests.window.simulator import QUESTIONS, Service
@@ -62,7 +63,7 @@ def test_a_database_outage_is_no_missing_file(database: Cluster, tmp_path: Path)
 
 
 def test_while_no_window_is_open_no_file_is_missing(opened: Any) -> None:
-    with serving(*opened, current=lambda: None) as served:
+    with serving(*opened, served=Windows()) as served:
         for path in ("/public/opening.json", "/windows/w-1/opening.json", BUNDLE):
             told_to_come_again(served.get(path), "WindowStateError")
 

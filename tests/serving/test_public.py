@@ -22,6 +22,7 @@ from rag_audit.log.tree import MerkleTree
 from rag_audit.models.publication import Publication
 from rag_audit.service import public
 from rag_audit.service.public import CHECKPOINT_S, LiveLog, open_public
+from rag_audit.service.windows import Windows
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import Service
 
@@ -235,17 +236,13 @@ def test_an_exchanged_window_answers_repeated_requests_under_its_own_name(
     opened: tuple[Service, Window], parties: Service
 ) -> None:
     old, now = opened[1], parties.open(system="scan", window="w-2")
-    serves = [old]
-
-    def named(opening: str) -> Window | None:
-        return old if opening == old.opening_digest else None
-
-    with now, serving(*opened, current=lambda: serves[0], named=named) as served:
+    windows = Windows(old)
+    with now, serving(*opened, served=windows) as served:
         request = served.request("law-2", "What is a contract?")
         first = served.post("/v1/query", request.canonical())  # and its answer gets lost
         tag = served.get("/public/opening.json").headers["etag"]
-        serves[0] = now
-        assert served.service.windows.unused(old, 60)
+        windows.put(now)
+        assert windows.unused(old, 60)
         assert served.get("/public/opening.json", If_None_Match=tag).status == 200
         assert served.get("/windows/w-2/opening.json").status == 200
         again = served.post("/v1/query", request.canonical())

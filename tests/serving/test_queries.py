@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from rag_audit import _native
+from rag_audit.attest.query import Query
 from rag_audit.attest.window import Window
 from rag_audit.errors import RequestRefused
 from rag_audit.models.requests import MAX_REQUEST_BYTES, REFUSALS, Answer, Refusal
 from rag_audit.service.limits import Limits
-from rag_audit.service.statuses import STATUSES
+from rag_audit.service.queries import STATUSES
+from rag_audit.service.windows import Windows
 from tests.serving.conftest import JSON, Served, serving
 from tests.window.simulator import Service
 
@@ -136,7 +138,7 @@ def test_a_window_outside_its_time_says_when_to_come_back(
 
 
 def test_without_a_window_nothing_is_signed(opened: tuple[Service, Window]) -> None:
-    with serving(*opened, current=lambda: None) as served:
+    with serving(*opened, served=Windows()) as served:
         for path, body in (("/v1/query", b"{}"), ("/v1/query", b"{"), ("/v1/queries", b"[{}]")):
             reply = served.post(path, body)
             assert (reply.status, reply.value["error"]) == (503, "WindowStateError")
@@ -195,15 +197,15 @@ class Held:
     def __init__(self, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
         self.entered, self.go = threading.Semaphore(0), threading.Event()
         self.asked: list[list[str]] = []
-        answer_all = window.answers.answer_all
+        answer = window.answers.answer
 
-        def slow(requests: Any, *, eager: bool) -> Any:
-            self.asked.append([request.account for request in requests])
+        def slow(queries: Any) -> Any:
+            self.asked.append([query.account for query in queries])
             self.entered.release()
             assert self.go.wait(60)
-            return answer_all(requests, eager=eager)
+            return answer(queries)
 
-        monkeypatch.setattr(window.answers, "answer_all", slow)
+        monkeypatch.setattr(window.answers, "answer", slow)
 
 
 def _in_thread(call: Any) -> tuple[threading.Thread, list[Any]]:
@@ -243,7 +245,7 @@ def test_what_waits_for_an_answer_counts_among_the_bodies(
 ) -> None:
     held = Held(opened[1], monkeypatch)
     with serving(*opened, limits=Limits(bodies_bytes=2000)) as served:
-        bodies = served.service.app.queries.bodies
+        bodies = served.service.app.bodies
         batch = b"[" + served.signed("law-1", "What is a contract?", 64).canonical() + b"]"
         thread, found = _in_thread(lambda: served.post("/v1/queries", batch))
         assert held.entered.acquire(timeout=60)
@@ -297,16 +299,18 @@ def test_what_one_request_fails_with_is_nobody_else_s(
         medicine = served.request("medicine-1", "What is a fever?")
         draft = window.answers._draft
 
-        def broken(turn: Any) -> None:
-            if turn.request.account == "law-1":
+        def broken(query: Query) -> None:
+            if query.account == "law-1":
                 raise ZeroDivisionError
-            draft(turn)
+            draft(query)
 
         mismatch = served.signed("law-2", "What?", 64).model_copy(update={"query": "Who?"})
         before = window.state.tree.size
         with monkeypatch.context() as patch:
             patch.setattr(window.answers, "_draft", broken)
-            found = window.answers.answer_all([law, mismatch, medicine])
+            found = window.answers.answer(
+                [Query.parse(r.dump(), window.context.embedder) for r in (law, mismatch, medicine)]
+            )
         assert [type(one) for one in found] == [ZeroDivisionError, Refusal, Answer]
         assert isinstance(found[1], Refusal) and found[1].reason == "query-mismatch"
         assert window.state.tree.size == before + 1, "only what was answered is recorded"
@@ -360,13 +364,13 @@ def test_a_fault_in_one_answer_leaves_the_service_up(
 ) -> None:
     request_text = "What is a tort?"
 
-    def fault(requests: Any, *, eager: bool) -> Any:
+    def fault(queries: Any) -> Any:
         raise ZeroDivisionError("a secret")
 
     with serving(*opened) as served:
         request = served.request("law-1", request_text)
         with monkeypatch.context() as patch:
-            patch.setattr(served.window.answers, "answer_all", fault)
+            patch.setattr(served.window.answers, "answer", fault)
             for path, body in (
                 ("/v1/query", request.canonical()),
                 ("/v1/queries", b"[" + request.canonical() + b"]"),

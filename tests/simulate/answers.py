@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from rag_audit._internal.canonical import digest_hex, jcs
-from rag_audit.attest import answering
+from rag_audit.attest import query as steps
+from rag_audit.attest.context import kept_positions, slot_coins, slot_noise
 from rag_audit.commit.commitment import CommittedTenant
 from rag_audit.estimate.clusters import coalition_private, estimate_window
 from rag_audit.estimate.statement import coalition_statement
@@ -116,8 +117,8 @@ class Answerer(Forge):
         slot, beacon = SlotKey(e["tenant"], e["account"], e["i"]), self._beacon_of(e["account"])
         capacity = self._committed(e["tenant"]).index.capacity
         if rules.chance is not None:
-            return answering.slot_coins(secrets, e["window"], slot, beacon, capacity, rules.chance)
-        return answering.slot_noise(secrets, e["window"], slot, beacon, capacity, rules.gains)
+            return slot_coins(secrets, e["window"], slot, beacon, capacity, rules.chance)
+        return slot_noise(secrets, e["window"], slot, beacon, capacity, rules.gains)
 
     # -- answering -------------------------------------------------------------------------------------------
 
@@ -139,9 +140,9 @@ class Answerer(Forge):
         policy, query, slot = self._policy, self._query(e), (e["account"], e["i"])
         tenant = self._committed(e["tenant"])
         noise = self._drawn(e, policy)
-        (positions,) = answering.select_positions([(query, noise)], tenant=tenant, policy=policy)
+        (positions,) = steps.select_positions([(query, noise)], tenant=tenant, policy=policy)
         assert not isinstance(positions, Exception)
-        documents = answering.document_openings(tenant, positions, self.finished.commitment.secrets, ())
+        documents = steps.document_openings(tenant, positions, self.finished.commitment.secrets, ())
         if slot in self.vectors:
             e["cq"] = to_hex(vector_commitment(query.salts.vector, self.vectors[slot]))
         e["htopk"] = to_hex(topk_commitment(query.salts.top_k, positions))
@@ -224,11 +225,11 @@ class Answerer(Forge):
         rules, tenant = policy.mechanism_of(name), self._committed(name)
         kept = None
         if rules.keep is not None:
-            bits = answering.kept_positions(
+            bits = kept_positions(
                 secrets, e["window"], name, self._beacon_of(""), tenant.index.capacity, rules.keep
             )
             kept = bits.tobytes(), self._kept[name].opening
-        return answering.record_private(
+        return steps.record_private(
             self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,
             noise=lambda: self._drawn(e, policy), certificate=lambda: None, low_memory=False, kept=kept,
             listing=None if not rules.remembers else self._holding(e, tenant.index.capacity),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit._internal.canonical import jcs
-from rag_audit.attest.answering import Retained
+from rag_audit.attest.query import Retained
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import Commitment
 from rag_audit.commit.draft import Mechanism

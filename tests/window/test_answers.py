@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from rag_audit._internal.canonical import MAX_DEPTH, Json
-from rag_audit.attest.answers import Turn
+from rag_audit.attest.query import Query
 from rag_audit.commit import commitment
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, SizeError
 from rag_audit.models.passage import MAX_METADATA_BYTES, MAX_METADATA_VALUES, Passage
@@ -164,9 +164,9 @@ def test_noise_of_the_next_slots_is_drawn_once_a_query_is_answered(
     publication = Publication.load(window.directory / "public")
     pool, append, drawn = window.noise_pool, window.answers._append, []
 
-    def watched(turn: Turn) -> None:
+    def watched(query: Query) -> None:
         drawn.append(bool(pool._planned or pool._ready or pool._drawing))
-        append(turn)
+        append(query)
 
     monkeypatch.setattr(window.answers, "_append", watched)
     request = service.accounts["law-1"].request(publication, QUESTIONS["law"][0])

@@ -19,12 +19,13 @@ import pytest
 from rag_audit._internal import durable
 from rag_audit._internal.canonical import jcs
 from rag_audit.attest import answers
+from rag_audit.attest.query import Query
 from rag_audit.attest.release import Release
 from rag_audit.attest.window import Window
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.store import LedgerStore
 from rag_audit.models.records import SlotKey
-from rag_audit.models.requests import Answer, Refusal, SignedRequest
+from rag_audit.models.requests import Answer, Refusal
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import scan
 from rag_audit.proofs.backends.scan.embed import embed_json
@@ -102,9 +103,7 @@ def serve(
             values = [
                 signed(service, window, question(account, i), account=account, i=i) for account, i in slots
             ]
-            found = window.answers.answer_all(
-                [SignedRequest.parse(value, field="request") for value in values]
-            )
+            found = window.answers.answer([Query.parse(v, window.context.embedder) for v in values])
             for (account, i), answer in zip(slots, found, strict=True):
                 assert isinstance(answer, Answer), answer
                 report([account, i, answer.dump()["documents"]])

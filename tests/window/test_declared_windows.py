@@ -133,7 +133,7 @@ def test_policy_and_trust_file_of_defaults_agree_for_many_components(
 
 def test_a_retained_question_of_other_embedders_is_as_it_was(service: Service) -> None:
     from rag_audit._internal.sealed import seal
-    from rag_audit.attest.answering import Retained, seal_retained, unseal_retained
+    from rag_audit.attest.query import Retained, seal_retained, unseal_retained
 
     plain = {"positions": [1, 2], "query": "What?", "salt": "00"}
     kept = unseal_retained(seal(jcs(plain), bytes(32), b"slot"), bytes(32), b"slot")

@@ -146,7 +146,7 @@ def test_another_request_under_a_recorded_i_is_refused_without_computation(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("computed for a used slot")
 
-    monkeypatch.setattr("rag_audit.attest.answering.select_positions", never)
+    monkeypatch.setattr("rag_audit.attest.query.select_positions", never)
     refusal = window.handle(signed(service, window, OTHER))
     assert isinstance(refusal, Refusal) and refusal.reason == "slot-used"
     assert len(window.records) == 1
@@ -191,7 +191,7 @@ def test_before_the_beacon_before_the_opening_and_after_the_end(service: Service
 def test_a_second_query_of_an_account_waits_for_its_first(
     service: Service, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_audit.attest import answering as attest
+    from rag_audit.attest import query as attest
 
     entered, leave = threading.Event(), threading.Event()
     honest = attest.select_positions
@@ -241,8 +241,8 @@ def test_refusals_do_not_depend_on_scores_or_noise(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("a refusal looked at scores or noise")
 
-    for name in ("select_positions", "slot_noise", "document_openings"):
-        monkeypatch.setattr(f"rag_audit.attest.answering.{name}", never)
+    for name in ("query.select_positions", "context.slot_noise", "query.document_openings"):
+        monkeypatch.setattr(f"rag_audit.attest.{name}", never)
     assert [window.handle(r).reason for r in requests] == reasons  # type: ignore[union-attr]
 
 

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_audit.attest import answering
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
 from rag_audit.mechanisms.accounting import text
 from rag_audit.mechanisms.accounting.coins import NoisedSampling
-from rag_audit.models.records import KeptEntry
+from rag_audit.models.records import KeptEntry, SlotKey
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.relation.coins import COIN_RANGE, coins
 from rag_audit.relation.commitments import noise_key, sampling_slot
@@ -114,7 +113,7 @@ def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
         for record in window.records:
             retained, tenant = window.context.retained(record), window.commitment.tenants[record.tenant]
             rules = window.policy.mechanism_of(record.tenant)
-            noise = window.context.noise(answering.SlotKey(record.tenant, record.account, record.i))
+            noise = window.context.noise(SlotKey(record.tenant, record.account, record.i))
             assert bool(noise.any()) == (record.tenant == "medicine")
             vector = retained.opened(window.context.embedder).vector
             expected = reference_select(
@@ -210,8 +209,7 @@ def test_an_interrupted_sample_goes_on_with_the_stored_commitment(
     append, failed = window.state.append, []
 
     def once(entry: Any, **more: Any) -> Any:
-        made = entry(9) if callable(entry) else entry
-        if isinstance(made, KeptEntry) and not failed:
+        if isinstance(entry, KeptEntry) and not failed:
             failed.append(True)
             raise StoreError("the disk is full")
         return append(entry, **more)

@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.account.account import check_documents
-from rag_audit.attest import answering
+from rag_audit.attest import query as steps
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.commit.draft import Mechanism, draft_policy
@@ -297,20 +297,18 @@ def answers_of(
         kappa = 1_000_000 * (i + 1) + number
         if isinstance(rules, Listing):
             chance = draw_coins(kappa, CAPACITY, rules.rules.chance)
-            positions = answering.select_list(
+            positions = steps.select_list(
                 query, tenant=tenant, rules=rules.rules, kept=kept, held=held, chance=chance
             )
             held[list(positions)] = 1
         else:
             noise = draw_noise(kappa, CAPACITY, rules.gains) if rules.gains else no_noise(CAPACITY)
-            (selected,) = answering.select_positions(
-                [(query, noise)], tenant=tenant, policy=policy, kept=kept
-            )
+            (selected,) = steps.select_positions([(query, noise)], tenant=tenant, policy=policy, kept=kept)
             assert not isinstance(selected, Exception)
             positions = selected
-        withheld = answering.withheld_positions(query, positions, tenant=tenant, policy=policy, kept=kept)
-        texts = answering.documents_of(tenant, positions, withheld)
-        found.append((positions, texts, answering.document_openings(tenant, positions, SECRETS, withheld)))
+        withheld = steps.withheld_positions(query, positions, tenant=tenant, policy=policy, kept=kept)
+        texts = steps.documents_of(tenant, positions, withheld)
+        found.append((positions, texts, steps.document_openings(tenant, positions, SECRETS, withheld)))
     return found
 
 

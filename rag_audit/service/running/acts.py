@@ -12,7 +12,6 @@ from pathlib import Path
 from rag_audit._internal.canonical import Json, digest_hex, jcs, read_text
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import PolicyError, SetupError
-from rag_audit.attest.service import Say
 from rag_audit.attest.window import Window
 from rag_audit.commit.preparing import open_prepared, prepare
 from rag_audit.commit.stored import forget
@@ -31,6 +30,7 @@ from rag_audit.retrieval.cuts import describe_repeated_ids, note_cuts, with_embe
 from rag_audit.retrieval.inventory import Inventory, grouped
 from rag_audit.retrieval.texts import load_directory
 from rag_audit.retrieval.vectors import CachedEmbedder
+from rag_audit.service.process import Say
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.shelf import Place, Shelf
 from rag_audit.service.running.witnesses import drop_used, find_beacon

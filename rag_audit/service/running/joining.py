@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 
 from rag_audit._internal.errors import RequestRefused, StoreError, WindowStateError
 from rag_audit.attest.enrolments import EnrolmentBook, Intake, Kept
-from rag_audit.attest.service import Say
 from rag_audit.attest.window import Window
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import members_of
 from rag_audit.models.records import WitnessBeacon
 from rag_audit.models.roster import RosterFile
+from rag_audit.service.process import Say
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.reception import Reception
 from rag_audit.service.running.shelf import Shelf
 from rag_audit.service.running.witnesses import Submissions, drop_used, find_beacon, set_aside
+from rag_audit.service.windows import Windows
 
 MAX_BATCH = 4096
 """The most accounts that are enrolled at once."""
@@ -37,7 +37,7 @@ class Joining:
         self,
         config: RunConfig,
         shelf: Shelf,
-        reception: Reception,
+        served: Windows,
         asking: Submissions,
         say: Say,
         once: Callable[[str], None],
@@ -45,7 +45,7 @@ class Joining:
         self._told = told = config.told.enrolment
         self.book = None if told is None else EnrolmentBook(config.path(told.requests))
         self._roster = RosterFile(config.path(config.told.roster))
-        self._shelf, self._reception, self._asking = shelf, reception, asking
+        self._shelf, self._served, self._asking = shelf, served, asking
         self._lines, self._nonces = shelf.folder / "joining", config.path(config.told.nonces)
         self._say, self._once = say, once
         self._tidied: set[str] = set()
@@ -63,7 +63,7 @@ class Joining:
             self.book.close()
 
     def _open(self) -> str | None:
-        window = self._reception.newest
+        window = self._served.newest
         return None if window is None or window.state.ended else window.opening.window
 
     def _windows(self) -> list[str]:

@@ -13,20 +13,20 @@ from rag_audit._internal.canonical import digest_hex, read_text
 from rag_audit._internal.clock import local_time, now_ms
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError
-from rag_audit.attest.service import Say, certifying
 from rag_audit.attest.waiting import missing_cosignatures, waited_for
 from rag_audit.attest.window import Window
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.chain import Unanswered
 from rag_audit.models.records import Closing, DrandBeacon, Opening, PreviousWindow
+from rag_audit.service.process import Say, certifying
 from rag_audit.service.running.acts import Acts, previous_of, previous_on_disk
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.jobs import Jobs, Stopped
 from rag_audit.service.running.joining import Joining
-from rag_audit.service.running.reception import Reception
 from rag_audit.service.running.shelf import Place, Shelf, without_commands
 from rag_audit.service.running.witnesses import Notes, Submissions
+from rag_audit.service.windows import Windows
 
 RETRY_MS = 30_000
 """After a failed act the same is tried again so much later."""
@@ -55,7 +55,7 @@ class Supervisor:
         clock: Callable[[], int] = now_ms,
         jobs: Jobs | None = None,
     ) -> None:
-        self.reception = Reception()
+        self.served = Windows()
         self.shelf = shelf
         self.windows: dict[str, Window] = {}
         self._told = config.told
@@ -64,7 +64,7 @@ class Supervisor:
         self._jobs = jobs or Jobs()
         self._notes = Notes(say)
         self._asking = Submissions(config, self._acts.origin, key, self._jobs, clock, say)
-        self._joining = Joining(config, shelf, self.reception, self._asking, say, self._acts.once)
+        self._joining = Joining(config, shelf, self.served, self._asking, say, self._acts.once)
         self.intake = self._joining.intake(key, self._acts.origin, clock)
         self._beside: dict[str, ExitStack] = {}
         self._later: dict[str, int] = {}
@@ -131,7 +131,7 @@ class Supervisor:
             window = None
         if window is None:
             window = self.windows[name] = self._acts.resume(place)
-            self.reception.put(window)
+            self.served.put(window)
             return f"resume {name}"
         if taken := self._notes.admit(window):
             return f"notes {name}: {', '.join(taken)}"
@@ -153,7 +153,7 @@ class Supervisor:
             if name not in self._beside and self._told.serve.ahead:
                 self._beside[name] = ExitStack()
                 self._beside[name].enter_context(certifying(window, self._told.serve.ahead, self._say))
-            if self.reception.newest is window:
+            if self.served.newest is window:
                 self.shelf.point(place)
             return None
         return self._ended(place, window, status, now)
@@ -214,7 +214,7 @@ class Supervisor:
     def _shut(self, name: str) -> None:
         window = self.windows.pop(name)
         self._quiet(name)
-        if not self.reception.take(window):
+        if not self.served.take(window):
             self._say(f"an answer of {name} was cut off: its account repeats the request")
         window.shut()
 

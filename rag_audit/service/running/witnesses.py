@@ -6,13 +6,13 @@ a thread of its own and with growing patience.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rag_audit._internal.canonical import jcs, read_json, read_text
 from rag_audit._internal.durable import replace_file, sync_directory
 from rag_audit._internal.errors import RagAuditError, StoreError
-from rag_audit.attest.service import Say
 from rag_audit.attest.submitting import Remote, Submitting, fetch_nonce, names_nonce
 from rag_audit.attest.waiting import missing_cosignatures
 from rag_audit.attest.window import Window
@@ -20,6 +20,7 @@ from rag_audit.log.keys import VerifierKey
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.records import Enrolment, Opening, WitnessBeacon
+from rag_audit.service.process import Say
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.jobs import Jobs
 
@@ -91,6 +92,29 @@ def _nonces(window: Window, size: str) -> int:
     entry = window.state.entries[int(size) - 1]
     beacon = entry.beacon if isinstance(entry, Opening | Enrolment) else None
     return len(beacon.witnesses) if isinstance(beacon, WitnessBeacon) else len(window.witnesses)
+
+
+def admit_notes(window: Window, say: Say) -> None:
+    """Take the witnesses' notes from public/notes: cosignatures one by one, then each beacon's reveals together."""
+    reveals = defaultdict(list)
+    for path in sorted(window.context.layout.public.notes.glob("*.txt")):
+        try:
+            text = read_text(path, max_bytes=MAX_NOTE_BYTES)
+        except RagAuditError as exc:
+            say(f"{path.name} is not taken: {exc}")
+            continue
+        if path.name.startswith("beacon-"):
+            reveals[path.name.split("-")[1]].append(text)
+            continue
+        try:
+            window.admit([text])
+        except RagAuditError as exc:
+            say(f"{path.name} is not taken: {exc}")
+    for size, notes in reveals.items():
+        try:
+            window.admit(notes)
+        except RagAuditError as exc:
+            say(f"the beacon over checkpoint {size} is not taken: {exc}")
 
 
 MAX_LINE_BYTES = 1 << 16

@@ -1,6 +1,6 @@
-"""Phase B, attest: from a signed request to a durable record, an answer with its receipt, and a proof job.
+"""A query on its way from a signed request to a durable record and an answer, and the functions that compute its parts.
 
-The functions here compute, and `window` orders the calls: an answer leaves only after its record is durable, and
+The functions here compute, and `answers` orders the calls: an answer leaves only after its record is durable, and
 nothing computed from a slot leaves the process before that (two queries in one slot would cancel the noise).
 """
 
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
-from typing import NotRequired, TypedDict, cast
+from typing import NotRequired, Self, TypedDict, cast
 
 from rag_audit._internal.canonical import Json, jcs, parse_json, sha256
 from rag_audit._internal.errors import RequestRefused, StoreError
 from rag_audit._internal.sealed import seal, unseal
+from rag_audit.attest.state import Appending
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.manifest import re_executable
@@ -29,22 +30,71 @@ from rag_audit.models.records import (
     document_digest,
     verifies,
 )
-from rag_audit.models.requests import AnsweredDocument, SignedRequest, answered
+from rag_audit.models.requests import Answer, AnsweredDocument, Refusal, SignedRequest, answered
 from rag_audit.proofs.statements.retrieve import ListingPrivate, RecordPrivate
 from rag_audit.proofs.statements.sample import NoiseCertificate
-from rag_audit.relation.field import digest_to_field, to_hex
-from rag_audit.relation.native import (
-    hash_lists,
-    listed_commitment,
-    noise_key,
-    sampling_slot,
-    slot_id,
-    topk_elements,
-)
+from rag_audit.relation.field import to_hex
+from rag_audit.relation.native import hash_lists, listed_commitment, topk_elements
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
-from rag_audit.retrieval.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select_all
+from rag_audit.retrieval.engine import Int8Array, Int32Array, select_all
 from rag_audit.retrieval.listing import select_listed
 from rag_audit.retrieval.query import OpenedQuery, is_blank
+
+
+@dataclass(eq=False)
+class Query:
+    """A signed request, with what each step on the way to its answer makes of it. It is at its end once it has an
+    outcome.
+
+    :param eager: whether its answer is proved before it leaves, whatever the policy
+    """
+
+    request: SignedRequest = field(repr=False)
+    question: OpenedQuery = field(repr=False)
+    eager: bool = False
+    drawn: bool = False
+    """whether what is drawn for its slot was taken from the pool"""
+    positions: tuple[int, ...] = field(default=(), repr=False)
+    withheld: frozenset[int] = field(default=frozenset(), repr=False)
+    """the positions that the answer returns without a text"""
+    htopk: str | None = None
+    documents: Sequence[DocumentOpening] = field(default=(), repr=False)
+    sealed: bytes | None = field(default=None, repr=False)
+    """what a later proof or the same answer again needs, encrypted"""
+    record: QueryRecord | None = None
+    """its draft, and from the append on what is in the ledger"""
+    appending: Appending | None = None
+    outcome: Answer | Refusal | Exception | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, value: Json, embedder: Embedder) -> Self:
+        """The query of a request in JSON.
+
+        :raises SchemaError: the value is no request
+        """
+        request = SignedRequest.parse(value, field="request")
+        return cls(request, OpenedQuery(request.query, bytes.fromhex(request.salt), embedder))
+
+    @property
+    def tenant(self) -> str:
+        """The name of the tenant that is asked."""
+        return self.request.tenant
+
+    @property
+    def account(self) -> str:
+        """The name of the account that asks."""
+        return self.request.account
+
+    @property
+    def slot(self) -> SlotKey:
+        """The slot that the query uses."""
+        return SlotKey(self.request.tenant, self.request.account, self.request.i)
+
+    @property
+    def drafted(self) -> QueryRecord:
+        """The record, once it is drafted."""
+        assert self.record is not None
+        return self.record
 
 
 def check_signed(
@@ -119,56 +169,6 @@ def check_visible(request: SignedRequest) -> None:
     if is_blank(request.query):
         raise RequestRefused("empty-query", "the question is blank", field="request.query",
                              expected="at least one visible character")  # fmt: skip
-
-
-def slot_noise(
-    window_secrets: WindowSecrets,
-    window: str,
-    slot: SlotKey,
-    beacon: bytes,
-    capacity: int,
-    gains: Sequence[int],
-) -> Int32Array:
-    """The noise of a slot, one integer for each committed position (docs/relation.md, "Noise").
-
-    :param beacon: the beacon value that was drawn after the slot's account was committed
-    :param gains: gains of the noise; none where the tenant has no noise
-    :returns: int32, shape (capacity,)
-    """
-    if not gains:
-        return no_noise(capacity)
-    return draw_noise(_key(window_secrets, beacon, _slot(window, slot)), capacity, gains)
-
-
-def slot_coins(
-    window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: bytes, capacity: int, chance: int
-) -> Int8Array:
-    """The coins of a listing tenant's slot, 1 where chance lists a position, shape (capacity,).
-
-    :param beacon: as for `slot_noise`
-    :param chance: Q, over 2^40
-    """
-    return draw_coins(_key(window_secrets, beacon, _slot(window, slot)), capacity, chance)
-
-
-def kept_positions(
-    window_secrets: WindowSecrets, window: str, tenant: str, beacon: bytes, capacity: int, keep: int
-) -> Int8Array:
-    """Which positions a sampled tenant keeps in a window, shape (capacity,), 0 or 1 (docs/relation.md, "Coins").
-
-    :param beacon: the window's beacon value
-    :param keep: Pi, over 2^40
-    """
-    return draw_coins(_key(window_secrets, beacon, sampling_slot(window, tenant)), capacity, keep)
-
-
-def _slot(window: str, slot: SlotKey) -> int:
-    return slot_id(window, slot.tenant, slot.account, slot.i)
-
-
-def _key(window_secrets: WindowSecrets, beacon: bytes, slot: int) -> int:
-    """kappa, from which everything that belongs to a slot is drawn."""
-    return noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), slot)
 
 
 def select_positions(

@@ -1,0 +1,209 @@
+"""What every HTTP service of this package has in common, a provider's and a witness's: bodies that are read within
+limits of size and time, an id, a count and a line of the log for each request, and responses about the service itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, ExceptionHandler, Message, Scope, Send
+
+from rag_audit.service.limits import Limits
+from rag_audit.service.logs import REQUEST_ID, log, request_id
+
+RETRY_S = 1
+"""Seconds after which a request may be repeated that was refused for want of time, disk or a free place."""
+LEAST_FREE_BYTES = 16 << 20
+"""Free space on a state's disk below which a service is not ready."""
+NOT_STORED = {"Cache-Control": "no-store"}
+RECEIVED = "rag_audit.received"
+"""The key of an ASGI scope under which the bytes of its body are counted."""
+
+
+class Unreadable(Exception):
+    """A body that is not taken.
+
+    :param status: the HTTP status
+    :param detail: why, for people
+    """
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+class Left(Exception):
+    """The client has left before its request was complete."""
+
+
+class Bodies:
+    """The reader of bodies, which bounds what all of them together hold in memory."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.held = 0
+
+    @asynccontextmanager
+    async def taken(
+        self, request: Request, most: int, *, kind: str | None = "application/json"
+    ) -> AsyncIterator[bytes]:
+        """The body of a request, which counts as held until the block is left: what waits for an answer is in memory
+        as much as what is being received.
+
+        :param kind: the content type that its header has to name, or None where any will do
+        :raises Unreadable: it is of another type, too large, too slow, or there are too many others
+        :raises Left: the client ended the connection
+        """
+        parts: list[bytes] = []
+        held = 0
+        try:
+            try:
+                await self._receive(request, most, parts, kind)
+            finally:
+                held = sum(map(len, parts))
+            body = b"".join(parts)
+            parts.clear()
+            yield body
+        finally:
+            self.held -= held
+
+    async def read(self, request: Request, most: int, *, kind: str | None = "application/json") -> bytes:
+        """The body of a request, which counts as held while it is received alone (`taken`)."""
+        async with self.taken(request, most, kind=kind) as body:
+            return body
+
+    async def _receive(self, request: Request, most: int, parts: list[bytes], kind: str | None) -> None:
+        """Receive a body, and count as held whatever comes into the list."""
+        given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in (None, given):
+            raise Unreadable(415, f"the content type is not {kind}")
+        # A sender that is cut off may not read why: up to twice the limit is received, and what is too much dropped.
+        long, received = Unreadable(413, f"the request is longer than {most} bytes"), 2 * most
+        length = request.headers.get("content-length", "")
+        if length.isascii() and length.isdigit() and int(length[:18]) > received:
+            raise long
+        size = 0
+        try:
+            async with asyncio.timeout(self._limits.body_s):
+                async for part in request.stream():
+                    size += len(part)
+                    request.scope[RECEIVED] = size
+                    if size > received:
+                        raise long
+                    if size > most:
+                        continue
+                    parts.append(part)
+                    self.held += len(part)
+                    if self.held > self._limits.bodies_bytes:
+                        raise Unreadable(429, "too many requests are being received")
+        except TimeoutError:
+            raise Unreadable(
+                408, f"the request took longer than {self._limits.body_s:g} s to arrive"
+            ) from None
+        except ClientDisconnect:
+            raise Left from None
+        if size > most:
+            raise long
+
+
+class Exchange:
+    """One HTTP request and its response, which have an id in common.
+
+    :param send: takes the messages of the response
+    """
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), None)
+        self.id = scope[REQUEST_ID] = request_id(None if given is None else given.decode("latin-1"))
+        self.scope = scope
+        self.status, self.sent = 500, 0
+        self._send = send
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the response, with the id in its header."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.id.encode())]
+        self.sent += len(message.get("body", b""))
+        await self._send(message)
+
+    @contextmanager
+    def guarded(self, on_fault: Callable[[BaseException], None]) -> Iterator[None]:
+        """Keep what ends the response from ending the service.
+
+        :param on_fault: called with an exception that is no named error
+        """
+        try:
+            yield
+        except OSError:
+            log.info("client left", extra={"fields": {"request_id": self.id}})
+        except Exception as exc:
+            on_fault(exc)
+
+    def note(self, responses: Counter, route: str, **more: object) -> None:
+        """Count and log the response.
+
+        :param responses: by route and status
+        :param route: what the request's path is counted under
+        :param more: further fields of its line of the log
+        """
+        responses.labels(route, str(self.status)).inc()
+        log.info("request", extra={"fields": {"request_id": self.id, "method": self.scope["method"],
+                                              "route": route, "status": self.status, **more}})  # fmt: skip
+
+
+def routed(routes: Sequence[Route], handlers: dict[type[Exception], ExceptionHandler]) -> ASGIApp:
+    """What answers at some routes, and nowhere else."""
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    return app
+
+
+async def alive(request: Request) -> Response:
+    """`GET /healthz`: 200 as long as the process runs."""
+    return JSONResponse({"alive": True}, headers=NOT_STORED)
+
+
+def readiness(reason: str | None) -> Response:
+    """`GET /readyz`: 200 if the service does its work, else 503 with the reason."""
+    value = {"ready": True} if reason is None else {"ready": False, "reason": reason}
+    return JSONResponse(value, 200 if reason is None else 503, NOT_STORED)
+
+
+def metrics(registry: CollectorRegistry) -> Response:
+    """`GET /metrics`."""
+    return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    """A gauge as it stands."""
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def disk_full(folder: Path) -> bool:
+    """Whether the disk of a folder has too little room for a service to be ready.
+
+    :raises OSError: the folder cannot be read
+    """
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES
+
+
+def error(status: int, name: str, message: str, after: int | None = None) -> Response:
+    """A response that names an error.
+
+    :param after: seconds after which the request may be repeated
+    """
+    headers = {} if after is None else {"Retry-After": str(after)}
+    return JSONResponse({"error": name, "message": message}, status, headers)

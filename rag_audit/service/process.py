@@ -1,0 +1,69 @@
+"""What a service's process needs wherever it listens: its end by a signal, and the work beside the answers."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from rag_audit._internal.errors import RagAuditError
+from rag_audit.attest.window import Window
+
+DRAIN_S = 10.0
+"""Seconds that a stopped service waits for answers under way; one that is cut off later is repeated by its account."""
+IDLE_S = 1.0
+"""Seconds between two searches for noise certificates to make, after one that found none."""
+
+Say = Callable[[str], None]
+"""A function that shows a person a line of progress."""
+
+
+@contextmanager
+def stopped_by_signal() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, also for the first process of a container, whose default is to ignore
+    it. A second one ends the process at once. Only a process's main thread can be told so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def certifying(window: Window, ahead: int, say: Say) -> Iterator[None]:
+    """Run a thread beside the service that makes noise certificates for the next slots, for the duration of the block.
+
+    :param ahead: the number of next slots of each account; 0 for none
+    """
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            try:
+                made = window.status == "active" and window.certify_ahead(ahead, until=stop.is_set)
+            except RagAuditError as exc:
+                say(f"no more noise certificates are made ahead: {exc}")
+                return
+            if not made:
+                stop.wait(IDLE_S)
+
+    thread = threading.Thread(target=work, name="rag-audit-certificates", daemon=True)
+    if ahead:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        if ahead:
+            thread.join()

@@ -1,0 +1,121 @@
+"""The windows that a service answers for, which change while it answers.
+
+A request names its window, so one that comes late still reaches the window that recorded it, as long as that is open
+here: it is answered identically, or refused by the window's own rules. All others reach the newest one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rag_audit._internal.canonical import Json
+from rag_audit.attest.window import Window
+from rag_audit.models.requests import Answer, Refusal
+from rag_audit.service.process import DRAIN_S
+
+NO_WINDOW_S = 5.0
+"""How long a line of a socket waits where no window is open, as while one is opened again after a full disk."""
+
+
+class NoWindow(ConnectionAbortedError):
+    """No window is open that could sign a refusal; the connection ends, and the account repeats its request."""
+
+
+class Windows:
+    """The open windows of a service, and how many requests use each. Safe to use from several threads.
+
+    `handle` and `refuse` do what a window's do, so that what serves a window's lines serves these windows'.
+
+    :param windows: the windows that are open from the start, the newest last
+    """
+
+    def __init__(self, *windows: Window) -> None:
+        self._changed = threading.Condition()
+        self._windows = list(windows)
+        self._uses: Counter[int] = Counter()
+
+    def put(self, window: Window) -> None:
+        """Answer for a window from here on, and for the others if a request names them."""
+        with self._changed:
+            self._windows.append(window)
+            self._changed.notify_all()
+
+    def take(self, window: Window, seconds: float = DRAIN_S) -> bool:
+        """Answer for a window no more, once its answers under way are out.
+
+        :returns: False if a request still uses the window after so long; its account repeats the request
+        """
+        with self._changed:
+            self._windows = [w for w in self._windows if w is not window]
+        return self.unused(window, seconds)
+
+    def unused(self, window: Window, seconds: float) -> bool:
+        """Wait until no request uses a window; False if one still does after so long."""
+        with self._changed:
+            return self._changed.wait_for(lambda: id(window) not in self._uses, seconds)
+
+    @property
+    def newest(self) -> Window | None:
+        """The window that was put here last."""
+        with self._changed:
+            return self._windows[-1] if self._windows else None
+
+    def named(self, opening: str) -> Window | None:
+        """The window of that opening's digest, if it is here."""
+        with self._changed:
+            return next((w for w in self._windows if w.opening_digest == opening), None)
+
+    def use(self, opening: Json = None, wait_s: float = 0) -> Window | None:
+        """The window for a request, which is in use until it is released; None without a window.
+
+        :param opening: the digest of the opening that the request names
+        :param wait_s: how long a window may be waited for
+        """
+        with self._changed:  # `unused` must see whoever has got a window
+            if not self._changed.wait_for(lambda: bool(self._windows), wait_s):
+                return None
+            named = [window for window in self._windows if window.opening_digest == opening]
+            window = (named or self._windows)[-1]
+            self._uses[id(window)] += 1
+            return window
+
+    def release(self, window: Window) -> None:
+        """End one use of a window."""
+        with self._changed:
+            self._uses[id(window)] -= 1
+            if not self._uses[id(window)]:
+                del self._uses[id(window)]
+            self._changed.notify_all()
+
+    @contextmanager
+    def using(self, opening: Json = None, wait_s: float = 0) -> Iterator[Window]:
+        """`use` for the duration of a block.
+
+        :raises NoWindow: there is no window, and none came
+        """
+        window = self.use(opening, wait_s)
+        if window is None:
+            raise NoWindow
+        try:
+            yield window
+        finally:
+            self.release(window)
+
+    def handle(self, value: Json, *, eager: bool = False) -> Answer | Refusal:
+        """As `Window.handle`.
+
+        :raises NoWindow: there is no window, and none came
+        """
+        with self.using(value.get("opening") if isinstance(value, dict) else None, NO_WINDOW_S) as window:
+            return window.handle(value, eager=eager)
+
+    def refuse(self, reason: str, detail: str) -> Refusal:
+        """As `Window.refuse`.
+
+        :raises NoWindow: there is no window, and none came
+        """
+        with self.using(wait_s=NO_WINDOW_S) as window:
+            return window.refuse(reason, detail)
