@@ -146,7 +146,7 @@ class Exchange:
         """
         try:
             yield
-        except OSError:
+        except (OSError, ClientDisconnect):
             log.info("client left", extra={"fields": {"request_id": self.id}})
         except Exception as exc:
             on_fault(exc)
