@@ -21,7 +21,6 @@ from bench.common import Cost, by_figure, emit, measured, parser
 from bench.service import LEAD_MS, text
 from bench.verify import STAND_IN, keys_of, trust_text, without_proofs
 from rag_audit._internal.canonical import jcs, parse_json
-from rag_audit.attest.enrolments import EnrolmentBook, Intake
 from rag_audit.attest.state import Places
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
@@ -38,6 +37,7 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.query import OpenedQuery
+from rag_audit.service.enrolment_book import EnrolmentBook, Intake
 from rag_audit.verify.case import Status
 from rag_audit.witness.witness import Witness
 

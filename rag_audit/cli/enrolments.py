@@ -12,7 +12,6 @@ import click
 from rag_audit._internal.canonical import read_text
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import PolicyError, SchemaError, SetupError
-from rag_audit.attest.enrolments import EnrolmentBook, Kept
 from rag_audit.attest.state import Places
 from rag_audit.cli.common import PATH, Group, emit, json_option
 from rag_audit.cli.options import choice_option, flag_option, path_option
@@ -20,6 +19,7 @@ from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import RosterEntry
 from rag_audit.models.roster import admit, load_roster, signed_by_roster
+from rag_audit.service.enrolment_book import EnrolmentBook, Kept
 from rag_audit.service.running.config import RunConfig
 
 _SQLITE = b"SQLite format 3\0"

@@ -69,7 +69,7 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
         from rag_audit.service.connections import allow_connections
         from rag_audit.service.limits import Limits
         from rag_audit.service.logs import forget_lines, log_lines
-        from rag_audit.service.service import http_service, parse_address
+        from rag_audit.service.server import http_service, parse_address
 
         allow_connections(Limits())
         service = stack.enter_context(

@@ -13,7 +13,6 @@ import click
 
 from rag_audit._internal.canonical import read_text
 from rag_audit._internal.clock import now_ms
-from rag_audit.attest.enrolments import EnrolmentBook, Intake
 from rag_audit.attest.release import LEAST_PERIOD_S, MAX_PERIOD_S
 from rag_audit.attest.window import Window
 from rag_audit.cli.common import (
@@ -35,6 +34,7 @@ from rag_audit.models.layout import Layout
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.interface import MOST_TOGETHER
 from rag_audit.retrieval.noise_pool import READY_BYTES, READY_SLOTS
+from rag_audit.service.enrolment_book import EnrolmentBook, Intake
 from rag_audit.service.lines import answer_lines, listening
 from rag_audit.service.process import certifying, stopped_by_signal
 from rag_audit.service.running.witnesses import admit_notes
@@ -135,7 +135,7 @@ def serve(
 
 def http_socket(text: str) -> socket.socket:
     """The socket of an option's address, before anything takes long. The packages that serve are an extra."""
-    from rag_audit.service.service import listen, parse_address
+    from rag_audit.service.server import listen, parse_address
 
     return listen(*parse_address(text, field="--http"))
 
@@ -154,7 +154,7 @@ def serve_http(
     from rag_audit.service.connections import allow_connections
     from rag_audit.service.limits import Limits
     from rag_audit.service.logs import forget_lines, log_lines
-    from rag_audit.service.service import http_service
+    from rag_audit.service.server import http_service
 
     allow_connections(Limits())
     opening = window.opening

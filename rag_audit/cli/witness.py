@@ -215,7 +215,7 @@ def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str,
     from rag_audit.service.limits import Limits
     from rag_audit.service.logs import forget_lines, log_lines
     from rag_audit.service.process import stopped_by_signal
-    from rag_audit.service.service import Server, listen, parse_address
+    from rag_audit.service.server import Server, listen, parse_address
     from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
     from rag_audit.witness.offers import Offers
 

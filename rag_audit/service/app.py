@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from rag_audit.attest.enrolments import Intake
 from rag_audit.attest.window import Window
 from rag_audit.service.asgi import (
     RECEIVED,
@@ -29,6 +28,7 @@ from rag_audit.service.asgi import (
     readiness,
     routed,
 )
+from rag_audit.service.enrolment_book import Intake
 from rag_audit.service.enrolments import Enrolments
 from rag_audit.service.limits import Limits
 from rag_audit.service.logs import OUTCOMES

@@ -9,9 +9,9 @@ from starlette.responses import JSONResponse, Response
 
 from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.errors import RagAuditError, SignatureError, StoreError, WindowStateError
-from rag_audit.attest.enrolments import Intake, TooMany
 from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer
 from rag_audit.service.asgi import NOT_STORED, RETRY_S, Bodies, Left, Unreadable, error
+from rag_audit.service.enrolment_book import Intake, TooMany
 from rag_audit.service.logs import OUTCOMES
 from rag_audit.service.queue import Desk
 

@@ -24,7 +24,7 @@ from click.testing import CliRunner
 
 from rag_audit.account.account import Account
 from rag_audit.cli import main
-from rag_audit.service.service import Server
+from rag_audit.service.server import Server
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 

@@ -39,7 +39,7 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.export import write_tiles
 from rag_audit.report.verification import verify_window
 from rag_audit.service.limits import Limits
-from rag_audit.service.service import Server, listen
+from rag_audit.service.server import Server, listen
 from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
 from rag_audit.witness.offers import Offers
 from tests.window.simulator import ORIGIN, QUESTIONS, Clock, Service

@@ -11,7 +11,7 @@ from rag_audit.errors import SchemaError
 from rag_audit.models.publication import Publication
 from rag_audit.service.limits import Limits
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.service import Server, listen
+from rag_audit.service.server import Server, listen
 from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
 from rag_audit.witness.offers import Offers
 from tests.running.play import Play

@@ -18,7 +18,7 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.records import request_message
 from rag_audit.models.requests import Refusal, SignedRequest
 from rag_audit.retrieval.query import OpenedQuery
-from rag_audit.service.service import HttpService, http_service
+from rag_audit.service.server import HttpService, http_service
 from tests.window.simulator import Service
 
 JSON = {"Content-Type": "application/json"}

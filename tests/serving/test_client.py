@@ -38,7 +38,7 @@ from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.merkle import root_of
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.requests import Answer
-from rag_audit.service.service import listen
+from rag_audit.service.server import listen
 from rag_audit.service.windows import Windows
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import Service

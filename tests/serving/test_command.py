@@ -19,7 +19,7 @@ from rag_audit._internal.canonical import parse_json
 from rag_audit.account.account import Account
 from rag_audit.cli.settings import store_settings
 from rag_audit.models.publication import Publication
-from rag_audit.service.service import listen
+from rag_audit.service.server import listen
 from tests.cli.forked import CLOCK
 from tests.window.simulator import Service
 

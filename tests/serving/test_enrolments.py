@@ -13,15 +13,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.account.account import Account
-from rag_audit.attest import enrolments
-from rag_audit.attest.enrolments import EnrolmentBook, Intake
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.errors import NotSent, RequestRefused, SchemaError, SetupError, SignatureError, StoreError
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer, EnrolmentRequest
 from rag_audit.models.roster import RosterFile, add_to_roster, load_roster
+from rag_audit.service import enrolment_book as enrolments
 from rag_audit.service import enrolments as endpoint
+from rag_audit.service.enrolment_book import EnrolmentBook, Intake
 from rag_audit.service.limits import Limits
 from rag_audit.service.openapi import openapi
 from tests.serving.conftest import Served, serving

@@ -18,7 +18,7 @@ from rag_audit.service import logs
 from rag_audit.service import logs as tracing
 from rag_audit.service.limits import Limits
 from rag_audit.service.openapi import openapi
-from rag_audit.service.service import http_service, listen, parse_address
+from rag_audit.service.server import http_service, listen, parse_address
 from tests.serving.conftest import JSON, Served
 from tests.window.simulator import Service
 

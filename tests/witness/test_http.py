@@ -24,7 +24,7 @@ from rag_audit.log.submission import (
 from rag_audit.models.records import WitnessBeacon, log_origin
 from rag_audit.models.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
 from rag_audit.service.limits import Limits
-from rag_audit.service.service import Server, listen
+from rag_audit.service.server import Server, listen
 from rag_audit.witness import offers as witness_offers
 from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
 from rag_audit.witness.offers import Offers

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rag_audit._internal.errors import RequestRefused, StoreError, WindowStateError
-from rag_audit.attest.enrolments import EnrolmentBook, Intake, Kept
 from rag_audit.attest.window import Window
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import members_of
 from rag_audit.models.records import WitnessBeacon
 from rag_audit.models.roster import RosterFile
+from rag_audit.service.enrolment_book import EnrolmentBook, Intake, Kept
 from rag_audit.service.process import Say
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.shelf import Shelf

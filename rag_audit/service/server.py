@@ -14,10 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from rag_audit._internal.closing import Shutting
 from rag_audit._internal.errors import SetupError
-from rag_audit.attest.enrolments import Intake
 from rag_audit.attest.window import Window
 from rag_audit.service.app import WindowApplication
 from rag_audit.service.connections import protocol
+from rag_audit.service.enrolment_book import Intake
 from rag_audit.service.limits import Limits
 from rag_audit.service.windows import Windows
 
