@@ -16,11 +16,12 @@ from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
 from rag_audit.cli.options import choice_option, line, path_option, read_policy
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
 from rag_audit.log.note import parse_note
+from rag_audit.mechanisms import ALL
 from rag_audit.models import defaults
 from rag_audit.models.manifest import manifest_digest, re_executable
 from rag_audit.models.models import check_line
 from rag_audit.models.records import RosterEntry
-from rag_audit.models.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust
+from rag_audit.models.trust import NOISE, WHOLE_WINDOW, Groth16Pin, Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan import protocols_digest
@@ -205,7 +206,7 @@ def _pins(path: Path) -> list[Groth16Pin]:
 def _mechanisms(policy: Path | None) -> list[str]:
     """The mechanisms of a policy that the verifier names, which are accepted with it; noise alone without one."""
     if policy is None:
-        return ["noise"]
+        return [NOISE]
     read = read_policy(policy)
     found = sorted({read.mechanism(tenant).name for tenant in read.tenants})
     say(f"accepted mechanisms: {', '.join(found)}; docs/accounting.md says what each of them promises")
@@ -222,8 +223,9 @@ def _requirements(
     for setting in settings:
         if setting.startswith("mechanisms="):
             mechanisms = setting.partition("=")[2].split(",")
-    listing_alone = "listing" in mechanisms and "noise" not in mechanisms
-    if listing_alone and not any(setting.startswith("max_epsilon=") for setting in settings):
+    with_epsilon = [m for m in ALL if m.name in mechanisms and m.limit == "max_epsilon"]
+    by_account = bool(with_epsilon) and all(m.grows_by_account for m in with_epsilon)
+    if by_account and not any(setting.startswith("max_epsilon=") for setting in settings):
         say(
             f"warning: max_epsilon is {defaults.EPS_LISTING}, where other trust files have {defaults.EPS_JOINT}:"
             " you accept listing and no noise; --require max_epsilon=VALUE sets your own limit"
@@ -233,7 +235,7 @@ def _requirements(
     unproved = "re-executed" if re_executable(embedder) else "declared"
     values: dict[str, Json] = {
         "mechanisms": [*mechanisms],
-        "max_epsilon": defaults.EPS_LISTING if listing_alone else defaults.EPS_JOINT,
+        "max_epsilon": defaults.EPS_LISTING if by_account else defaults.EPS_JOINT,
         "max_odds_unlisted": defaults.ODDS_UNLISTED,
         "min_keep": defaults.LEAST_KEEP,
         "max_delta": defaults.DELTA,

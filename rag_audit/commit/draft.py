@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms import base
+from rag_audit.mechanisms.base import Scores, Tenant
+from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.constants import Constants
 from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
 from rag_audit.models.tenants import SystemName
@@ -30,11 +35,25 @@ class Mechanism:
     keep: int | None = None
     listing: ListingRules | None = None
 
+    def of(self, tenant: Tenant, gains: tuple[int, ...], window: Scores, dimension: int) -> base.Mechanism:
+        """The mechanism of a tenant.
 
-def exact_scores(dimension: int) -> dict[str, int]:
+        :param gains: gains of the policy's noise
+        :param window: the score window of the noise
+        :param dimension: components of the embedder's vectors
+        """
+        if self.listing is not None:
+            return Listing.of(self.listing, tenant, self.keep)
+        if self.noise:
+            return Noise(tenant, window, self.keep, gains)
+        kind = Exact if self.keep is None else Sampling
+        return kind(tenant, exact_scores(dimension), self.keep)
+
+
+def exact_scores(dimension: int) -> Scores:
     """The score window of a tenant without noise: each positive score has a step of its own, so ranks are exact."""
     hi = LARGEST_PRODUCT * dimension
-    return {"lo": 0, "hi": hi, "lattice": 1 << (hi - 1).bit_length()}
+    return Scores(0, hi, 1 << (hi - 1).bit_length())
 
 
 def draft_policy(
@@ -83,15 +102,12 @@ def draft_policy(
 
     def tenant_part(name: str, capacity: int) -> dict[str, object]:
         own = Mechanism() if mechanisms is None else mechanisms[name]
-        listing = own.listing
-        window = {"lo": lo, "hi": hi, "lattice": lattice} if own.noise else exact_scores(dimension)
-        if listing is not None:
-            window = {"lo": listing.threshold - 1, "hi": listing.threshold, "lattice": 1}
-        constants = Constants(
-            capacity, dimension, top_k if listing is None else listing.most, tuple(gains) if own.noise else (),
-            window["lo"], window["hi"], window["lattice"], tokens[0], norm_factor, own.keep is not None,
-            None if listing is None else listing.chance, None if listing is None else listing.threshold,
-        )  # fmt: skip
+        mechanism = own.of(
+            Tenant(capacity, top_k, accounts_max), tuple(gains), Scores(lo, hi, lattice), dimension
+        )
+        constants = Constants.of(
+            mechanism, dimension=dimension, query_tokens=tokens[0], norm_factor=norm_factor
+        )
         part: dict[str, object] = {
             "tenant": name,
             "capacity": capacity,
@@ -99,17 +115,7 @@ def draft_policy(
             "system": systems[name],
             "circuits": proof_system(systems[name]).circuits(constants),
         }
-        if mechanisms is not None:
-            part |= {
-                "mechanism": "top-k" if listing is None else "listing",
-                "noise": own.noise,
-                "scores": None if own.noise or listing is not None else window,
-                "keep": own.keep,
-                "chance": None if listing is None else listing.chance,
-                "listed_max": None if listing is None else listing.most,
-                "threshold": None if listing is None else listing.threshold,
-            }
-        return part
+        return part if mechanisms is None else part | mechanism.fields()
 
     fields = {
         "v": 1 if mechanisms is None else 2,

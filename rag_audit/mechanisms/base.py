@@ -241,8 +241,12 @@ class Mechanism(ABC):
     """what the mechanism does, for a line of text"""
     protects: ClassVar[bool] = True
     """whether it hides anything: a window with a tenant without protection proves integrity alone"""
+    form: ClassVar[str] = "top-k"
+    """the field `mechanism` of a tenant's part of a policy"""
     limit: ClassVar[Limit | None] = None
     """the limit of a trust file that its figure is held against"""
+    grows_by_account: ClassVar[bool] = False
+    """whether its epsilon grows with the accounts of a coalition and not with their queries"""
     uses_delta: ClassVar[bool] = False
     """whether its epsilon holds except with probability delta"""
     ranked: ClassVar[bool] = True
@@ -304,6 +308,24 @@ class Mechanism(ABC):
         :param components: dimension of the embedder's vectors
         """
         return []
+
+    @property
+    def own_scores(self) -> Scores | None:
+        """The score window that the tenant's part of a policy states; None where another field decides it."""
+        return self.scores
+
+    def fields(self) -> dict[str, object]:
+        """The fields of a tenant's part of a policy that name this mechanism; `read` is the inverse."""
+        own = self.own_scores
+        return {
+            "mechanism": self.form,
+            "noise": bool(self.gains),
+            "scores": None if own is None else {"lo": own.lo, "hi": own.hi, "lattice": own.lattice},
+            "keep": self.keep,
+            "chance": self.chance,
+            "listed_max": None if self.ranked else self.longest,
+            "threshold": self.threshold,
+        }
 
     # -- circuit constants, committed columns and lists ------------------------------------------------------
 

@@ -74,7 +74,9 @@ class Listing(Mechanism):
 
     name = "listing"
     words = "randomised response"
+    form = "listing"
     limit = "max_epsilon"
+    grows_by_account = True
     ranked = False
     remembers = True
     texts_reveal = True
@@ -96,7 +98,7 @@ class Listing(Mechanism):
 
     @classmethod
     def is_named_by(cls, part: TenantFields) -> bool:
-        return part.mechanism == "listing"
+        return part.mechanism == cls.form
 
     @classmethod
     def read(cls, part: TenantFields, noise: NoiseFields | None, tenant: Tenant, keep: int | None) -> Self:
@@ -117,8 +119,16 @@ class Listing(Mechanism):
         most, threshold = part.listed_max, part.threshold
         assert most is not None and threshold is not None
         need(most <= part.capacity, part, "listed_max", f"at most the capacity, {part.capacity}", most)
-        scores = Scores(lo=threshold - 1, hi=threshold, lattice=1)
-        return cls(tenant, scores, keep, ListingRules(chance, most, threshold))
+        return cls.of(ListingRules(chance, most, threshold), tenant, keep)
+
+    @classmethod
+    def of(cls, rules: ListingRules, tenant: Tenant, keep: int | None) -> Self:
+        """The mechanism with these rules, whose score window is the threshold."""
+        return cls(tenant, Scores(lo=rules.threshold - 1, hi=rules.threshold, lattice=1), keep, rules)
+
+    @property
+    def own_scores(self) -> Scores | None:
+        return None
 
     def limits(self, components: int) -> list[tuple[bool, str, str, object]]:
         most, threshold = self.rules.most, self.rules.threshold

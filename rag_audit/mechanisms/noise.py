@@ -71,7 +71,7 @@ class Noise(Mechanism):
 
     @classmethod
     def is_named_by(cls, part: TenantFields) -> bool:
-        return part.mechanism == "top-k" and part.noise
+        return part.mechanism == cls.form and part.noise
 
     @classmethod
     def read(cls, part: TenantFields, noise: NoiseFields | None, tenant: Tenant, keep: int | None) -> Self:
@@ -85,6 +85,10 @@ class Noise(Mechanism):
     def of(cls, noise: NoiseFields, tenant: Tenant, keep: int | None = None) -> Self:
         """The noise of a policy, as one tenant has it."""
         return cls(tenant, Scores.of(noise), keep, tuple(noise.gains))
+
+    @property
+    def own_scores(self) -> Scores | None:
+        return None
 
     # -- circuit constants, committed columns and lists ------------------------------------------------------
 

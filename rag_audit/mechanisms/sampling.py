@@ -56,7 +56,7 @@ class Sampling(Mechanism):
 
     @classmethod
     def is_named_by(cls, part: TenantFields) -> bool:
-        return part.mechanism == "top-k" and not part.noise and part.keep is not None
+        return part.mechanism == cls.form and not part.noise and part.keep is not None
 
     @classmethod
     def read(cls, part: TenantFields, noise: NoiseFields | None, tenant: Tenant, keep: int | None) -> Self:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rag_audit.mechanisms import Mechanism
+
 STATEMENTS = ("retrieve", "embed")
 """The statements about a record in the order of work and report: `retrieve` is claims A2 to A4, `embed` claim A1. A
 policy names a circuit (or protocol) for each statement that its tenant's records are proved for, always `retrieve`."""
@@ -44,6 +46,26 @@ class Constants:
     sampled: bool = False
     chance: int | None = None
     threshold: int | None = None
+
+    @classmethod
+    def of(
+        cls, mechanism: Mechanism, *, dimension: int, query_tokens: int, norm_factor: int | None
+    ) -> Constants:
+        """The constants of a tenant with a mechanism, under an embedder."""
+        return cls(
+            capacity=mechanism.tenant.capacity,
+            dimension=dimension,
+            top_k=mechanism.longest,
+            gains=mechanism.gains,
+            lo=mechanism.scores.lo,
+            hi=mechanism.scores.hi,
+            lattice=mechanism.scores.lattice,
+            query_tokens=query_tokens,
+            norm_factor=norm_factor,
+            sampled=mechanism.sampled,
+            chance=mechanism.chance,
+            threshold=mechanism.threshold,
+        )
 
     @property
     def listing(self) -> bool:

@@ -163,20 +163,11 @@ class Policy(Model):
         :param dimension: components of the embedder's vectors
         :param norm_factor: factor of the embedder's integer normalisation, None where it has none
         """
-        mechanism = self.mechanism(tenant)
-        return Constants(
-            capacity=tenant.capacity,
+        return Constants.of(
+            self.mechanism(tenant),
             dimension=dimension,
-            top_k=mechanism.longest,
-            gains=mechanism.gains,
-            lo=mechanism.scores.lo,
-            hi=mechanism.scores.hi,
-            lattice=mechanism.scores.lattice,
             query_tokens=self.tokens.query,
             norm_factor=norm_factor,
-            sampled=mechanism.sampled,
-            chance=mechanism.chance,
-            threshold=mechanism.threshold,
         )
 
     def figures(self) -> PolicyFigures:

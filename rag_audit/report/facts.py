@@ -172,7 +172,7 @@ def _tenants(case: Case) -> list[TenantReport]:
                 system=part.system,
                 gains=list(mechanism.gains),
                 lattice=mechanism.scores.lattice,
-                sigma_over_delta=sigma if mechanism.gains else None,
+                sigma_over_delta=sigma if mechanism.uses_delta else None,
                 keep=_share(mechanism.keep),
                 chance=_share(mechanism.chance),
                 keep_coin=mechanism.keep,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def test_a_policy_of_one_version_is_none_of_the_other() -> None:
         (tenant(SAMPLE, keep=COIN_RANGE), "tenants.sample.keep", f"1..{COIN_RANGE - 1}"),
         (tenant(SAMPLE, keep=1 << 53), "tenants[3].keep", "at most"),
         (tenant(SAMPLE, scores=None), "tenants.sample.scores", "a score window"),
-        (tenant(NOISE, scores=exact_scores(DIMENSION)), "tenants.noise.scores", "null"),
+        (tenant(NOISE, scores=asdict(exact_scores(DIMENSION))), "tenants.noise.scores", "null"),
         (tenant(SAMPLE, mechanism="listing"), "tenants.sample.scores", "null, since the threshold"),
         (tenant(LIST, noise=True), "tenants.listing.noise", "false"),
         (tenant(LIST, keep=None), "tenants.listing.keep", "0.7 is usual"),
@@ -140,7 +141,7 @@ def test_a_policy_of_one_version_is_none_of_the_other() -> None:
         (tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 8}), "tenants.sample.scores.lattice", "from 16, the width"),
         (tenant(SAMPLE, circuits={"retrieve": "00" * 32}), "tenants.sample.circuits", "kept"),
         (tenant(0, circuits={"retrieve": "00" * 32, "kept": "00" * 32}), "tenants.exact.circuits", "digests for"),
-        (tenant(NOISE, noise=False, scores=exact_scores(DIMENSION)), "noise", "null, since no tenant has noise"),
+        (tenant(NOISE, noise=False, scores=asdict(exact_scores(DIMENSION))), "noise", "null, since no tenant has noise"),
         (lambda p: p.update(noise=None), "eps_acc", "null, since the policy has no noise"),
         (lambda p: p.update(sigma=None), "sigma", "a value"),
         (lambda p: p.update(eps_acc=None), "eps_acc", "a value"),

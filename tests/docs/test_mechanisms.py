@@ -1,0 +1,112 @@
+"""Code outside rag_audit/mechanisms asks a mechanism and never compares its name, its class or its parameters."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = {"noise", "sampling", "listing"}
+CLASSES = {"Noise", "Sampling", "Listing", "Exact", "SampledTopK", "RandomisedList", "Plain", "ListingRecord"}
+PARAMETERS = {"gains", "chance", "threshold", "listing", "keep"}
+ALLOWED = {
+    "rag_audit/cli/mechanisms.py": "reads the grammar of the option --mechanism, which names mechanisms",
+    "rag_audit/commit/draft.py": "makes a mechanism from the parameters that a draft states",
+    "rag_audit/commit/compare.py": "prints what was measured of each mechanism, a line each",
+    "rag_audit/commit/explore/coins.py": "measures sampling and listing, and nothing else",
+    "rag_audit/cli/demo/recall.py": "plays one account's window under the tenant's mechanism, without proofs",
+    "rag_audit/models/constants.py": "the constants of circuits, which have parameters and no mechanism",
+    "rag_audit/models/policy.py": "the section `noise`, which tenants share",
+    "rag_audit/verify/checks/trust.py": "compares the parameter `keep` and the reach of scores with limits",
+    "rag_audit/verify/ahead.py": "which protocol digests a policy without noise needs",
+    "rag_audit/attest/": "the request path",
+    "rag_audit/proofs/": "proof systems read the constants of circuits and statements",
+    "rag_audit/lab/": "attacks on each mechanism, an extra that no other package imports",
+    "rag_audit/retrieval/listing.py": "the lists of randomised response, over an index",
+    "rag_audit/report/html/evidence.py": "prints each parameter that a report states",
+}
+"""Files, or folders, that may compare, and why."""
+
+
+def branches(source: str) -> list[int]:
+    """The lines of a module that branch on a mechanism."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            words = {
+                c.value
+                for s in sides
+                for c in ast.walk(s)
+                if isinstance(c, ast.Constant) and isinstance(c.value, str)
+            }
+            named = any(re.search(r"mechanism|kind", ast.unparse(s)) for s in sides)
+            own = {s.attr for s in sides if isinstance(s, ast.Attribute)}
+            if words & NAMES or (named and words & {"none"}) or own & PARAMETERS:
+                found.append(node.lineno)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("isinstance", ".startswith")):
+            inside = {n.id for a in node.args for n in ast.walk(a) if isinstance(n, ast.Name)}
+            words = {c.value for a in node.args for c in ast.walk(a) if isinstance(c, ast.Constant)}
+            if inside & CLASSES or words & NAMES:
+                found.append(node.lineno)
+        found += [t.lineno for t in _tested(node) if isinstance(t, ast.Attribute) and t.attr in PARAMETERS]
+    return sorted(set(found))
+
+
+def _tested(node: ast.AST) -> list[ast.expr]:
+    """The expressions whose truth a node asks for."""
+    if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+        return [node.test]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    if isinstance(node, ast.comprehension):
+        return node.ifs
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return [node.operand]
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("any", "all", "bool"):
+        return [a.elt if isinstance(a, ast.GeneratorExp | ast.ListComp) else a for a in node.args]
+    return []
+
+
+def _found() -> dict[str, list[int]]:
+    names = subprocess.run(
+        ["git", "ls-files", "rag_audit/*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    inside = [n for n in names.stdout.split() if not n.startswith("rag_audit/mechanisms/")]
+    return {name: lines for name in inside if (lines := branches((ROOT / name).read_text()))}
+
+
+FOUND = _found()
+
+
+def test_no_code_outside_the_mechanisms_branches_on_one() -> None:
+    unexpected = {n: lines for n, lines in FOUND.items() if not any(n.startswith(a) for a in ALLOWED)}
+    assert not unexpected
+
+
+def test_every_exception_is_needed() -> None:
+    assert [a for a in ALLOWED if not any(n.startswith(a) for n in FOUND)] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'if t.mechanism == "sampling": pass',
+        "x = 1 if rules.listing is not None else 2",
+        "if m.gains: pass",
+        "y = isinstance(m, Listing)",
+        'z = [t for t in tenants if t.mechanism in ("noise", "listing")]',
+        'w = written.startswith("noise")',
+        "u = any(m.gains for m in found)",
+        'v = "none" if p.mechanism != "none" else ""',
+    ],
+)
+def test_a_branch_is_found(source: str) -> None:
+    assert branches(source) == [1]
+
+
+@pytest.mark.parametrize("source", ["if m.protects: pass", 'a = f.get("setup", "none")', "n = len(m.gains)"])
+def test_what_is_no_branch_is_not(source: str) -> None:
+    assert branches(source) == []

@@ -1,0 +1,110 @@
+"""What every mechanism of the registry keeps to; a new mechanism is tested once it is registered."""
+
+import inspect
+import math
+from dataclasses import asdict
+
+import pytest
+
+from rag_audit.commit.draft import Mechanism as Draft
+from rag_audit.commit.draft import draft_policy
+from rag_audit.mechanisms import ALL, Mechanism, named
+from rag_audit.mechanisms.base import LIMITS
+from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.models.attacks import AttackedMechanism
+from rag_audit.models.constants import KEPT, Constants
+from rag_audit.models.policy import Policy
+from rag_audit.relation.coins import COIN_RANGE
+
+KEEP = 7 * COIN_RANGE // 10
+DRAFTS = {
+    "exact": Draft(noise=False),
+    "lists": Draft(False, KEEP, ListingRules(COIN_RANGE // 50, 10, 354)),
+    "noised": Draft(),
+    "noised-sample": Draft(keep=KEEP),
+    "sampled": Draft(noise=False, keep=KEEP),
+}
+POLICY = draft_policy(
+    window="w-1", opens_at=1, closes_at=2, capacities=dict.fromkeys(DRAFTS, 64), n=4, k_max=2, eps_acc="20",
+    mechanisms=DRAFTS,
+)  # fmt: skip
+MADE = {t.tenant: POLICY.mechanism(t) for t in POLICY.tenants}
+each = pytest.mark.parametrize("mechanism", MADE.values(), ids=MADE)
+kinds = pytest.mark.parametrize("kind", ALL, ids=[kind.name for kind in ALL])
+
+
+def test_every_mechanism_is_in_these_tests() -> None:
+    assert {type(m) for m in MADE.values()} == {*ALL}
+    assert len({kind.name for kind in ALL}) == len(ALL) and all(named(kind.name) is kind for kind in ALL)
+
+
+@kinds
+def test_a_mechanism_has_its_words(kind: type[Mechanism]) -> None:
+    assert kind.limit in LIMITS and (kind.limit is not None) == kind.protects
+    assert (
+        kind.words and kind.coalition.endswith(".") and (kind.does_not_prove or kind.limit == "max_epsilon")
+    )
+    assert not inspect.isabstract(kind)
+
+
+@each
+def test_a_policy_reads_the_mechanism_that_it_writes(mechanism: Mechanism) -> None:
+    part = next(t for t in POLICY.tenants if MADE[t.tenant] == mechanism)
+    written = part.dump()
+    assert {name: written[name] for name in mechanism.fields()} == mechanism.fields()
+    again = Policy.parse(POLICY.dump(), field="policy")
+    assert again.mechanism_of(part.tenant) == mechanism
+    assert sum(kind.is_named_by(part) for kind in ALL) == 1  # type: ignore[arg-type]
+
+
+@each
+def test_constants_and_circuits_follow_from_the_mechanism(mechanism: Mechanism) -> None:
+    part = next(t for t in POLICY.tenants if MADE[t.tenant] == mechanism)
+    constants = POLICY.constants(part, 256, None)
+    assert constants == Constants.of(mechanism, dimension=256, query_tokens=64, norm_factor=None)
+    assert constants.top_k == mechanism.longest <= part.capacity
+    assert (KEPT in part.circuits) == mechanism.sampled
+
+
+@each
+def test_figures_agree_with_what_the_mechanism_promises(mechanism: Mechanism) -> None:
+    name = next(t for t, m in MADE.items() if m == mechanism)
+    figures = POLICY.figures()["tenants"][name]
+    assert figures["mechanism"] == mechanism.name
+    assert math.isfinite(float(figures["eps"])) == (mechanism.limit == "max_epsilon")
+    assert (mechanism.loss(2, 4) is not None) == (mechanism.limit == "max_epsilon")
+    assert (figures["odds_unlisted"] is not None) == mechanism.sampled == (mechanism.sample is not None)
+    assert math.isinf(mechanism.realised([4], n=4, k=2, delta="1e-5")) == (mechanism.limit != "max_epsilon")
+    epsilon, auc = mechanism.certified(1, 4, "1e-5")
+    assert math.isfinite(epsilon) == (mechanism.limit == "max_epsilon")
+    ceiling = mechanism.ceiling(1, 4, (0.001, 0.01, 0.5))
+    assert (ceiling is not None) == (auc is not None) == mechanism.protects
+    if ceiling is not None:
+        assert list(ceiling.points) == sorted(ceiling.points) and ceiling.points[-1] == (1.0, 1.0)
+        assert 0.01 <= ceiling.at_one_percent <= 1
+
+
+@each
+def test_a_list_that_is_too_long_is_named(mechanism: Mechanism) -> None:
+    good = list(range(mechanism.longest))
+    assert mechanism.wrong_list(good, len(good)) is None
+    assert mechanism.wrong_list([*good, 63], len(good) + 1) is not None
+    assert mechanism.wrong_list(good, len(good) - 1) is not None
+    assert (mechanism.wrong_list(good[1:], len(good) - 1) is None) == (not mechanism.ranked)
+    assert mechanism.list_commitment(7, good) != mechanism.list_commitment(8, good)
+
+
+@each
+def test_a_run_of_attacks_names_the_mechanism(mechanism: Mechanism) -> None:
+    attacked = AttackedMechanism.parse({"kind": mechanism.name, **mechanism.parameters()}, field="m")
+    kind = named(attacked.kind)
+    assert kind is type(mechanism) and kind.described(attacked)
+    assert asdict(mechanism) and (kind.option(attacked) or "").startswith(
+        kind.name
+    ) != mechanism.sampled * bool(mechanism.gains)
+
+
+@each
+def test_an_explanation_starts_with_the_words(mechanism: Mechanism) -> None:
+    explained = mechanism.explained()
+    assert explained[0] == mechanism.words and len(explained) >= 1 + mechanism.sampled
