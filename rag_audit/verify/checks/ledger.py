@@ -8,10 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from rag_audit._internal.canonical import jcs
 from rag_audit._internal.errors import RagAuditError
 from rag_audit._internal.words import counted, instant
 from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, SignedCheckpoint
 from rag_audit.log.merkle import verify_consistency
+from rag_audit.log.second import root_by_pymerkle
 from rag_audit.models.models import repeated
 from rag_audit.models.records import (
     BeaconEntry,
@@ -52,6 +54,9 @@ def _checkpoint(case: Case) -> None:
     size, root = case.final.size, case.final.root
     case.report("ledger.size", size == len(case.entries), f"{size} entries", f"{len(case.entries)} entries")
     computed = case.tree.root()
+    if case.engine == "reference" and computed == root:
+        # A fault of this package's tree would otherwise hide what it does not show.
+        computed = root_by_pymerkle(map(jcs, case.file.entries)) or computed
     case.report("ledger.root", computed == root, root.hex(), computed.hex(), "final_checkpoint")
     m, n = 1, case.tree.size
     path = case.tree.consistency_path(m, n)

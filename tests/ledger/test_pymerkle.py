@@ -1,0 +1,76 @@
+"""The ledger's two trees against pymerkle's, and pymerkle as a verifier's second opinion."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+from pymerkle import InmemoryTree
+
+from rag_audit.errors import ExitCode
+from rag_audit.log.merkle import HashTree, leaf_hash, verify_consistency
+from rag_audit.log.second import root_by_pymerkle
+from rag_audit.log.tree import MerkleTree
+from rag_audit.models.trust import Trust
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.report.verification import verify_window
+from tests.report.conftest import EXAMPLES
+
+SIZES = range(1, 40)
+
+
+@pytest.fixture(scope="module")
+def trees() -> tuple[InmemoryTree, HashTree, MerkleTree]:
+    rng = random.Random(9)
+    entries = [rng.randbytes(rng.randrange(80)) for _ in SIZES]
+    theirs = InmemoryTree(algorithm="sha256")
+    for entry in entries:
+        theirs.append_entry(entry)
+    hashes = [leaf_hash(entry) for entry in entries]
+    assert root_by_pymerkle(entries) == theirs.get_root()
+    return theirs, HashTree(hashes), MerkleTree(hashes)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_roots_and_paths_are_those_of_pymerkle(
+    size: int, trees: tuple[InmemoryTree, HashTree, MerkleTree]
+) -> None:
+    theirs, *ours = trees
+    for tree in ours:
+        assert tree.root(size) == theirs.get_root(size)
+        for index in range(size):
+            # Its path begins with the leaf itself, and counts leaves from one.
+            assert [tree.leaf(index), *tree.inclusion_path(index, size)] == theirs.prove_inclusion(
+                index + 1, size
+            ).path
+        for earlier in range(1, size):
+            # Its proof of consistency has another form, so its roots judge ours.
+            assert verify_consistency(
+                earlier,
+                size,
+                tree.consistency_path(earlier, size),
+                theirs.get_root(earlier),
+                theirs.get_root(size),
+            )
+
+
+def verdict(engine: str) -> tuple[ExitCode, dict[str, str]]:
+    file = WindowFile.load(EXAMPLES / "window.json")
+    found = verify_window(file, trust=Trust.load(EXAMPLES / "trust.toml"), receipts=[EXAMPLES / "receipts"],
+                          engine=engine)  # fmt: skip
+    return found.exit_code, {check.id: check.status.value for check in found.checks}
+
+
+def test_a_root_that_pymerkle_does_not_confirm_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_audit.verify.checks.ledger.root_by_pymerkle", lambda entries: bytes(32))
+    code, checks = verdict("reference")
+    assert code is ExitCode.FAIL and checks["ledger.root"] == "fail"
+    code, checks = verdict("native")
+    assert code is ExitCode.PASS and checks["ledger.root"] == "pass"
+
+
+def test_a_verifier_without_pymerkle_checks_the_tree_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pymerkle", None)
+    assert root_by_pymerkle([b"a"]) is None
+    assert verdict("reference")[0] is ExitCode.PASS
