@@ -8,13 +8,14 @@ import sys
 import pytest
 from pymerkle import InmemoryTree
 
-from rag_audit.errors import ExitCode
 from rag_audit.log.merkle import HashTree, leaf_hash, verify_consistency
 from rag_audit.log.second import root_by_pymerkle
 from rag_audit.log.tree import MerkleTree
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.report.verification import verify_window
+from rag_audit.verify.case import Status
+from rag_audit.verify.checks import ledger
+from rag_audit.verify.verifier import open_case
 from tests.report.conftest import EXAMPLES
 
 SIZES = range(1, 40)
@@ -55,22 +56,23 @@ def test_roots_and_paths_are_those_of_pymerkle(
             )
 
 
-def verdict(engine: str) -> tuple[ExitCode, dict[str, str]]:
-    file = WindowFile.load(EXAMPLES / "window.json")
-    found = verify_window(file, trust=Trust.load(EXAMPLES / "trust.toml"), receipts=[EXAMPLES / "receipts"],
-                          engine=engine)  # fmt: skip
-    return found.exit_code, {check.id: check.status.value for check in found.checks}
+def root_check(engine: str) -> Status:
+    """What the check of the example's root finds."""
+    file, trust = WindowFile.load(EXAMPLES / "window.json"), Trust.load(EXAMPLES / "trust.toml")
+    case = open_case(file, trust, [], engine)
+    ledger.check(case)
+    (status,) = [check.status for check in case.checks if check.id == "ledger.root"]
+    return status
 
 
 def test_a_root_that_pymerkle_does_not_confirm_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_audit.verify.checks.ledger.root_by_pymerkle", lambda entries: bytes(32))
-    code, checks = verdict("reference")
-    assert code is ExitCode.FAIL and checks["ledger.root"] == "fail"
-    code, checks = verdict("native")
-    assert code is ExitCode.PASS and checks["ledger.root"] == "pass"
+    monkeypatch.setattr(ledger, "root_by_pymerkle", lambda entries: bytes(32))
+    assert root_check("reference") is Status.FAIL
+    assert root_check("native") is Status.PASS
 
 
-def test_a_verifier_without_pymerkle_checks_the_tree_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pymerkle_confirms_the_example_and_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert root_check("reference") is Status.PASS
     monkeypatch.setitem(sys.modules, "pymerkle", None)
     assert root_by_pymerkle([b"a"]) is None
-    assert verdict("reference")[0] is ExitCode.PASS
+    assert root_check("reference") is Status.PASS
