@@ -20,16 +20,15 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit.attest.context import Context
 from rag_audit.attest.state import source_of
-from rag_audit.commit.stored import fix_keys
+from rag_audit.commit.stored import StoredCommitment, fix_keys
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.log.note import Note, merge_signatures, parse_note
 from rag_audit.models import window_writer
 from rag_audit.models.beacon import Reveal, drand_beacon, members_of, witness_beacon
 from rag_audit.models.constants import KEPT
 from rag_audit.models.drand import DrandChain
-from rag_audit.models.manifest import as_json
 from rag_audit.models.models import FieldHex, Model
-from rag_audit.models.publication import PUBLICATION, Publication
+from rag_audit.models.publication import Publication
 from rag_audit.models.records import (
     MAX_CHECKPOINT_BYTES,
     BeaconEntry,
@@ -321,15 +320,7 @@ class Publisher:
             self.publish_checkpoint(size)
 
     def _publication(self) -> Publication:
-        context = self._context
-        return Publication(
-            mediaType=PUBLICATION,
-            opening=context.opening.dump(),
-            policy=context.policy.dump(),
-            embedder=as_json(context.commitment.manifest),
-            roster=[r.dump() for r in context.commitment.roster],
-            tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
-        )
+        return StoredCommitment.of(self._context.commitment, self._context.witnesses).publication()
 
     def export(self, path: Path | None = None) -> Path:
         """Write window.json as it stands (to the public folder by default): entries, checkpoints, proofs, keys."""
@@ -357,16 +348,16 @@ class Publisher:
 
     def _head(self, size: int) -> WindowFile:
         """The window file of the first `size` entries, but for these and for all that is proved."""
-        context, final = self._context, self._public.checkpoint(size)
+        told, final = self._publication(), self._public.checkpoint(size)
         return WindowFile(
             mediaType=MEDIA_TYPE,
             entries=[],
             opening_checkpoint=self._public.checkpoint(1).read_text(),
             final_checkpoint=final.read_text() if final.exists() else self.checkpoint(size),
-            policy=context.policy.dump(),
-            embedder=as_json(context.commitment.manifest),
-            roster=[r.dump() for r in context.commitment.roster],
-            tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
+            policy=told.policy,
+            embedder=told.embedder,
+            roster=told.roster,
+            tenants=told.tenants,
             verification_keys={},
             proofs={},
             challenges=[],

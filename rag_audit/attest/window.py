@@ -29,7 +29,15 @@ from rag_audit.attest.release import Release
 from rag_audit.attest.state import LedgerState
 from rag_audit.attest.waiting import waited_for
 from rag_audit.commit.commitment import Commitment
-from rag_audit.commit.preparing import Inputs, begin, make_folder, read_back, require_future, witnesses_of
+from rag_audit.commit.preparing import (
+    Inputs,
+    Terms,
+    begin,
+    make_folder,
+    read_back,
+    require_future,
+    witnesses_of,
+)
 from rag_audit.commit.stored import OpenProgress, forget_unfinished, lock_folder
 from rag_audit.estimate.clusters import Estimate, coalition_private, estimate_window
 from rag_audit.estimate.statement import coalition_statement
@@ -182,15 +190,12 @@ class Window(Shutting):
         if opens_in is None:
             require_future(policy, clock())
         inputs = Inputs.of(policy, roster, documents, embedder)
-        witnesses = witnesses_of(witnesses, beacon)
+        terms = Terms(origin, beacon, witnesses_of(witnesses, beacon), previous, opens_in)
         make_folder(directory)
         lock = lock_folder(directory)
         try:
-            made = begin(
-                directory, inputs, origin=origin, beacon=beacon, witnesses=witnesses, previous=previous,
-                opens_in=opens_in, clock=clock, progress=progress,
-            )  # fmt: skip
-            window = cls(directory, key, made, inputs.embedder, lock, clock, witnesses)
+            made = begin(directory, inputs, terms, clock=clock, progress=progress)
+            window = cls(directory, key, made, inputs.embedder, lock, clock, terms.witnesses)
         except BaseException:
             os.close(lock)
             raise

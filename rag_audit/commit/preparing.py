@@ -51,7 +51,6 @@ from rag_audit.models.models import Model, One, check_line
 from rag_audit.models.opening import check_roster
 from rag_audit.models.passage import Passage, passage
 from rag_audit.models.policy import Policy
-from rag_audit.models.publication import PUBLICATION, Publication
 from rag_audit.models.records import (
     BeaconSource,
     Opening,
@@ -218,39 +217,62 @@ def require_future(policy: Policy, now: int) -> None:
                           hint="`open --opens-in 15m` dates it once all is committed, and keeps what is")  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What an opening says besides what is committed to.
+
+    :param witnesses: the witnesses whose cosignatures the window waits for
+    :param opens_in: milliseconds after which the window opens once everything is committed; the policy's dates are kept
+        if it is None
+    """
+
+    origin: str
+    beacon: BeaconSource
+    witnesses: Sequence[VerifierKey]
+    previous: PreviousWindow | None
+    opens_in: int | None
+
+
 def begin(
-    folder: Path,
-    inputs: Inputs,
-    *,
-    origin: str,
-    beacon: BeaconSource,
-    witnesses: Sequence[VerifierKey],
-    previous: PreviousWindow | None,
-    opens_in: int | None,
-    clock: Callable[[], int],
-    progress: OpenProgress | None,
+    folder: Path, inputs: Inputs, terms: Terms, *, clock: Callable[[], int], progress: OpenProgress | None
 ) -> Commitment:
-    """Commit to everything in a folder that this process has locked. Parameters are those of `Window.open`.
+    """Commit to everything in a folder that this process has locked.
 
     :raises WindowStateError: the folder already holds a window
     """
-    check_line(origin, field="origin")
-    if not unfinished(folder):
-        raise WindowStateError(
-            "the folder already holds a window", field=str(folder), hint="use Window.resume"
-        )
+    check_line(terms.origin, field="origin")
+    _require_unfinished(folder, hint="use Window.resume")
     secrets, tenants = inputs.commit_index(folder, progress)
-    policy = inputs.policy
-    # All that takes long is done by now, so that a date counted from here leaves the witnesses their time.
+    # All that takes long is done by now, so that a date counted from here leaves the witnesses their time. The date is
+    # checked again, since large indices can take longer than their provider expected.
+    policy = _dated(inputs.policy, terms.opens_in, clock, inputs.embedder.dimension)
+    commitment = commit(
+        origin=terms.origin, policy=policy, roster=inputs.roster, manifest=inputs.manifest, tenants=tenants,
+        window_secrets=draw_seed(folder, secrets), beacon=terms.beacon, previous=terms.previous,
+    )  # fmt: skip
+    store_commitment(folder, commitment, terms.witnesses)
+    return commitment
+
+
+def _require_unfinished(folder: Path, *, hint: str) -> None:
+    """Refuse a folder that holds a window.
+
+    :raises WindowStateError: the folder does
+    """
+    if not unfinished(folder):
+        raise WindowStateError("the folder already holds a window", field=str(folder), hint=hint)
+
+
+def _dated(policy: Policy, opens_in: int | None, clock: Callable[[], int], dimension: int) -> Policy:
+    """A policy with the dates of its window.
+
+    :raises PolicyError: the window would open in the past
+    """
     if opens_in is not None:
         policy = policy.moved(clock() + opens_in)
-        check_policy(policy, inputs.embedder.dimension)
-    # Checked again, since large indices can take longer than their provider expected.
+    check_policy(policy, dimension)
     require_future(policy, clock())
-    commitment = commit(origin=origin, policy=policy, roster=inputs.roster, manifest=inputs.manifest, tenants=tenants,
-                        window_secrets=draw_seed(folder, secrets), beacon=beacon, previous=previous)  # fmt: skip
-    store_commitment(folder, commitment, witnesses)
-    return commitment
+    return policy
 
 
 def read_back(
@@ -309,9 +331,7 @@ def prepare(
     make_folder(directory)
     lock = lock_folder(directory)
     try:
-        if not unfinished(directory):
-            raise WindowStateError("the folder already holds a window", field=str(directory),
-                                   hint="prepare the next one in a folder of its own")  # fmt: skip
+        _require_unfinished(directory, hint="prepare the next one in a folder of its own")
         _, tenants = inputs.commit_index(directory, progress)
         made = Preparation(
             origin=origin,
@@ -355,16 +375,11 @@ def open_prepared(
         check_line(origin, field="origin")
     lock = lock_folder(directory)
     try:
-        if not unfinished(directory):
-            raise WindowStateError("the folder already holds a window", field=str(directory),
-                                   hint="use Window.resume")  # fmt: skip
+        _require_unfinished(directory, hint="use Window.resume")
         made, window_secrets = load_preparation(directory)
         manifest = check_manifest(made.embedder)
         chosen = made.parsed_policy() if policy is None else made.redated(policy)
-        if opens_in is not None:
-            chosen = chosen.moved(clock() + opens_in)
-        check_policy(chosen, manifest["schema"]["dimension"])
-        require_future(chosen, clock())
+        chosen = _dated(chosen, opens_in, clock, manifest["schema"]["dimension"])
         accounts = made.roster if roster is None else list(roster)
         check_roster(accounts, chosen)
         if (source := beacon or made.beacon) is None:
@@ -398,12 +413,4 @@ def _publish(directory: Path, stored: StoredCommitment, key: SigningKey) -> None
     public, opening = Layout(directory).public, stored.opening
     head = Checkpoint(opening.log, 1, leaf_hash(opening.canonical()))
     replace_file(public.checkpoint(1), str(head.sign(key)).encode())
-    publication = Publication(
-        mediaType=PUBLICATION,
-        opening=opening.dump(),
-        policy=stored.policy,
-        embedder=stored.embedder,
-        roster=[r.dump() for r in stored.roster],
-        tenants=[t.dump() for t in stored.tenants],
-    )
-    replace_file(public.opening, publication.canonical())
+    replace_file(public.opening, stored.publication().canonical())

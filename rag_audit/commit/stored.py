@@ -30,6 +30,7 @@ from rag_audit.models.models import Model
 from rag_audit.models.opening import compared
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
+from rag_audit.models.publication import PUBLICATION, Publication
 from rag_audit.models.records import Opening, RosterEntry, TenantEntry
 from rag_audit.models.tenants import TenantPolicy
 from rag_audit.proofs.interface import proof_system
@@ -58,6 +59,29 @@ class StoredCommitment(Model):
     roster: list[RosterEntry]
     tenants: list[TenantEntry]
     witnesses: list[str]
+
+    @classmethod
+    def of(cls, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> StoredCommitment:
+        """A commitment, with the witnesses whose cosignatures its window waits for."""
+        return cls(
+            opening=commitment.opening,
+            policy=commitment.policy.dump(),
+            embedder=as_json(commitment.manifest),
+            roster=list(commitment.roster),
+            tenants=[t.entry for t in commitment.tenants.values()],
+            witnesses=[str(w) for w in witnesses],
+        )
+
+    def publication(self) -> Publication:
+        """What is published of it, opening.json."""
+        return Publication(
+            mediaType=PUBLICATION,
+            opening=self.opening.dump(),
+            policy=self.policy,
+            embedder=self.embedder,
+            roster=[r.dump() for r in self.roster],
+            tenants=[t.dump() for t in self.tenants],
+        )
 
 
 def lock_folder(directory: Path) -> int:
@@ -269,17 +293,7 @@ def store_texts(directory: Path, tenants: Mapping[str, CommittedTenant]) -> None
 
 def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> None:
     """Store the rest of a commitment beside its indices and texts: the documents behind the opening."""
-    write_stored(
-        directory,
-        StoredCommitment(
-            opening=commitment.opening,
-            policy=commitment.policy.dump(),
-            embedder=as_json(commitment.manifest),
-            roster=list(commitment.roster),
-            tenants=[t.entry for t in commitment.tenants.values()],
-            witnesses=[str(w) for w in witnesses],
-        ),
-    )
+    write_stored(directory, StoredCommitment.of(commitment, witnesses))
 
 
 def write_stored(directory: Path, stored: StoredCommitment) -> None:
