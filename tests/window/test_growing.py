@@ -12,7 +12,7 @@ from rag_audit.attest import publishing
 from rag_audit.attest.publishing import Publisher
 from rag_audit.attest.window import Window
 from rag_audit.log.merkle import leaf_hash
-from rag_audit.models import tiles, windowfile
+from rag_audit.models import window_writer
 from rag_audit.models.records import Entry, QueryRecord
 from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile
 from tests.window.simulator import QUESTIONS, Service
@@ -43,15 +43,14 @@ def written(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
     """The bytes of files that are written meanwhile."""
     total = 0
     with monkeypatch.context() as patch:
-        for module in (tiles, windowfile):
-            replace = module.replace_file
+        replace = window_writer.replace_file
 
-            def counted(path: Path, data: Any, replace: Any = replace, **options: Any) -> None:
-                nonlocal total
-                total += len(data)
-                replace(path, data, **options)
+        def counted(path: Path, data: Any, **options: Any) -> None:
+            nonlocal total
+            total += len(data)
+            replace(path, data, **options)
 
-            patch.setattr(module, "replace_file", counted)
+        patch.setattr(window_writer, "replace_file", counted)
         work()
     return total
 
