@@ -19,7 +19,6 @@ from rag_audit.log.note import sign_note
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking, one_by_one
-from rag_audit.verify.drawing import draw_challenge, number_drawn
 
 
 @click.command()
@@ -215,6 +214,8 @@ def after(quiet: Callable[[], None], shown: Callable[[int, int], None]) -> Calla
 @json_option
 def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) -> None:
     """Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw."""
+    from rag_audit.verify.drawing import draw_challenge, number_drawn
+
     trusted = Trust.load(trust)
     file = WindowFile.load(window)
     signer = signing_key(key)

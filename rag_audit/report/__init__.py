@@ -35,9 +35,9 @@ def face(
 
             return json_text(report.dump()) + "\n"
         case "html":
-            from rag_audit.report import html
+            from rag_audit.report.html import page
 
-            return html.render(report)
+            return page.render(report)
         case "junit":
             from rag_audit.report import junit
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rag_audit
 from rag_audit._internal.canonical import read_bytes, sha256
@@ -21,7 +21,6 @@ from rag_audit.report.claims import INSTANTS, SENTENCES, WITNESSED, Passed, Wind
 from rag_audit.report.cumulative import WindowPart, compose
 from rag_audit.report.explained import Cause, cause_of, explanations
 from rag_audit.report.facts import input_files, receipt_files
-from rag_audit.report.measured import LABEL, Measured, Point
 from rag_audit.report.model import Chain, Event, Vouching
 from rag_audit.report.requirements import requirements_of
 from rag_audit.report.steps import next_steps_of
@@ -32,6 +31,9 @@ from rag_audit.verify.case import Check, Status
 from rag_audit.verify.checks.trust import ABSENT
 from rag_audit.verify.inputs import Inputs, printable_name
 from rag_audit.verify.standing import base_id
+
+if TYPE_CHECKING:
+    from rag_audit.report.measured import Measured, Point
 
 _PAST = ("opening-quorum", "beacon", "opens", "first-query", "last-query", "closing", "final-quorum")
 """What has happened by the time that a window is verified."""
@@ -318,6 +320,8 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
 
 
 def _attacks(measured: Measured) -> model.Attacks:
+    from rag_audit.report.measured import LABEL
+
     run = measured.run
     return model.Attacks(
         label=LABEL,

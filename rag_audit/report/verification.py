@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_audit._internal.errors import RagAuditError
 from rag_audit.mechanisms import ALL
@@ -13,11 +14,13 @@ from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
 from rag_audit.report.facts import Facts, facts_of, facts_without
-from rag_audit.report.measured import Measured, read_measured, uncertified
 from rag_audit.retrieval.query import reembedding
 from rag_audit.verify.inputs import Inputs
 from rag_audit.verify.verdict import Verdict
 from rag_audit.verify.verifier import judge, open_window
+
+if TYPE_CHECKING:
+    from rag_audit.report.measured import Measured
 
 DOES_NOT_PROVE = (
     "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
@@ -98,7 +101,10 @@ def reported(
     """A verdict with facts and measurements, which have no privacy figure where the verdict has none."""
     if not verdict.established:
         described = described if isinstance(described, Exception) else facts_without(described)
-        measured = None if measured is None else uncertified(measured)
+        if measured is not None:
+            from rag_audit.report.measured import uncertified
+
+            measured = uncertified(measured)
     return ReportedVerdict(
         verdict.exit_code,
         verdict.checks,
@@ -148,6 +154,8 @@ def verify_window(
     )
     measured = None
     if attacks is not None:
+        from rag_audit.report.measured import read_measured  # most verifiers have none
+
         try:
             measured = read_measured(attacks, case, inputs)
         except RagAuditError as exc:

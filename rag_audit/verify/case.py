@@ -66,12 +66,20 @@ class Status(StrEnum):
 
 
 def shortfall(check: str) -> Status:
-    """The outcome of a check that is not met while nothing is proven false (`standing.RULES`)."""
+    """The outcome of a check that is not met while nothing is proven false (`standing.RULES`).
+
+    >>> shortfall("trust.max_epsilon").value, shortfall("opening.quorum").value
+    ('unmet', 'unproven')
+    """
     return Status.UNMET if kind_of(check) is Kind.LIMIT else Status.UNPROVEN
 
 
 def worst(statuses: Collection[Status]) -> Status:
-    """The status that decides a verdict with checks of these."""
+    """The status that decides a verdict with checks of these.
+
+    >>> worst({Status.PASS, Status.UNMET, Status.FAIL}).value
+    'fail'
+    """
     order = (Status.FAIL, Status.UNDECIDED, Status.UNPROVEN, Status.UNMET)
     return next((status for status in order if status in statuses), Status.PASS)
 
@@ -151,7 +159,11 @@ class NamedChallenge:
 
 
 def refusal(error: RagAuditError) -> str:
-    """Why something was refused, for a check's `found`: the error's message, and in brackets what was there."""
+    """Why something was refused, for a check's `found`: the error's message, and in brackets what was there.
+
+    >>> refusal(RagAuditError("a tile is missing", found="no such file"))
+    'a tile is missing (no such file)'
+    """
     found = error.texts()[1]
     return error.message if found is None else f"{error.message} ({found})"
 
@@ -334,5 +346,9 @@ class Case(Findings):
 
 
 def first(items: Iterator[str]) -> str | None:
-    """The first of lazily computed complaints, or None, since a report names one place and not a thousand."""
+    """The first of lazily computed complaints, or None, since a report names one place and not a thousand.
+
+    >>> first(f"record {seq}" for seq in (4, 7))
+    'record 4'
+    """
     return next(items, None)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from rag_audit._internal.canonical import jcs
 from rag_audit._internal.errors import SchemaError
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.log.keys import VerifierKey
+from rag_audit.log.keys import Signer, VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash
-from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge, sample_size
 from rag_audit.models.records import Opening, log_origin, parse_entry
 from rag_audit.models.trust import Trust, decimal
 from rag_audit.models.windowfile import WindowFile
 
 
-def draw_challenge(file: WindowFile, trusted: Trust, signer: SigningKey) -> Challenge:
+def draw_challenge(file: WindowFile, trusted: Trust, signer: Signer) -> Challenge:
     """The challenge by a verifier's key, of as many records as its trust file asks for.
 
     :raises SignatureError: the provider did not sign the final checkpoint, or the quorum is not complete
@@ -35,7 +34,13 @@ def draw_challenge(file: WindowFile, trusted: Trust, signer: SigningKey) -> Chal
 
 
 def number_drawn(drawn: Challenge, file: WindowFile) -> int:
-    """How many records a challenge draws."""
+    """How many records a challenge draws.
+
+    >>> from pathlib import Path
+    >>> file = WindowFile.load(Path("docs/examples"))
+    >>> number_drawn(Challenge("example.org/rag", "w-1", 10, bytes(32), bytes(32), None), file)
+    7
+    """
     return _queries(file) if drawn.sample is None else drawn.sample
 
 
@@ -69,7 +74,12 @@ def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
 
 
 def opening_entry(file: WindowFile) -> Opening:
-    """The window's opening, entry 0 of its ledger."""
+    """The window's opening, entry 0 of its ledger.
+
+    >>> from pathlib import Path
+    >>> opening_entry(WindowFile.load(Path("docs/examples"))).window
+    'w-1'
+    """
     entry = parse_entry(file.entries[0] if file.entries else None, field="entries[0]")
     if not isinstance(entry, Opening):
         raise SchemaError("entry 0 is not an opening", field="entries[0].type", found=entry.type)

@@ -50,7 +50,11 @@ def _missing(what: str, name: str, remedy: str) -> EncodingError:
 
 
 def in_folder(path: Path) -> str:
-    """The name of the window file that a path means: of a folder, the file inside, with the folder's name."""
+    """The name of the window file that a path means: of a folder, the file inside, with the folder's name.
+
+    >>> in_folder(Path("docs/examples"))
+    'examples/window.json'
+    """
     if not path.is_dir():
         return printable_name(path) or str(path)
     return f"{printable_name(path)}/window.json" if path.name else "window.json"
@@ -98,7 +102,12 @@ def reading_challenge(path: Path) -> AbstractContextManager[None]:
 
 
 def read_trust(path: Path, inputs: Inputs) -> Trust:
-    """`Trust.load`, with the file's digest written down."""
+    """`Trust.load`, with the file's digest written down.
+
+    >>> inputs = Inputs()
+    >>> read_trust(Path("docs/examples/trust.toml"), inputs).quorum, inputs.files[0][:2]
+    (2, ('trust', 'trust.toml'))
+    """
     with reading_trust(path):
         data = read_bytes(path, max_bytes=MAX_TRUST_BYTES)
         inputs.add("trust", printable_name(path), sha256(data).hex())
@@ -106,7 +115,12 @@ def read_trust(path: Path, inputs: Inputs) -> Trust:
 
 
 def read_window(path: Path, inputs: Inputs) -> tuple[WindowFile, list[RagAuditError]]:
-    """`WindowFile.load_to_judge`, with the digests of the file and its siblings written down."""
+    """`WindowFile.load_to_judge`, with the digests of the file and its siblings written down.
+
+    >>> file, unreadable = read_window(Path("docs/examples"), Inputs())
+    >>> len(file.entries), unreadable
+    (12, [])
+    """
     file, digests, unreadable = WindowFile.load_to_judge(path)
     for number, (name, digest) in enumerate(digests.items()):
         inputs.add("sibling" if number else "window", name, digest)
@@ -129,6 +143,10 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
     :returns: the receipts, and a complaint for each file or folder that is none. Receipts come from others, so an
         unreadable one must not keep the rest of the window from being judged
     :raises EncodingError: nothing is at one of the paths
+
+    >>> receipts, complaints = load_receipts([Path("docs/examples/receipts")])
+    >>> len(receipts), complaints
+    (7, [])
     """
     receipts: list[ReceiptFile] = []
     unread: list[str] = []
@@ -185,7 +203,11 @@ def _regular(path: Path) -> Path:
 
 
 def printable_name(path: Path) -> str:
-    """A file's name for the report, even if it is not Unicode."""
+    """A file's name for the report, even if it is not Unicode.
+
+    >>> printable_name(Path(os.fsdecode(b"a\\xff.json")))
+    'a\\\\xff.json'
+    """
     return os.fsencode(path.name).decode(errors="backslashreplace")
 
 

@@ -152,7 +152,11 @@ TENANTS = ("proof.embed.circuit", "proof.embed.key", "proof.embed.valid", "proof
 
 
 def base_id(check: str) -> tuple[str, str | None]:
-    """A check's id without its tenant, and the tenant: ``proof.valid.law`` is ``proof.valid`` of ``law``."""
+    """A check's id without its tenant, and the tenant.
+
+    >>> base_id("proof.valid.law"), base_id("ledger.root")
+    (('proof.valid', 'law'), ('ledger.root', None))
+    """
     for template in TENANTS:
         if check.startswith(f"{template}."):
             return template, check[len(template) + 1 :]
@@ -160,6 +164,10 @@ def base_id(check: str) -> tuple[str, str | None]:
 
 
 def kind_of(check: str) -> Kind:
-    """The kind of a check, named with or without its tenant. An id that the table lacks counts as evidence."""
+    """The kind of a check, named with or without its tenant. An id that the table lacks counts as evidence.
+
+    >>> kind_of("proof.valid.law").value, kind_of("trust.max_delta").value
+    ('evidence', 'limit')
+    """
     rule = RULES.get(base_id(check)[0])
     return Kind.EVIDENCE if rule is None else rule.kind

@@ -37,7 +37,11 @@ QUOTING = frozenset({"bound.computed", "trust.max_epsilon", "trust.max_odds_unli
 
 
 def without_figures(figures: Figures) -> Figures:
-    """The figures of a verdict without those that say how private the window is."""
+    """The figures of a verdict without those that say how private the window is.
+
+    >>> without_figures({"eps_audit": "12.39", "records": 7})
+    {'records': 7}
+    """
     made: Figures = figures.copy()
     for name in ("bounds", "eps_audit", "eps_audit_by", "eps_one_account", "eps_all_accounts", "eps_realised",
                  "membership", "odds_unlisted", "odds_unlisted_all_accounts", "positions_per_document", "by_chance",
@@ -50,7 +54,12 @@ def without_figures(figures: Figures) -> Figures:
 
 
 def without_findings(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """The checks, those that quote a figure without it. A check that failed shows why, which is no figure."""
+    """The checks, those that quote a figure without it. A check that failed shows why, which is no figure.
+
+    >>> [made] = without_findings([Check("bound.computed", Status.PASS, "a finite bound", "exact 12.39")])
+    >>> made.found == WITHHELD
+    True
+    """
     return tuple(
         replace(c, found=WITHHELD) if c.id in QUOTING and c.status in _QUOTED and c.found != "unknown" else c
         for c in checks
@@ -162,6 +171,12 @@ def concluded(
     not met. A verdict on a window that is not established has no privacy figure.
 
     :param needed: the ids of the checks that had to run on the window
+
+    >>> ran = [Check("ledger.root", Status.PASS, "aa", "aa")]
+    >>> concluded(ran, {}, [], frozenset({"ledger.root"})).outcome
+    'PASS'
+    >>> concluded(ran, {}, [], frozenset({"ledger.root", "ledger.size"})).line  # a check that did not run is no pass
+    'UNPROVEN ledger.size'
     """
     short = (Status.UNMET, Status.UNPROVEN)
     checks = [replace(c, status=shortfall(c.id)) if c.status in short else c for c in checks]

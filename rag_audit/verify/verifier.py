@@ -71,6 +71,10 @@ def open_window(
     :param challenges: notes that the verifier drew itself, which must be answered whatever others the window has
     :param inputs: receives the names and digests of the files as they are read, also of a run that ends in an error
     :raises RagAuditError: the window, the trust file or a challenge of the verifier's own cannot be read (exit code 2)
+
+    >>> case = open_window(Path("docs/examples"), trust=Path("docs/examples/trust.toml"))
+    >>> case.opening.window, len(case.queries)
+    ('w-1', 7)
     """
     inputs = Inputs() if inputs is None else inputs
     trusted = trust if isinstance(trust, Trust) else read_trust(trust, inputs)
@@ -92,6 +96,12 @@ def judge(case: Case, reembedding: Reembedding | None = None) -> Verdict:
 
     :param reembedding: embeds the questions that receipts disclose again; without it A1 is not re-executed
     :raises RagAuditError: a part of the window could not be read, and the checks found nothing worse (exit code 2)
+
+    >>> folder = Path("docs/examples")
+    >>> case = open_window(folder, trust=folder / "trust.toml", receipts=[folder / "receipts"])
+    >>> verdict = judge(case)
+    >>> verdict.outcome, verdict.figures["eps_audit"]
+    ('PASS', '12.39')
     """
     with nullcontext() if case.source is None else reading_window(case.source):
         reembed, notes = _reembed(case, reembedding)
@@ -173,6 +183,11 @@ def open_case(
 
     :param unreadable: the errors of parts that could not be read
     :raises RagAuditError: another part is not well-formed; the first such part is named
+
+    >>> trust = Trust.load(Path("docs/examples/trust.toml"))
+    >>> case = open_case(WindowFile.load(Path("docs/examples")), trust, receipts=[], engine="native")
+    >>> case.partial, [entry.type for entry in case.entries[:3]]
+    (False, ['opening', 'beacon', 'query'])
     """
     manifest = check_manifest(file.embedder)
     entries: list[Entry] = []
@@ -302,7 +317,12 @@ _CONDITIONAL = frozenset({
 
 
 def needed_checks(case: Case) -> frozenset[str]:
-    """The ids of the checks that have to run on this window, those of tenants with the tenant's name."""
+    """The ids of the checks that have to run on this window, those of tenants with the tenant's name.
+
+    >>> case = open_window(Path("docs/examples"), trust=Path("docs/examples/trust.toml"))
+    >>> "ledger.root" in needed_checks(case), "proof.challenge" in needed_checks(case)
+    (True, False)
+    """
     policy, trust = case.policy, case.trust
     asked = {q.tenant for q in case.queries}
     asking = {q.account for q in case.queries}

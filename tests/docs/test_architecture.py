@@ -14,6 +14,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text()
 MAX_PACKAGES = 17
+MAX_VERIFY_LINES = 3300
+"""The most lines of `rag_audit/verify`, which auditors read whole."""
+MAX_REACHED_LINES = REACHED
+"""The most lines of this package that the verifier imports in any way, proof systems apart: a window names those, and
+`proofs` loads the named ones by name."""
 MOST_RUST_LINES = 1000
 LONGER_RUST: dict[str, str] = {}
 """Rust files above `MOST_RUST_LINES`, and why."""
@@ -101,6 +106,36 @@ def test_the_verifier_imports_nothing_of_the_provider(room: str) -> None:
         reached.add(module)
         left += [other for other in INSIDE.get(module, ()) if other not in reached]
     assert not {m for m in reached if _room(m) == room}
+
+
+def _reached(start: str) -> set[str]:
+    """The modules that one imports, at once or later, for types alone too, with the packages that hold them."""
+    reached, left = set(), [start]
+    while left:
+        module = left.pop()
+        if module not in reached:
+            reached.add(module)
+            parts = module.split(".")
+            left += [*INSIDE.get(module, ()), *(".".join(parts[:n]) for n in range(2, len(parts)))]
+    return reached
+
+
+def _lines(modules: set[str]) -> int:
+    return sum(MODULES[module].read_text().count("\n") for module in modules)
+
+
+def test_the_verifier_can_be_read_whole() -> None:
+    lines = _lines({module for module in MODULES if module.startswith("rag_audit.verify")})
+    assert lines <= MAX_VERIFY_LINES, f"{lines} lines"
+
+
+def test_the_verifier_reaches_little() -> None:
+    reached = _reached("rag_audit.verify.verifier")
+    lines = _lines(reached)
+    assert lines <= MAX_REACHED_LINES, f"{lines} lines in {sorted(reached)}"
+    assert {_room(m) for m in reached}.isdisjoint({"retrieval", "report", "attest", "commit", "lab", "cli", "service"})
+    unwanted = ("executors", "remembered", "cache", "http", "proxies", "signing", "window_writer", "reference")
+    assert [m for m in reached if m.rpartition(".")[2] in unwanted] == []
 
 
 NATIVE = ROOT / "native"

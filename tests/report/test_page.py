@@ -19,8 +19,9 @@ from pydantic import ValidationError
 from rag_audit.mechanisms import accounting
 from rag_audit.models.models import Model
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.report.html import curves, environment, render, words
+from rag_audit.report.html import curves, words
 from rag_audit.report.html.evidence import GROUPS
+from rag_audit.report.html.page import environment, render
 from rag_audit.report.html.record import in_order
 from rag_audit.report.html.study import study
 from rag_audit.report.model import InputFile, Report

@@ -10,7 +10,7 @@ from typing import Any
 import pypdfium2
 import pytest
 
-from rag_audit.report.html import render
+from rag_audit.report.html.page import render
 from rag_audit.report.model import Report
 from tests.browser.axe import axe_source, violations
 from tests.browser.chromium import Chromium, chromium, find_chromium

@@ -1,6 +1,6 @@
 """docs/report.md shows what the faces really say of the worked example, and so does the page beside it."""
 
-from rag_audit.report.html import render
+from rag_audit.report.html.page import render
 from rag_audit.report.model import Report
 from tests.report.conftest import sampled_reports
 from tests.report.samples import BLOCK, EXAMPLE, PAGE, blocks, filled

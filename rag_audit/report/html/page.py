@@ -1,0 +1,111 @@
+"""The HTML format, for those who sign: one file from a report, without scripts, without a network (docs/report.md).
+
+`../templates` has the elements, and every sentence that needs no calculation; the modules here compute what the
+templates print. A report quotes files of others, and whatever these hold stays text: each value that a template prints
+is escaped, unless a template made it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+from markupsafe import Markup
+
+from rag_audit._internal.printable import printable
+from rag_audit._internal.words import counted, day, instant
+from rag_audit.report.explained import CAVEAT, Cause, cause_of
+from rag_audit.report.html import charts, curves, evidence, privacy, record, study, verdict, words
+from rag_audit.report.model import Report, ShortReport
+from rag_audit.report.strength import protection_words
+
+_BETWEEN_TAGS = re.compile(r"(?:\A|(?<=>))\s*\n\s*(?=<|\Z)")
+_LINE_BREAK = re.compile(r"\s*\n\s*")
+
+
+class Compact(Extension):
+    """A line break between two tags, with the indentation after it, is no part of the page; any other is a space."""
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        """Shorten the text between a template's expressions and statements."""
+        for token in stream:
+            if token.type == "data":
+                token = Token(
+                    token.lineno, token.type, _LINE_BREAK.sub(" ", _BETWEEN_TAGS.sub("", token.value))
+                )
+            yield token
+
+
+def render(report: Report | ShortReport) -> str:
+    """The page of a report, or of a run that has no whole report.
+
+    The page's policy allows its own style sheet and nothing else: no script, no image, no font, no connection, no form.
+    """
+    if isinstance(report, ShortReport):
+        name, title = "short.html.j2", report.line
+    else:
+        name, title = (
+            "report.html.j2",
+            f"{report.outcome}: window {report.window.window} of {report.window.origin}",
+        )
+    style = _file("style.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    page = environment().get_template(name)
+    return f"<!doctype html>\n{page.render(report=report, title=title, policy=policy, style=Markup(style))}\n"
+
+
+@cache
+def environment() -> Environment:
+    """Where the templates are compiled, with what they may call."""
+    made = Environment(
+        loader=PackageLoader("rag_audit.report"),
+        extensions=[Compact],
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=escaped,
+    )
+    made.filters |= {
+        "clip": words.clip,
+        "sentence": words.sentence,
+        "number": charts.number,
+        "breakable": breakable,
+        "nowrap": nowrap,
+    }
+    made.globals |= {
+        "CAVEAT": CAVEAT, "Cause": Cause, "cause_of": cause_of, "protection_words": protection_words,
+        "counted": counted, "day": day, "instant": instant, "words": words, "curves": curves, "study": study,
+        "verdict": verdict, "privacy": privacy, "record": record, "evidence": evidence, "charts": charts,
+    }  # fmt: skip
+    return made
+
+
+def escaped(value: str | int | Undefined | None) -> Markup | Undefined:
+    """A value as markup: a text is escaped, a number has its thousands set apart, and None is nothing."""
+    if isinstance(value, Markup | Undefined):
+        return value
+    if value is None:
+        return Markup()
+    return Markup(html.escape(printable(value if isinstance(value, str) else f"{value:,}")))
+
+
+def breakable(name: str) -> Markup:
+    """A name with points in it, which a narrow column may break after each."""
+    return Markup("<wbr>").join(escaped(part) for part in re.split(r"(?<=\.)", name))
+
+
+def nowrap(text: str) -> Markup:
+    """A text that stays on one line."""
+    return Markup('<span class="nowrap">{}</span>').format(text)
+
+
+def _file(name: str) -> str:
+    return resources.files("rag_audit.report").joinpath("templates", name).read_text(encoding="utf-8")
