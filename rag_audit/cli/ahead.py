@@ -12,8 +12,49 @@ from rag_audit.cli.common import PATH, emit, json_option, say
 from rag_audit.cli.options import path_option, read_policy
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Trust
-from rag_audit.verify.ahead import Parties, change_of, check_ahead
+from rag_audit.verify.ahead import Parties, check_ahead
 from rag_audit.verify.case import Check, Status, worst
+
+CHANGES = {
+    "trust.noise_table": "policy.noise.table: a policy of this release",
+    "trust.mechanisms": "policy.tenants: policy new --mechanism",
+    "trust.max_epsilon": "policy.noise: policy new --eps-joint, --n, --k-max",
+    "trust.max_odds_unlisted": "policy.tenants.keep: policy new --mechanism sampling:KEEP",
+    "trust.max_delta": "policy.delta_policy: policy new --delta",
+    "trust.max_theta": "policy.estimator.theta: policy new --theta",
+    "trust.min_tau": "policy.estimator.tau: policy new --tau",
+    "trust.max_K_share": "policy.top_k over the least capacity: policy new --top-k, --tenant",
+    "trust.max_score_hi": "policy.noise.hi: policy new --score-window",
+    "trust.min_score_width": "policy.noise.lo, hi: policy new --score-window",
+    "trust.min_keep": "policy.tenants.keep: policy new --mechanism sampling:KEEP",
+    "trust.min_k_max": "policy.k_max: policy new --k-max",
+    "trust.a1": "policy.tenants.circuits: policy new --query-tokens up to 64 with an embedder that is proved",
+    "trust.coalition": "policy.estimator.certificate: policy new --certificate",
+    "trust.max_abandoned": "the windows before this one: close them, and name the last with open --previous",
+    "trust.max_empty": "the windows before this one: a window with a query ends the count of those without one",
+    "trust.setup": "policy.tenants.system: scan, or a ceremony's key (docs/setup.md)",
+    "opening.signature": "open --origin, --key",
+    "opening.quorum": "open --witness: a witness that trust.toml names",
+    "opening.beacon": "open --witness, --drand: the beacon that trust.toml names",
+    "receipt.independent": "open --roster: an account that trust.toml names, under its own key",
+}
+"""For each check the field that decides it, and what changes that field."""
+_OF_EPSILON = ("trust.max_epsilon", "trust.max_score_hi")
+"""Checks that only the mechanisms with an epsilon decide."""
+
+
+def change_of(check: str, policy: Policy) -> str | None:
+    """What decides a check of this policy, and what changes it; None where no command is known to change it.
+
+    :param check: the check's id
+    """
+    mechanisms = {type(policy.mechanism(tenant)) for tenant in policy.tenants}
+    if check in _OF_EPSILON:
+        mechanisms = {m for m in mechanisms if m.limit == "max_epsilon"}
+    own = {m.changes.get(check) for m in mechanisms}
+    if len(own) == 1 and (change := own.pop()) is not None:
+        return change
+    return CHANGES.get(check)
 
 
 @click.command("check")

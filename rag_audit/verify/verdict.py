@@ -16,8 +16,7 @@ from rag_audit._internal.errors import ExitCode
 from rag_audit._internal.printable import printable
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.figures import TenantFigures
-from rag_audit.verify.case import Check, Status, shortfall, worst
-from rag_audit.verify.figures import Figures
+from rag_audit.verify.case import Check, Figures, Status, shortfall, worst
 
 OutcomeName: TypeAlias = Literal[
     "PASS",

@@ -24,6 +24,7 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import (
     SAYS_NOTHING,
     Case,
+    Figures,
     NamedChallenge,
     ReceiptFile,
     Reembed,
@@ -33,7 +34,6 @@ from rag_audit.verify.case import (
 )
 from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
-from rag_audit.verify.figures import Figures
 from rag_audit.verify.inputs import (
     Inputs,
     load_receipts,

@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs/architecture.md").read_text()
 MAX_PACKAGES = 17
 MAX_VERIFY_LINES = 3300
 """The most lines of `rag_audit/verify`, which auditors read whole."""
-MAX_REACHED_LINES = REACHED
+MAX_REACHED_LINES = 14_200
 """The most lines of this package that the verifier imports in any way, proof systems apart: a window names those, and
 `proofs` loads the named ones by name."""
 MOST_RUST_LINES = 1000
@@ -133,8 +133,19 @@ def test_the_verifier_reaches_little() -> None:
     reached = _reached("rag_audit.verify.verifier")
     lines = _lines(reached)
     assert lines <= MAX_REACHED_LINES, f"{lines} lines in {sorted(reached)}"
-    assert {_room(m) for m in reached}.isdisjoint({"retrieval", "report", "attest", "commit", "lab", "cli", "service"})
-    unwanted = ("executors", "remembered", "cache", "http", "proxies", "signing", "window_writer", "reference")
+    assert {_room(m) for m in reached}.isdisjoint(
+        {"retrieval", "report", "attest", "commit", "lab", "cli", "service"}
+    )
+    unwanted = (
+        "executors",
+        "remembered",
+        "cache",
+        "http",
+        "proxies",
+        "signing",
+        "window_writer",
+        "reference",
+    )
     assert [m for m in reached if m.rpartition(".")[2] in unwanted] == []
 
 
