@@ -66,12 +66,12 @@ def main() -> None:
     args = options.parse_args()
     native.set_threads(args.threads)
     warm, secret = window(20, 10, 0)
-    SYSTEM.verify(warm, SYSTEM.certify(warm, secret), key=None)
+    SYSTEM.steps.verify(warm, SYSTEM.prove(warm, secret), key=None)
 
     statement, secret = window(args.records, args.accounts, args.tau)
     costs: dict[str, Cost] = {}
-    costs["certify"], certificate = measured(lambda: SYSTEM.certify(statement, secret))
-    costs["verify"], _ = measured(lambda: SYSTEM.verify(statement, certificate, key=None))
+    costs["certify"], certificate = measured(lambda: SYSTEM.prove(statement, secret))
+    costs["verify"], _ = measured(lambda: SYSTEM.steps.verify(statement, certificate, key=None))
     runs = [base64.b64decode(run) for run in (certificate["records"], *certificate["pairs"])]
     figures: dict[str, Any] = {
         "records": args.records,

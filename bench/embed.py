@@ -13,13 +13,13 @@ from bench.common import Cost, by_figure, emit, measured, parser
 from bench.service import WORDS
 from rag_audit import _native as native
 from rag_audit.proofs.backends.scan.embed import (
-    EmbedArgument,
     EmbedJob,
-    EmbedKey,
     embed_refusals,
     parse_embed,
     table_columns,
 )
+from rag_audit.proofs.backends.scan.engine import Native
+from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import get_embedder
@@ -49,7 +49,9 @@ def main() -> None:
     costs["prove"], made = measured(job.run)
     proof = parse_embed(made, argument.digest(), field="proof")
     for step, count in (("verify", 1), ("batch", args.batch)):
-        costs[step], bad = measured(lambda n=count: embed_refusals(key, [proof] * n, [statement] * n))  # type: ignore[misc]
+        costs[step], bad = measured(
+            lambda n=count: embed_refusals(key, [proof] * n, [statement] * n, Native())
+        )  # type: ignore[misc]
         if bad:
             raise SystemExit("a proof that was just made does not verify")
     head = {"tokens": len(tokens), "most_tokens": argument.tokens, "batch": args.batch, "bytes": len(proof)}

@@ -10,6 +10,7 @@ query without noise, the certificate of a slot's coins, and the list.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,10 +26,9 @@ from rag_audit.proofs.backends.scan import (
     commit_index,
     verify_batch,
 )
-from rag_audit.proofs.backends.scan.job import SLOT
-from rag_audit.proofs.backends.scan.kept import certify_coins
-from rag_audit.proofs.backends.scan.key import PROTOCOL
-from rag_audit.proofs.backends.scan.listing import ChanceJob, ListJob, held_digest, held_rows
+from rag_audit.proofs.backends.scan.column import KeptJob
+from rag_audit.proofs.backends.scan.key import PROTOCOL, SLOT
+from rag_audit.proofs.backends.scan.listing import ListJob, held_digest, held_rows
 from rag_audit.proofs.statements.retrieve import ListedStatement, Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
@@ -115,8 +115,11 @@ def measure_mechanisms(
     costs: dict[str, Cost] = {}
     documents, vector = plain.capacity, case.vector.tobytes()
     slot = asked.encode(SLOT)
-    costs["kept"], (proof_of_kept, rows, blindings) = measured(
-        lambda: certify_coins(documents, bytes(32), slot, KEEP, (S0, S1), what="sample", low_memory=False)
+    costs["kept"], column = measured(KeptJob(documents, bytes(32), slot, KEEP, S0, S1).run)
+    proof_of_kept, rows, blindings = (
+        b64decode(column.proof["proof"]),
+        column.commitment.points,
+        column.opening,
     )
     costs["kept_verify"], _ = measured(
         lambda: native.scan_coins_verify(documents, bytes(32), slot, KEEP, proof_of_kept)
@@ -140,7 +143,7 @@ def measure_mechanisms(
     )
 
     key = replace(key, lo=THRESHOLD - 1, hi=THRESHOLD, lattice=1, listed=LISTED_MOST, chance=CHANCE)
-    costs["coins"], coins = measured(ChanceJob(key, slot, S0, S1).run)
+    costs["coins"], coins = measured(CertificateJob(key, asked.c_seed, BEACON, 1, S0, S1).run)
     chance = native.draw_coins(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, CHANCE)
     wins = np.frombuffer(chance, np.int8) | ((scores >= THRESHOLD) & bits.astype(np.bool_))
     listed = [int(p) for p in np.flatnonzero(wins)[:LISTED_MOST]]

@@ -15,7 +15,7 @@ from rag_audit._internal.errors import RagAuditError, StoreError
 from rag_audit._internal.parts import joined, separated
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.models.records import SlotKey
-from rag_audit.proofs.backends.scan import protocols_digest
+from rag_audit.proofs.backends import protocols_digest
 from rag_audit.proofs.statements.sample import NoiseCertificate
 
 MAX_CERTIFICATE_BYTES = 1 << 24
@@ -42,6 +42,10 @@ class CertificateStore:
         self._opening = opening
         for path in folder.glob(".*"):  # a replacement that a crash ended before the rename
             path.unlink(missing_ok=True)
+
+    def has(self, slot: SlotKey) -> bool:
+        """Whether there is a file for the slot."""
+        return self._path(slot).exists()
 
     def get(self, slot: SlotKey) -> NoiseCertificate | None:
         """The slot's noise certificate, or None if there is none that can be read."""

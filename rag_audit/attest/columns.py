@@ -117,10 +117,9 @@ class Keeper:
             context.public(tenant), context.policy, opening=context.opening, beacon=self._beacon()
         )
         system = context.system(tenant)
-        job, keys = system.keyed_kept(
-            system.kept_job(public, secrets.s0, secrets.s1, secrets.kept_salt(tenant), low_memory=low_memory)
-        )
-        self._publisher.fix_keys(keys)
+        salt = secrets.kept_salt(tenant)
+        job = system.kept_job(public, secrets.s0, secrets.s1, salt, low_memory=low_memory)
+        self._publisher.fix_keys(job.keys)
         made = job.run()
         replace_file(context.layout.kept_proof(tenant), jcs(made.proof))
         points = made.commitment.points

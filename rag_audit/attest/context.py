@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import WindowStateError
@@ -19,7 +18,8 @@ from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.layout import Layout
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import Opening, QueryRecord, SlotKey
-from rag_audit.proofs.interface import ProofSystem, proof_system
+from rag_audit.proofs.backends import backend
+from rag_audit.proofs.interface import Backend
 from rag_audit.proofs.statements.tenant import TenantPublic, tenant_public
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.native import noise_key, sampling_slot, slot_id
@@ -70,11 +70,11 @@ class Context:
         """The mechanism by which a tenant's documents are listed."""
         return self.policy.mechanism_of(name)
 
-    def system(self, tenant: str) -> ProofSystem[Any]:
+    def system(self, tenant: str) -> Backend:
         """The proof system of a tenant."""
         part = self.policy.tenant(tenant)
         assert part is not None
-        return proof_system(part.system)
+        return backend(part.system)
 
     def statements(self, tenant: str) -> list[str]:
         """The statements that are proved about a tenant's records."""

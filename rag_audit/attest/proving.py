@@ -5,9 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import takewhile
-from typing import Any
 
 from rag_audit._internal.canonical import Json, digest_hex, jcs
 from rag_audit._internal.durable import replace_file
@@ -21,7 +19,7 @@ from rag_audit.log.note import parse_note
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.records import QueryRecord, SlotKey
 from rag_audit.proofs.executors import run_jobs
-from rag_audit.proofs.interface import Job, RecordJob, SharedProofs
+from rag_audit.proofs.interface import Job, RecordJob, RecordProofs
 from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, record_public
 from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.proofs.statements.tenant import slot_public
@@ -51,7 +49,7 @@ class Prover:
         self,
         seqs: Sequence[int] | None,
         *,
-        together: int | None = None,
+        together: int | None = 1,
         executor: concurrent.futures.Executor | None = None,
         progress: Progress | None = None,
     ) -> int:
@@ -61,18 +59,16 @@ class Prover:
         every = [(r, name) for r in asked_for for name in self._context.statements(r.tenant)]
         missing = [(r, name) for r, name in every if not path(r, name).exists()]
         groups = {
-            f"{name} of record {', '.join(str(r.seq) for r in records)}": (records, name)
-            for records, name in self._grouped(missing, together)
+            f"{name} of record {', '.join(str(r.seq) for r in records)}": (records, name, proofs)
+            for records, name, proofs in self._grouped(missing, together)
         }
         done = len(every) - len(missing)
         if progress is not None:
             progress(done, len(every))
-        for label, proof in run_jobs(self._jobs(groups, together), executor):
-            records, name = groups[label]
-            shared = self._shared(records[0].tenant, name, together) if len(records) > 1 else None
+        for label, proof in run_jobs(self._jobs(groups), executor):
+            records, name, proofs = groups[label]
             for number, record in enumerate(records):  # the first first, since the others may name its proof
-                carried = proof if shared is None else shared.carried(proof, number)
-                replace_file(path(record, name), jcs(carried))
+                replace_file(path(record, name), jcs(proofs.carried(proof, number)))
             done += len(records)
             if progress is not None:
                 progress(done, len(every))
@@ -86,10 +82,9 @@ class Prover:
 
         :returns: the digest of all proofs together, which the record names
         """
-        public, private = self._public(draft), self._private(draft, query, positions)
-        system = self._context.system(draft.tenant)
+        private = self._private(draft, query, positions)
         proofs: dict[str, Json] = {
-            name: self._keyed(draft.tenant, system.record_job(name, public, private)).run()
+            name: self.job(self.proofs(draft.tenant, name, 1), [(draft, private)]).run()
             for name in self._context.statements(draft.tenant)
         }
         digest = digest_hex(proofs)
@@ -100,7 +95,7 @@ class Prover:
         self,
         note: str,
         *,
-        together: int | None = None,
+        together: int | None = 1,
         executor: concurrent.futures.Executor | None = None,
         progress: Progress | None = None,
     ) -> int:
@@ -173,57 +168,60 @@ class Prover:
 
     def _grouped(
         self, missing: Iterable[tuple[QueryRecord, str]], together: int | None
-    ) -> Iterator[tuple[list[QueryRecord], str]]:
+    ) -> Iterator[tuple[list[QueryRecord], str, RecordProofs]]:
         """Group the missing proofs by the job that makes them."""
         sharing: defaultdict[tuple[str, str, str | None], list[QueryRecord]] = defaultdict(list)
         for record, name in missing:
-            shared = self._shared(record.tenant, name, together)
-            if shared is None:
-                yield [record], name
+            tenant, slot = record.tenant, SlotKey(record.tenant, record.account, record.i)
+            size = self._batch(tenant, name, together)
+            # What was drawn ahead belongs to one slot: where nobody chose the size, it is used for its own record.
+            if size == 1 or (together is None and name == "retrieve" and self._certificates.has(slot)):
+                yield [record], name, self.proofs(tenant, name, 1)
             else:
-                account = record.account if shared.chained else None
-                sharing[record.tenant, name, account].append(record)
-        for (_, name, chained), records in sharing.items():
-            step = together or 1
-            for run in [records] if chained is None else _successive(records):
-                for start in range(0, len(run), step):
-                    group = run[start : start + step]
-                    if chained is None or len(group) == step:
-                        yield group, name
+                chained = self.proofs(tenant, name, size).chained
+                sharing[tenant, name, record.account if chained else None].append(record)
+        for (tenant, name, account), records in sharing.items():
+            size = self._batch(tenant, name, together)
+            proofs = self.proofs(tenant, name, size)
+            for run in [records] if account is None else _successive(records):
+                for start in range(0, len(run), size):
+                    group = run[start : start + size]
+                    if len(group) == size or (len(group) > 1 and account is None):
+                        yield group, name, proofs
                     else:
-                        yield from (([record], name) for record in group)
+                        yield from (([record], name, self.proofs(tenant, name, 1)) for record in group)
 
     def _jobs(
-        self, groups: dict[str, tuple[list[QueryRecord], str]], together: int | None
+        self, groups: dict[str, tuple[list[QueryRecord], str, RecordProofs]]
     ) -> Iterator[tuple[str, RecordJob]]:
         """The jobs, each made on demand. A record's query is opened once for all of its statements, which follow one
         another."""
         opened: dict[int, RecordPrivate] = {}
-        for label, (records, name) in groups.items():
+        for label, (records, _, proofs) in groups.items():
             opened = {
                 record.seq: opened[record.seq] if record.seq in opened else self.private(record)
                 for record in records
             }
-            yield label, self.group_job([(record, opened[record.seq]) for record in records], name, together)
+            yield label, self.job(proofs, [(record, opened[record.seq]) for record in records])
 
-    def group_job(
-        self, group: Sequence[tuple[QueryRecord, RecordPrivate]], name: str, together: int | None
-    ) -> RecordJob:
-        """The job that proves one statement about a group's records."""
-        tenant = group[0][0].tenant
-        system = self._context.system(tenant)
-        shared = self._shared(tenant, name, together) if len(group) > 1 else None
-        # A certificate made ahead is of one slot, and helps no proof of several records.
-        jobs = {
-            f"record {record.seq}": system.record_job(
-                name,
-                self._public(record),
-                private if shared is None else replace(private, certificate=lambda: None),
-            )
-            for record, private in group
-        }
-        job = next(iter(jobs.values())) if shared is None else shared.job(jobs)
-        return self._keyed(tenant, job)
+    def job(self, proofs: RecordProofs, group: Sequence[tuple[QueryRecord, RecordPrivate]]) -> RecordJob:
+        """The job that proves one statement about a group's records, bound to the verification key that this window
+        publishes."""
+        job = proofs.prove(
+            {f"record {record.seq}": self._public(record) for record, _ in group},
+            [private for _, private in group],
+        )
+        self._publisher.fix_keys(job.keys)
+        return job
+
+    def proofs(self, tenant: str, name: str, places: int) -> RecordProofs:
+        """The proofs of one statement about a tenant's records, each for this many."""
+        return self._context.system(tenant).records(name, self._keeper.public(tenant), places)
+
+    def _batch(self, tenant: str, name: str, wanted: int | None) -> int:
+        """The number of records of one proof (`Backend.batch`)."""
+        constants = self._context.public(tenant).constants
+        return self._context.system(tenant).batch(name, constants, wanted, low_memory=self.low_memory)
 
     def private(self, record: QueryRecord) -> RecordPrivate:
         """The private inputs of a stored record's proofs.
@@ -268,18 +266,6 @@ class Prover:
         )
         s0, s1 = context.secrets.s0, context.secrets.s1
         return context.system(slot.tenant).certificate_job(public, s0, s1, low_memory=self.low_memory)
-
-    def _keyed(self, tenant: str, job: RecordJob) -> RecordJob:
-        """The job, bound to the verification key that this window publishes."""
-        named, keys = self._context.system(tenant).keyed(job)
-        self._publisher.fix_keys(keys)
-        return named
-
-    # Any: as for `proof_system`.
-    def _shared(self, tenant: str, name: str, places: int | None) -> SharedProofs[Any, Any] | None:
-        if places is None:
-            return None
-        return self._context.system(tenant).shared(name, self._context.public(tenant), places)
 
 
 def _successive(records: Sequence[QueryRecord]) -> list[list[QueryRecord]]:

@@ -41,7 +41,9 @@ from rag_audit.models.records import (
 from rag_audit.models.tiles import FOLDER, EntryTile, EntryTiles, ProofTiles
 from rag_audit.models.window_writer import save_window, write_entries
 from rag_audit.models.windowfile import MEDIA_TYPE, TiledParts, WindowFile
-from rag_audit.proofs.coalition import coalition_system
+from rag_audit.proofs.backends import backend
+from rag_audit.proofs.interface import places
+from rag_audit.proofs.statements.coalition import CoalitionSize
 
 OPEN_TILE_BYTES = 256 << 10
 """A tile of an open window ends with the entry that brings its entries to so many bytes. Fewer stand in the file."""
@@ -374,7 +376,7 @@ class Publisher:
     def _kinds(self, proofs: StoredProofs) -> set[tuple[str, str, int]]:
         """Tenant, statement and number of records of every proof."""
         return {
-            (entry.tenant, name, self._context.system(entry.tenant).places(name, proof))
+            (entry.tenant, name, places(name, proof))
             for entry, made in proofs.by_entry()
             for name, proof in made.items()
         }
@@ -383,16 +385,17 @@ class Publisher:
         """The verification keys of all proofs in the file, which are fixed for the window from now on."""
         context = self._context
         keys: dict[str, Json] = {}
-        for tenant, name, places in sorted(kinds):
+        for tenant, name, count in sorted(kinds):
             system, public = context.system(tenant), context.public(tenant)
-            shared = None if places == 1 else system.shared(name, public, places)
-            keys |= system.published_keys(name, public) if shared is None else shared.published_keys()
+            if name == KEPT:
+                keys |= system.kept_keys(public)
+            else:
+                keys |= system.records(name, public, count).published_keys()
         asked = context.policy.estimator.certificate
         if certified and asked is not None:
             p, q = context.policy.estimator.theta
-            keys |= coalition_system(asked.system).published_keys(
-                records=asked.records, dimension=context.embedder.dimension, theta=(p, q)
-            )
+            size = CoalitionSize(asked.records, context.embedder.dimension, (p, q))
+            keys |= backend(asked.system).coalition.published_keys(size)
         by_setup = {c: k for c, k in keys.items() if isinstance(k, dict) and k.get("circuit") == c}
         self.fix_keys({c: digest_hex(k) for c, k in by_setup.items()})
         return keys

@@ -60,7 +60,7 @@ from rag_audit.models.records import (
     RosterEntry,
 )
 from rag_audit.models.requests import Answer, Refusal, SignedRequest
-from rag_audit.proofs.coalition import coalition_system
+from rag_audit.proofs.backends import backend
 from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.noise_pool import NoisePool
@@ -403,8 +403,8 @@ class Window(Shutting):
         kept = CoalitionProof.load(path) if path.exists() else None
         if kept is None or kept.ctx != ctx:
             witness = coalition_private(records, estimate, vectors, [q.salts.vector for q in queries])
-            system = coalition_system(asked.system)
-            certificate = system.certify(statement, witness, executor=executor, progress=progress)
+            proofs = backend(asked.system).coalition
+            certificate = proofs.prove(statement, witness, executor=executor, progress=progress)
             kept = CoalitionProof(ctx=ctx, certificate=certificate)
             replace_file(path, kept.canonical())
         return declared.model_copy(update={"certificate": digest_hex(kept.certificate)})
@@ -428,7 +428,7 @@ class Window(Shutting):
         self,
         seqs: Sequence[int] | None = None,
         *,
-        together: int | None = None,
+        together: int | None = 1,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> int:
@@ -437,7 +437,7 @@ class Window(Shutting):
         Each finished proof is stored before the next is counted, so an interrupted call resumes where it stopped.
 
         :param together: the most records of a tenant that one proof covers, where its system can; a record that is left
-            over is proved by itself
+            over is proved by itself. None takes the largest number that this machine's free memory holds
         :param executor: where the jobs run; in this process, one after another, if None
         :param progress: called with (done, total), and also before the first proof
         :returns: the number of proofs that were made now; one for several records counts for each
@@ -449,7 +449,7 @@ class Window(Shutting):
         self,
         note: str,
         *,
-        together: int | None = None,
+        together: int | None = 1,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> int:

@@ -36,7 +36,8 @@ from rag_audit.models.records import (
     document_digest,
 )
 from rag_audit.models.requests import MAX_ANSWER_BYTES
-from rag_audit.proofs.interface import SYSTEMS, IndexCommitment, proof_system
+from rag_audit.proofs.backends import SYSTEMS, backend
+from rag_audit.proofs.interface import IndexCommitment
 from rag_audit.proofs.policy import check_certificate, check_policy
 from rag_audit.proofs.statements.tenant import proof_constants
 from rag_audit.relation.field import from_hex, random_element, to_hex
@@ -294,7 +295,7 @@ def check_circuits(policy: Policy, manifest: Manifest) -> None:
     for part in policy.tenants:
         if part.system not in SYSTEMS:
             continue
-        made = proof_system(part.system).circuits(proof_constants(policy, part, manifest))
+        made = backend(part.system).circuits(proof_constants(policy, part, manifest))
         for name, named in part.circuits.items():
             if made.get(name) != named:
                 raise PolicyError(

@@ -12,11 +12,10 @@ from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.sampling import Sampling
-from rag_audit.models.constants import Constants
+from rag_audit.models.constants import NORM_FACTOR, Constants
 from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
 from rag_audit.models.tenants import SystemName
-from rag_audit.proofs.backends.groth16.instance import EmbedInstance
-from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.backends import backend
 from rag_audit.proofs.policy import certificate_of
 from rag_audit.relation import noise
 from rag_audit.relation.scores import LARGEST_PRODUCT
@@ -72,7 +71,7 @@ def draft_policy(
     lattice: int = 64,
     score_window: tuple[int, int] = DEFAULT_SCORE_WINDOW,
     dimension: int = 256,
-    norm_factor: int | None = EmbedInstance.norm_factor,
+    norm_factor: int | None = NORM_FACTOR,
     top_k: int = 5,
     system: SystemName | Mapping[str, SystemName] = "scan",
     proving: Literal["eager", "on-challenge"] = "on-challenge",
@@ -113,7 +112,7 @@ def draft_policy(
             "capacity": capacity,
             "accounts_max": accounts_max,
             "system": systems[name],
-            "circuits": proof_system(systems[name]).circuits(constants),
+            "circuits": backend(systems[name]).circuits(constants),
         }
         return part if mechanisms is None else part | mechanism.fields()
 

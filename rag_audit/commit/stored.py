@@ -33,7 +33,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.publication import PUBLICATION, Publication
 from rag_audit.models.records import Opening, RosterEntry, TenantEntry
 from rag_audit.models.tenants import TenantPolicy
-from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.backends import backend
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.native import seed_commitment
 from rag_audit.retrieval.documents import DocumentStore
@@ -266,7 +266,7 @@ def _committed(
     name = tenant_policy.tenant
     salt = to_bytes(window_secrets.index_salts[name])
     shown = progress and functools.partial(progress, f"index of {name}")
-    committed = proof_system(tenant_policy.system).commit_index(
+    committed = backend(tenant_policy.system).commit_index(
         index.rows, salt, Layout(directory).points(name), progress=shown
     )
     return commit_tenant(name, index, documents_at, window_secrets, committed)

@@ -16,6 +16,10 @@ KEPT = "kept"
 circuit (or protocol) for each sampled tenant."""
 
 
+NORM_FACTOR = 8145
+"""A of the integer normalisation (docs/relation.md, "Vectors") of the usual embedder."""
+
+
 @dataclass(frozen=True)
 class Constants:
     """The constants that policy and embedder fix for the proofs of one tenant before there is any record.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
+from typing import ClassVar, Generic, Protocol, TypeVar, overload
 
 from rag_audit._internal.errors import RagAuditError
 
@@ -43,6 +43,21 @@ class Lazy(Sequence[T], Generic[T]):
         return self.make(places)
 
 
+def narrowed(kind: type[T], statements: Sequence[Item]) -> Sequence[T]:
+    """The same statements, each of which has to be of one kind.
+
+    :raises TypeError: on reading a statement of another kind, which no circuit or protocol takes
+    """
+
+    def one(number: int) -> T:
+        statement = statements[number]
+        if not isinstance(statement, kind):
+            raise TypeError(f"{type(statement).__name__} is not a {kind.__name__}")
+        return statement
+
+    return Lazy(len(statements), one)
+
+
 class Checker(Protocol[Given]):
     """What verifies proofs by themselves. It is picklable, and holds nothing secret."""
 
@@ -54,13 +69,16 @@ class Checker(Protocol[Given]):
         """The reasons why proofs do not hold, by number; an error on reading an item is its outcome."""
 
 
-def at_once(checker: Checker[Item], items: Sequence[Item]) -> Refusals:
+def at_once(checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
     """Verify proofs as they are, in this process."""
     return checker.refusals(items)
 
 
-Check = Callable[[Checker[Any], Sequence[Any]], Refusals]
-"""How items are verified: `at_once`, or `proofs.checking.Checking`."""
+class Check(Protocol):
+    """How items are verified: `at_once`, or `proofs.checking.Checking`."""
+
+    def __call__(self, checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
+        """The reasons why proofs do not hold, by number; an error on reading an item is its outcome."""
 
 
 def readable(items: Sequence[T], kept: Callable[[T], Item]) -> tuple[dict[int, Item], Refusals]:

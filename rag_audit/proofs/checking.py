@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.proofs.batch import Checker, Lazy, Refusals
-from rag_audit.proofs.interface import proof_system
-from rag_audit.proofs.statements.tenant import PublicValues
+from rag_audit.proofs.batch import Checker, Refusals
+from rag_audit.proofs.interface import Job
+
+Item = TypeVar("Item")
 
 PORTION = 1024
 """The most proofs of a portion."""
@@ -27,46 +28,23 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class OwnProofs:
-    """What verifies pairs of proof and statement, each by itself (`batch.Checker`).
-
-    :param system: the system's name
-    :param key: its key
-    """
-
-    system: str
-    key: Any
-    engine: str
-
-    @property
-    def slow(self) -> bool:
-        """See `Checker.slow`: the native core takes milliseconds."""
-        return self.engine != "native" and self.engine in proof_system(self.system).ENGINES
-
-    def refusals(self, items: Sequence[tuple[bytes, PublicValues]], /) -> Refusals:
-        """See `Checker.refusals`."""
-        proofs = Lazy(len(items), lambda i: items[i][0])
-        statements = Lazy(len(items), lambda i: items[i][1])
-        return proof_system(self.system).refusals(self.key, proofs, statements, engine=self.engine)
-
-
-@dataclass(frozen=True)
-class PortionJob:
+class PortionJob(Generic[Item]):
     """The job that verifies a portion. It is picklable, and everything in it is public."""
 
-    checker: Checker[Any]
-    items: tuple[Any, ...]
+    checker: Checker[Item]
+    items: tuple[Item, ...]
 
     def run(self) -> Refusals:
         """The reasons why proofs of the portion do not hold, by number."""
         return self.checker.refusals(self.items)
 
 
-Portions: TypeAlias = Iterator[tuple[Any, PortionJob]]
-"""Portions with their names."""
+Portions: TypeAlias = Iterator[tuple[tuple[list[int], list[bytes]], Job[Refusals]]]
+"""Portions, each with the numbers and the names of its proofs."""
+Outcomes: TypeAlias = Iterator[tuple[tuple[list[int], list[bytes]], Refusals]]
 
 
-def one_by_one(portions: Portions) -> Iterator[tuple[Any, Refusals]]:
+def one_by_one(portions: Portions) -> Outcomes:
     """Verify portions in this process."""
     for name, job in portions:
         yield name, job.run()
@@ -75,7 +53,7 @@ def one_by_one(portions: Portions) -> Iterator[tuple[Any, Refusals]]:
 class Remembered(Protocol):
     """The proofs that are known to be valid (`proofs.remembered.VerifiedProofs`). False ones are never among them."""
 
-    def names(self, checker: Checker[Any]) -> Callable[[Any], bytes]:
+    def names(self, checker: Checker[Item]) -> Callable[[Item], bytes]:
         """What names a checker's items: each name is bound to everything that the verification depends on."""
 
     def __contains__(self, name: bytes) -> bool: ...
@@ -95,7 +73,7 @@ class Checking:
     def __init__(
         self,
         *,
-        run: Callable[[Portions], Iterator[tuple[Any, Refusals]]] = one_by_one,
+        run: Callable[[Portions], Outcomes] = one_by_one,
         remembered: Remembered | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -118,7 +96,7 @@ class Checking:
             self._done, self._members = self._done + proofs, 0
             self._tell(1, 1)
 
-    def __call__(self, checker: Checker[Any], items: Sequence[Any]) -> Refusals:
+    def __call__(self, checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
         """The reasons why proofs do not hold, by number, ascending.
 
         :param items: what the checker verifies, read as it is needed, and again if the sum of its portion is false; an
@@ -136,12 +114,12 @@ class Checking:
         return dict(sorted(bad.items()))
 
     def _portions(
-        self, checker: Checker[Any], items: Sequence[Any], bad: Refusals
-    ) -> Iterator[tuple[tuple[list[int], list[bytes]], PortionJob]]:
+        self, checker: Checker[Item], items: Sequence[Item], bad: Refusals
+    ) -> Portions:
         name_of = None if self._remembered is None else self._remembered.names(checker)
         numbers: list[int] = []
         names: list[bytes] = []
-        portion: list[Any] = []
+        portion: list[Item] = []
         size, most = 0, SLOW_PORTION if checker.slow else PORTION
         for number in range(len(items)):
             try:

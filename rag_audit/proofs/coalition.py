@@ -1,98 +1,110 @@
-"""The coalition proof: its claim, its private inputs, and the proof systems that make one.
-
-The claim: every two records that are compared and whose vectors have cosine at least theta carry the same label, a
-label is a function of the account, each label has at most c accounts and at most c_tenant of one tenant, and the
-vectors are those of the records' cq. In integers, with theta = p/q: <a, b> > 0 and (q <a, b>)^2 >= p^2 |a|^2 |b|^2.
-
-Both sides build the statement from published entries alone (`estimate.statement`); labels stay hidden.
-"""
+"""Coalition proofs of any proof system: what the systems share (`interface.CoalitionProofs`)."""
 
 from __future__ import annotations
 
 import concurrent.futures
-import importlib
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from rag_audit._internal.canonical import Json
-from rag_audit._internal.errors import VersionError
-from rag_audit.proofs.interface import Key, OpenedKey, Pins
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
+from rag_audit.proofs.executors import run_jobs
+from rag_audit.proofs.interface import Job, OpenedCoalition, Pins, Setup
+from rag_audit.proofs.records import Key, OpenedKey
+from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
 
-COALITION_SYSTEMS = ("groth16", "scan")
-"""The proof systems that a policy may name for its coalition proof."""
+Part = TypeVar("Part")
+Number = TypeVar("Number")
 
 
-class CoalitionSystem(Protocol[Key]):
-    """The interface of `rag_audit.proofs.<system>.coalition.SYSTEM`."""
+@dataclass(frozen=True)
+class Run:
+    """Runs the jobs of one coalition proof.
 
-    ENGINES: tuple[str, ...]
-    """As `ProofSystem.ENGINES`."""
+    :param executor: where jobs run; in this process if None
+    :param report: called with (blocks done, blocks)
+    """
 
-    def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
-        """The digest of the circuit or protocol for windows of up to `records` records.
+    executor: concurrent.futures.Executor | None
+    report: Callable[[int, int], None]
 
-        :raises PolicyError: this system has none for these parameters
-        """
+    def __call__(self, jobs: Iterable[tuple[Number, Job[Part]]]) -> Iterator[tuple[Number, Part]]:
+        """Each job's name and result as it finishes, in any order."""
+        return run_jobs(jobs, self.executor)
 
-    def published_keys(self, *, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
-        """The keys that the window file carries for verifiers of the coalition proof, by digest.
 
-        :raises SetupError: a key is missing and cannot be made
-        """
+class CoalitionSteps(Protocol[Key]):
+    """A system's steps, for its own key."""
 
-    def open_key(
-        self,
-        *,
-        records: int,
-        dimension: int,
-        theta: tuple[int, int],
-        published: Mapping[str, Json],
-        pins: Pins,
-    ) -> OpenedKey[Key]:
-        """The key that a verifier needs beside proof and statement, from the window file and its own pins.
+    def digest(self, size: CoalitionSize) -> str:
+        """See `CoalitionProofs.digest`."""
 
-        :raises SetupError: there is no pin, or no published key
-        :raises InvalidProof: the published key is not the pinned one
-        """
+    def published_keys(self, size: CoalitionSize) -> dict[str, Json]:
+        """See `CoalitionProofs.published_keys`."""
 
-    def certify(
-        self,
-        statement: CoalitionStatement,
-        private: CoalitionPrivate,
-        *,
-        executor: concurrent.futures.Executor | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> dict[str, Json]:
-        """The coalition proof as JSON, with `system` and `circuit` among its fields. It is verified before it is
-        returned, since the closing record that names it is final.
+    def open_key(self, size: CoalitionSize, published: Mapping[str, Json], pins: Pins) -> OpenedKey[Key]:
+        """See `CoalitionProofs.open`."""
 
-        :param executor: where blocks are proved; in this process if None
-        :param progress: called with (blocks done, blocks)
-        :raises WitnessError: the claim is false, or the window has more records than the system takes
-        :raises InvalidProof: the new proof does not verify, for example because the proving key is damaged
-        """
+    def own_key(self, size: CoalitionSize) -> Key:
+        """The key of this machine's cache."""
+
+    def make(self, statement: CoalitionStatement, private: CoalitionPrivate, run: Run) -> dict[str, Json]:
+        """See `CoalitionProofs.prove`."""
 
     def verify(
         self, statement: CoalitionStatement, certificate: Json, *, key: Key, engine: str = "native"
     ) -> None:
-        """Return if the coalition proof proves the statement.
-
-        :param key: the key that `open_key` gives
-        :raises InvalidProof: the proof does not prove the statement
-        :raises RagAuditError: the proof is not well-formed
-        """
+        """See `OpenedCoalition.verify`."""
 
 
-def coalition_system(name: str) -> CoalitionSystem[Any]:
-    """The system of coalition proofs that a policy names.
+@dataclass(frozen=True)
+class Coalition(Generic[Key]):
+    """The coalition proofs of a system (`CoalitionProofs`)."""
 
-    :raises VersionError: this release does not have the system
-    """
-    if name not in COALITION_SYSTEMS:
-        raise VersionError("this system has no coalition proofs", expected=COALITION_SYSTEMS, found=name)
-    # Any: a key is opened and used by the same system, which alone knows what it is.
-    system: CoalitionSystem[Any] = importlib.import_module(
-        f"rag_audit.proofs.backends.{name}.coalition"
-    ).SYSTEM
-    return system
+    steps: CoalitionSteps[Key]
+
+    def digest(self, size: CoalitionSize) -> str:
+        """See `CoalitionProofs.digest`."""
+        return self.steps.digest(size)
+
+    def published_keys(self, size: CoalitionSize) -> dict[str, Json]:
+        """See `CoalitionProofs.published_keys`."""
+        return self.steps.published_keys(size)
+
+    def open(
+        self, size: CoalitionSize, published: Mapping[str, Json], pins: Pins, *, engine: str = "native"
+    ) -> OpenedCoalition:
+        """See `CoalitionProofs.open`."""
+        return _Opened(self.steps, self.steps.open_key(size, published, pins), engine)
+
+    def prove(
+        self,
+        statement: CoalitionStatement,
+        witness: CoalitionPrivate,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, Json]:
+        """See `CoalitionProofs.prove`."""
+        made = self.steps.make(statement, witness, Run(executor, progress or (lambda done, total: None)))
+        # Workers are not trusted, and a damaged proving key makes false proofs: the closing record is final.
+        self.steps.verify(statement, made, key=self.steps.own_key(statement.size))
+        return made
+
+
+@dataclass(frozen=True)
+class _Opened(Generic[Key]):
+    steps: CoalitionSteps[Key]
+    opened: OpenedKey[Key]
+    engine: str
+
+    @property
+    def digest(self) -> str:
+        return self.opened.digest
+
+    @property
+    def setup(self) -> Setup:
+        return self.opened.setup
+
+    def verify(self, statement: CoalitionStatement, proof: Json) -> None:
+        self.steps.verify(statement, proof, key=self.opened.key, engine=self.engine)

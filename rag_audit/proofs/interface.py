@@ -1,40 +1,35 @@
-"""The interface of proof systems: their statements, the jobs that prove them, and the checks of others' proofs.
+"""The interface of proof systems: what proves a statement, and what checks others' proofs of it.
 
-`groth16` proves small tenants with constant-size proofs, `scan` (a transparent argument) large ones. Both
-prove the same statements about a record (`proofs.statements`). A system's class (`ProofSystem`) does everything
-that is specific to it; no other code depends on its name.
+`Backend` does everything that is specific to one system; `proofs.backends` finds the systems, and no other code depends
+on a name. All systems prove the same statements (`proofs.statements`). A record alone is a batch of one record.
 """
 
 from __future__ import annotations
 
-import importlib
+import concurrent.futures
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rag_audit._internal.canonical import Json
-from rag_audit._internal.errors import RagAuditError, VersionError
 from rag_audit.models.constants import Constants
-from rag_audit.proofs.batch import Check, at_once
+from rag_audit.proofs.batch import Check, Refusals, at_once
+from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
 from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
 from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic, NoiseCertificate, OpenedKept
-from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
+from rag_audit.proofs.statements.tenant import SlotPublic, TenantPublic
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from rag_audit.proofs.statements.sample import NoiseCertificate
-
-SYSTEMS = ("groth16", "scan")
-"""The proof systems that this release verifies."""
 MOST_TOGETHER = 64
 """The most records that one proof can be for, in any system and whatever their tenant."""
-
-
+Setup: TypeAlias = Literal["unsafe", "ceremony"] | None
+"""The kind of setup that made a key; None where no setup has secrets that somebody could have kept."""
 Made = TypeVar("Made", covariant=True)
-"""What a job makes: a proof as files carry it, or a noise certificate."""
+"""What a job makes: a proof as files carry it, or a column drawn before its query."""
 
 
 class Job(Protocol[Made]):
@@ -47,13 +42,16 @@ class Job(Protocol[Made]):
         """
 
 
-RecordJob: TypeAlias = Job[dict[str, Json]]
-"""A job that proves a statement about a record, or about several; the proof is as files carry it."""
+class BoundJob(Job[Made], Protocol[Made]):
+    """A job that is bound to verification keys of this machine's cache, wherever it runs."""
 
-Key = TypeVar("Key")
-"""The key that a system's verifiers need beside proofs and statements."""
-SharedProof = TypeVar("SharedProof")
-"""A parsed proof for several records."""
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """The digests of these keys by circuit; empty for systems without keys."""
+
+
+RecordJob: TypeAlias = BoundJob[dict[str, Json]]
+"""A job that proves one statement about one or several records; the proof is as files carry it."""
 
 
 class KeyPin(Protocol):
@@ -79,21 +77,7 @@ class Pins(Protocol):
 
     @property
     def scan(self) -> str | None:
-        """The pinned digest of a release's scan protocols, or None."""
-
-
-@dataclass(frozen=True)
-class OpenedKey(Generic[Key]):
-    """A key that a verifier needs beside proofs and statements, checked against its pins.
-
-    :param key: the key for `ProofSystem.refusals`
-    :param digest: the digest that was compared, for the report
-    :param setup: the kind of setup that made the key; None where no setup has secrets that somebody could have kept
-    """
-
-    key: Key
-    digest: str
-    setup: Literal["unsafe", "ceremony"] | None
+        """The pinned digest of a release's transparent protocols, or None."""
 
 
 @dataclass(frozen=True)
@@ -108,66 +92,161 @@ class IndexCommitment:
     points: bytes = b""
 
 
-class SharedProofs(Protocol[Key, SharedProof]):
-    """Proofs of one statement that are each for several records of a tenant; each of these carries the proof, or names
-    it."""
+class FileProof(NamedTuple):
+    """A proof as a file carries it, and its place in the file for errors."""
+
+    value: Json
+    field: str
+
+
+class OpenedProofs(Protocol):
+    """A key that was checked against a verifier's pins, and what it verifies."""
+
+    @property
+    def digest(self) -> str:
+        """The digest that was compared with the pin or the opening, for the report."""
+
+    @property
+    def setup(self) -> Setup:
+        """The kind of setup that made the key."""
+
+    def verify(
+        self,
+        statements: Sequence[RecordPublic],
+        proofs: Sequence[FileProof],
+        every: Sequence[RecordPublic],
+        *,
+        check: Check = at_once,
+    ) -> Refusals:
+        """The reasons why proofs do not hold for the records that carry them, by index, ascending: `InvalidProof` for a
+        false proof, another error (exit code 2) for bytes that are no proof at all. Each proof has its own outcome. A
+        record that spoils a proof of several is refused as false, the other records of that proof as undecided.
+
+        :param statements: the record that carries each proof; both are read as they are needed, and an error
+            (`RagAuditError`) on reading is the outcome of that proof
+        :param every: all the tenant's records, among which a proof for several names its own by digest
+        :param check: how proofs are verified once it is known of which records they are
+        :raises SetupError: the engine is not installed
+        """
+
+
+class RecordProofs(Protocol):
+    """Proofs of one kind of statement about one tenant's records, each for up to the same number of records."""
 
     @property
     def chained(self) -> bool:
         """Whether the records of a proof are successive ones of one account, and as many as there are places."""
 
-    def job(self, jobs: Mapping[str, RecordJob]) -> RecordJob:
-        """The job that proves the records of these jobs (`ProofSystem.record_job`), at most as many as there are
-        places.
+    def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> RecordJob:
+        """The job that proves the statement about these records, bound to the verification key of this machine's cache.
 
-        :param jobs: the records' own jobs by the record's name, which errors use
+        :param statement: the records' public values by the record's name, which errors use
+        :param witness: their private inputs, in the same order
+        :raises WitnessError: the private inputs do not fit the statement
         """
 
     def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
-        """What the record of a number carries of a proof that `job` made: the proof, or a reference to the first
+        """What the record of a number carries of a proof that `prove` made: the proof, or a reference to the first
         record's."""
 
     def published_keys(self) -> dict[str, Json]:
-        """As `ProofSystem.published_keys`."""
+        """The keys that the window file carries for verifiers of these proofs, by digest."""
 
-    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[Key]:
-        """As `ProofSystem.open_key`."""
+    def open(self, published: Mapping[str, Json], pins: Pins, *, engine: str = "native") -> OpenedProofs:
+        """The key taken from the window, which is accepted only if a pin or the opening names it.
 
-    def parse_proof(self, value: Json, *, field: str) -> SharedProof:
-        """As `ProofSystem.parse_proof`, for `verify`."""
-
-    def verify(
-        self,
-        key: Key,
-        proofs: Sequence[SharedProof],
-        own: Sequence[PublicValues],
-        every: Sequence[PublicValues],
-        *,
-        engine: str,
-        check: Check = at_once,
-    ) -> dict[int, RagAuditError]:
-        """The reasons why proofs do not hold for the records that carry them, by index. A record that spoils a proof is
-        refused as false, the other records of that proof as undecided.
-
-        :param proofs: proofs that are read as they are needed; an error (`RagAuditError`) on reading is the outcome
-        :param own: the statement of each proof's record
-        :param every: the statements of all the tenant's records, which the proofs name by digest
-        :param check: how proofs are verified once it is known of which records they are
+        :param published: the window file's verification keys
+        :param engine: which verifier decides, one of `Backend.ENGINES`
+        :raises SetupError: there is no pin, or the window has no key
+        :raises InvalidProof: the key is not the pinned one
+        :raises EncodingError: the key is not canonical, or a point is not on the curve
         """
 
 
-class ProofSystem(Protocol[Key]):
+class OpenedCoalition(Protocol):
+    """As `OpenedProofs`, for coalition proofs."""
+
+    @property
+    def digest(self) -> str:
+        """As `OpenedProofs.digest`."""
+
+    @property
+    def setup(self) -> Setup:
+        """As `OpenedProofs.setup`."""
+
+    def verify(self, statement: CoalitionStatement, proof: Json) -> None:
+        """Return if the coalition proof proves the statement.
+
+        :raises InvalidProof: the proof does not prove the statement
+        :raises RagAuditError: the proof is not well-formed
+        """
+
+
+class CoalitionProofs(Protocol):
+    """The coalition proofs of one system."""
+
+    def digest(self, size: CoalitionSize) -> str:
+        """The digest of the circuit or protocol.
+
+        :raises PolicyError: this system has none for these parameters
+        """
+
+    def published_keys(self, size: CoalitionSize) -> dict[str, Json]:
+        """The keys that the window file carries for verifiers of the coalition proof, by digest.
+
+        :raises SetupError: a key is missing and cannot be made
+        """
+
+    def open(
+        self, size: CoalitionSize, published: Mapping[str, Json], pins: Pins, *, engine: str = "native"
+    ) -> OpenedCoalition:
+        """As `RecordProofs.open`."""
+
+    def prove(
+        self,
+        statement: CoalitionStatement,
+        witness: CoalitionPrivate,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, Json]:
+        """The coalition proof as JSON, with `system` and `circuit` among its fields. It is verified before it is
+        returned, since the closing record that names it is final.
+
+        :param executor: where blocks are proved; in this process if None
+        :param progress: called with (blocks done, blocks)
+        :raises WitnessError: the claim is false, or the window has more records than the system takes
+        :raises InvalidProof: the new proof does not verify, for example because the proving key is damaged
+        """
+
+
+class Backend(Protocol):
     """The interface of a proof system for provider and verifier."""
 
-    TABLE_ARTEFACT: str
-    """The name of the artefact that commits to the embedder's table in the statement of A1."""
-    ENGINES: tuple[str, ...]
-    """The names of the verifiers that can check this system's proofs, the default one first."""
+    @property
+    def TABLE_ARTEFACT(self) -> str:
+        """The name of the artefact that commits to the embedder's table in the statement of A1."""
+
+    @property
+    def ENGINES(self) -> tuple[str, ...]:
+        """The names of the verifiers that can check this system's proofs, the default one first."""
+
+    @property
+    def CIRCUITS(self) -> str:
+        """What a policy's digests name in this system, for reports."""
 
     def check_constants(self, constants: Constants) -> None:
         """Refuse constants for which `retrieve` cannot be proved, whatever the embedder's normalisation.
 
         :raises PolicyError: a constant is out of its bounds, which are named
+        """
+
+    def check_pins(self, circuits: Sequence[str], pins: Pins, *, later: bool) -> set[Setup]:
+        """The setups that proofs of these circuits will rest on, before there is a window.
+
+        :param circuits: digests of circuits or protocols
+        :param later: whether the proofs are of mechanisms that version 1 of the windows did not have
+        :raises SetupError: a pin is missing, or is another release's
         """
 
     def commit_index(
@@ -194,23 +273,20 @@ class ProofSystem(Protocol[Key]):
         :raises PolicyError: `retrieve` cannot be built for the constants
         """
 
-    def statement(self, name: str, record: RecordPublic) -> PublicValues:
-        """The public values of a record's proof of the named statement.
+    def batch(self, name: str, constants: Constants, wanted: int | None, *, low_memory: bool = False) -> int:
+        """The number of records that one proof of the statement is made for; 1 where the system proves one at a time.
 
-        :raises SchemaError: the manifest lacks the table's commitment
+        :param wanted: the number; None for the largest that this system proves without a further setup and that this
+            machine's free memory holds
+        :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
         """
 
-    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> RecordJob:
-        """The job that proves the named statement about a record.
+    def records(self, name: str, tenant: TenantPublic, places: int = 1) -> RecordProofs:
+        """The proofs of one kind of statement about a tenant's records.
 
-        :raises WitnessError: the private inputs do not fit the statement
-        """
-
-    def keyed(self, job: RecordJob) -> tuple[RecordJob, dict[str, str]]:
-        """The job, bound to the verification key of this machine's cache wherever it runs, and that key's digest by
-        circuit. For systems without keys this is the unchanged job and no digest.
-
-        :param job: a job that this system made
+        :param name: the kind of statement, one of `models.constants.STATEMENTS`
+        :param places: the number of records that a proof is for (`batch`, `places`)
+        :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
         """
 
     def certificate_job(
@@ -228,14 +304,11 @@ class ProofSystem(Protocol[Key]):
 
     def kept_job(
         self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
-    ) -> Job[KeptColumn]:
+    ) -> BoundJob[KeptColumn]:
         """The job that commits to a sampled tenant's kept positions and proves that they are the coins of the seed.
 
         :param salt: 32 secret bytes of this tenant and window, for systems whose commitment takes a salt
         """
-
-    def keyed_kept(self, job: Job[KeptColumn]) -> tuple[Job[KeptColumn], dict[str, str]]:
-        """As `keyed`, for such a job."""
 
     def open_kept(
         self,
@@ -259,55 +332,19 @@ class ProofSystem(Protocol[Key]):
         :raises SetupError: there is no pin
         """
 
-    def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
-        """The keys that the window file carries for verifiers of these proofs, by digest."""
+    def kept_keys(self, tenant: TenantPublic) -> dict[str, Json]:
+        """As `RecordProofs.published_keys`, for the proof of a tenant's kept positions."""
 
-    def open_key(
-        self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
-    ) -> OpenedKey[Key]:
-        """The key for one statement's proofs, taken from the window and accepted only if a pin or the opening names it.
-
-        :raises SetupError: there is no pin, or the window has no key
-        :raises InvalidProof: the key is not the pinned one
-        :raises EncodingError: the key is not canonical, or a point is not on the curve
-        """
-
-    def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
-        """Read a proof from a file's value, and check its form and the circuit that it names.
-
-        :raises EncodingError: the proof is not canonical, or a point is not on the curve
-        :raises SchemaError: the proof has other fields, or is of another system or circuit
-        """
-
-    def refusals(
-        self, key: Key, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str = "native"
-    ) -> dict[int, RagAuditError]:
-        """The reasons why proofs do not verify, by index, ascending: `InvalidProof` for a false proof, `EncodingError`
-        for bytes that are no proof at all. Each proof has its own outcome, and none hides another.
-
-        :param proofs: proofs that are read as they are needed; an error (`RagAuditError`) on reading is the outcome
-        :param statements: their statements, read in the same way
-        :raises SetupError: the engine is not installed
-        """
-
-    def places(self, name: str, value: Json) -> int:
-        """The number of records that a proof from a file is for, by its form alone; 1 for one record's own proof."""
-
-    # Any: a proof for several records is parsed and verified by the same `SharedProofs`.
-    def shared(self, name: str, tenant: TenantPublic, places: int) -> SharedProofs[Key, Any] | None:
-        """Proofs of one statement for the given number of a tenant's records each; None for systems that have none.
-
-        :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
-        """
+    @property
+    def coalition(self) -> CoalitionProofs:
+        """The system's coalition proofs."""
 
 
-def proof_system(name: str) -> ProofSystem[Any]:
-    """The proof system that a policy names.
+def places(name: str, value: Json) -> int:
+    """The number of records that a proof from a file is for, by its form alone: a proof for several lists them.
 
-    :raises VersionError: this release does not have the system
+    >>> places("retrieve", {"records": ["ab", "cd"]}), places("retrieve", {}), places("embed", {"records": ["ab"]})
+    (2, 1, 1)
     """
-    if name not in SYSTEMS:
-        raise VersionError("the proof system is unknown", expected=", ".join(SYSTEMS), found=name)
-    # Any: a key is opened and used by the same system, which alone knows what it is.
-    system: ProofSystem[Any] = importlib.import_module(f"rag_audit.proofs.backends.{name}.system").SYSTEM
-    return system
+    records = value.get("records") if name == "retrieve" and isinstance(value, dict) else None
+    return len(records) if isinstance(records, list) else 1

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from rag_audit import __version__, _native
 from rag_audit._internal.cache import cache_dir
@@ -26,6 +26,7 @@ from rag_audit._internal.errors import StoreError
 from rag_audit._internal.lock import locked
 from rag_audit.proofs.batch import Checker
 
+Item = TypeVar("Item")
 FOLDER = "verified"
 FILES = 64
 """How many windows are remembered; of more, those that were verified longest ago are forgotten."""
@@ -57,7 +58,7 @@ class VerifiedProofs:
         """how many lines were left out, since they are not this cache's"""
         self._known = self._read()
 
-    def names(self, checker: Checker[Any]) -> Callable[[Any], bytes]:
+    def names(self, checker: Checker[Item]) -> Callable[[Item], bytes]:
         """What names proofs by the digest of everything that their verification depends on: program, key, statement.
 
         :param checker: what verifies, which has the key

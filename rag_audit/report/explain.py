@@ -12,6 +12,7 @@ from rag_audit.mechanisms.accounting.figures import PolicyFigures, TenantFigures
 from rag_audit.mechanisms.base import LIMITS
 from rag_audit.models.policy import Policy
 from rag_audit.models.tenants import NoisePolicy, TenantPolicyV2
+from rag_audit.proofs.backends import backend
 
 _WIDTH = 110
 _COLUMN = 18
@@ -215,7 +216,7 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     )
     yield "unit, adjacency", f"{p.unit}, {p.adjacency}", _unit(mechanisms)
     for tenant in p.tenants:
-        words = "Circuits" if tenant.system == "groth16" else "Protocols"
+        words = backend(tenant.system).CIRCUITS
         yield (
             f"tenants.{tenant.tenant}",
             f"capacity {tenant.capacity:,}, accounts_max {tenant.accounts_max}, {tenant.system}",

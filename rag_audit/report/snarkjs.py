@@ -22,13 +22,12 @@ from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconEntry, Enrolment, KeptEntry, QueryRecord, TenantEntry, parse_entry
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import groth16
+from rag_audit.proofs.backends import backend, groth16
 from rag_audit.proofs.backends.groth16 import snarkjs
 from rag_audit.proofs.backends.groth16.coalition import certificate_statement
 from rag_audit.proofs.backends.groth16.many import record_digest
 from rag_audit.proofs.backends.groth16.shared import many_statement
-from rag_audit.proofs.coalition import coalition_system
-from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.interface import places
 from rag_audit.proofs.statements.retrieve import record_public
 from rag_audit.proofs.statements.sample import kept_public
 from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, TenantPublic, tenant_public
@@ -115,7 +114,7 @@ def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
     for number, value in enumerate(file.tenants):
         tenant = TenantEntry.parse(value, field=f"tenants[{number}]")
         part = policy.tenant(tenant.tenant)
-        if part is None or "snarkjs" not in proof_system(part.system).ENGINES:
+        if part is None or "snarkjs" not in backend(part.system).ENGINES:
             continue
         sample = kept.get(tenant.tenant)
         public = tenant_public(
@@ -172,19 +171,19 @@ def _statements(
         if value is None or (digest := digest_hex(value)) in written:
             continue
         written.add(digest)
-        places = groth16.SYSTEM.places(name, value)
-        if places == 1:
+        count = places(name, value)
+        if count == 1:
             proof = groth16.parse_proof(value, circuit, field=field)
             yield _exported(file, f"record-{seq}-{name}", name, [seq], circuit, values, proof)
             continue
-        shared = groth16.many_instance(constants, places).digest()
+        shared = groth16.many_instance(constants, count).digest()
         many = groth16.parse_many_proof(value, shared, field=field)
         if unknown := next((d.hex() for d in many.records if d not in whose), None):
             raise SchemaError(
                 "the proof is also for a record that the ledger does not have", field=field, found=unknown
             )
         own = [whose[d] for d in many.records]
-        together = many_statement([statement for _, statement in own], places)
+        together = many_statement([statement for _, statement in own], count)
         records = sorted({number for number, _ in own})
         yield _exported(file, f"records-{seq}-{name}", name, records, shared, together, many.proof)
 
@@ -195,7 +194,7 @@ def _certificate(
     wanted, declared = policy.estimator.certificate, closed.closing.coalition
     if file.certificate is None or wanted is None or declared is None:
         return
-    if "snarkjs" not in coalition_system(wanted.system).ENGINES:
+    if "snarkjs" not in backend(wanted.system).ENGINES:
         return
     size = closed.head.size - 1
     tree = HashTree(leaf_hash(jcs(value)) for value in file.entries)

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_audit._internal.errors import SetupError
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.chain import Unanswered
 from rag_audit.models.manifest import EmbedderManifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconSource, DrandBeacon, RosterEntry
 from rag_audit.models.trust import Trust
-from rag_audit.proofs.backends.scan.release import check_pin
-from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.backends import backend
 from rag_audit.verify.case import Check, Findings, Status
 from rag_audit.verify.checks import trust as requirements
 
@@ -65,7 +63,7 @@ def _a1(policy: Policy, trust: Trust) -> str:
     """The level of A1 that the policy's proofs give, or that re-execution gives where queries are disclosed."""
     if any("embed" not in t.circuits for t in policy.tenants):
         return "re-executed"
-    tables = {proof_system(t.system).TABLE_ARTEFACT for t in policy.tenants}
+    tables = {backend(t.system).TABLE_ARTEFACT for t in policy.tenants}
     return "proved" if all(map(trust.pins.artefact, tables)) else "proved(unpinned)"
 
 
@@ -81,16 +79,8 @@ def _setups(found: Findings) -> set[str]:
     )
     for check, system, circuits in parts:
         with found.guarding(check):
-            if system == "scan":
-                check_pin(pins, sampled=sampled and check != "coalition.key")
-                kinds.add("transparent")
-                continue
-            for circuit in circuits:
-                pin = pins.key(circuit)
-                if pin is None:
-                    raise SetupError("the circuit's key is not pinned", field="trust.pins.groth16", expected=circuit,
-                                     found="no pin")  # fmt: skip
-                kinds.add(pin.setup)
+            setups = backend(system).check_pins(circuits, pins, later=sampled and check != "coalition.key")
+            kinds |= {setup or "transparent" for setup in setups}
     return kinds
 
 

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, VersionError, WitnessError
+from rag_audit.proofs.backends import SYSTEMS, backend
 from rag_audit.proofs.backends.groth16 import VerificationKey, coalition, proving_key
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.coalition import CoalitionJob
 from rag_audit.proofs.backends.groth16.instance import CoalitionInstance
-from rag_audit.proofs.coalition import COALITION_SYSTEMS, coalition_system
+from rag_audit.proofs.statements.coalition import CoalitionSize
 from tests.circuits.coalition_case import NEAR_A, TINY, A, B, C, Row, Window, random_window, window
 from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness
 from tests.circuits.r1cs import signal_class
@@ -222,7 +223,7 @@ def test_product_of_other_components(case: Window) -> None:
 
 @pytest.fixture(scope="module")
 def certificate(case: Window) -> dict[str, Any]:
-    return coalition.SYSTEM.certify(case.statement, case.private)
+    return coalition.SYSTEM.prove(case.statement, case.private)
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +233,7 @@ def key() -> Any:
 
 @pytest.mark.parametrize("engine", ["native", "py_ecc"])
 def test_certificate_verifies(case: Window, certificate: dict[str, Any], key: Any, engine: str) -> None:
-    coalition.SYSTEM.verify(case.statement, certificate, key=key, engine=engine)
+    coalition.SYSTEM.steps.verify(case.statement, certificate, key=key, engine=engine)
 
 
 @pytest.mark.full
@@ -246,11 +247,11 @@ def test_certificate_of_a_full_window_of_64() -> None:
     vectors = np.clip(np.rint(rows), -7, 7).astype(int).tolist()
     full = window(vectors, [i % 20 for i in range(64)], [i % 3 for i in range(20)], instance=shipped)
     assert full.statement.c == 2
-    made = coalition.SYSTEM.certify(full.statement, full.private)
+    made = coalition.SYSTEM.prove(full.statement, full.private)
     pinned = VerificationKey.parse(proving_key(shipped).vk, field="vk")
-    coalition.SYSTEM.verify(full.statement, made, key=pinned)
+    coalition.SYSTEM.steps.verify(full.statement, made, key=pinned)
     with pytest.raises(InvalidProof):
-        coalition.SYSTEM.verify(full.stating(c=1, c_tenant=1).statement, made, key=pinned)
+        coalition.SYSTEM.steps.verify(full.stating(c=1, c_tenant=1).statement, made, key=pinned)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,7 @@ def test_certificate_of_another_statement(
     case: Window, certificate: dict[str, Any], key: Any, fault: str, change: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidProof):
-        coalition.SYSTEM.verify(case.stating(**change).statement, certificate, key=key)
+        coalition.SYSTEM.steps.verify(case.stating(**change).statement, certificate, key=key)
 
 
 def test_certificate_without_one_record(case: Window, certificate: dict[str, Any], key: Any) -> None:
@@ -278,38 +279,38 @@ def test_certificate_without_one_record(case: Window, certificate: dict[str, Any
     short = replace(statement, cq=statement.cq[:-1], account=statement.account[:-1], first=statement.first[:-1],
                     tenant=statement.tenant[:-1])  # fmt: skip
     with pytest.raises(InvalidProof):
-        coalition.SYSTEM.verify(short, certificate, key=key)
+        coalition.SYSTEM.steps.verify(short, certificate, key=key)
 
 
 def test_certificate_for_another_theta_is_of_another_circuit(
     case: Window, certificate: dict[str, Any], key: Any
 ) -> None:
     with pytest.raises(SchemaError, match="another circuit"):
-        coalition.SYSTEM.verify(case.stating(theta=(3, 5)).statement, certificate, key=key)
-    assert coalition.SYSTEM.digest(records=8, dimension=8, theta=(8, 10)) == TINY.digest()
+        coalition.SYSTEM.steps.verify(case.stating(theta=(3, 5)).statement, certificate, key=key)
+    assert coalition.SYSTEM.digest(CoalitionSize(8, 8, (8, 10))) == TINY.digest()
 
 
 def test_damaged_certificate(case: Window, certificate: dict[str, Any], key: Any) -> None:
     with pytest.raises(EncodingError):
-        coalition.SYSTEM.verify(case.statement, {**certificate, "a": ["0" * 64, "0" * 64]}, key=key)
+        coalition.SYSTEM.steps.verify(case.statement, {**certificate, "a": ["0" * 64, "0" * 64]}, key=key)
     with pytest.raises(SchemaError):
-        coalition.SYSTEM.verify(case.statement, None, key=key)
+        coalition.SYSTEM.steps.verify(case.statement, None, key=key)
 
 
 def test_false_claim_has_no_certificate(case: Window) -> None:
     for false in (case.stating(c=2), case.knowing(labels=(0, 1, 0, 3)), case.knowing(salts=(1,) * 5)):
         with pytest.raises(WitnessError, match="private inputs do not satisfy"):
-            coalition.SYSTEM.certify(false.statement, false.private)
+            coalition.SYSTEM.prove(false.statement, false.private)
 
 
 def test_window_that_does_not_fit(case: Window) -> None:
     empty = case.stating(cq=(), account=(), tenant=(), first=(), c=0, c_tenant=0)
     with pytest.raises(WitnessError, match="does not fit") as caught:
-        coalition.SYSTEM.certify(empty.statement, empty.private)
+        coalition.SYSTEM.prove(empty.statement, empty.private)
     assert caught.value.expected == "1..8"
     many = window([A] * 9, [0] * 9)
     with pytest.raises(WitnessError, match="does not fit"):
-        coalition.SYSTEM.certify(many.statement, many.private)
+        coalition.SYSTEM.prove(many.statement, many.private)
     for name in ("vectors", "salts", "labels"):
         short = case.knowing(**{name: getattr(case.private, name)[:-1]})
         with pytest.raises(WitnessError) as caught:
@@ -333,7 +334,7 @@ def test_job_does_not_show_its_secrets(case: Window) -> None:
 
 
 def test_system_that_is_not_known() -> None:
-    assert coalition_system("groth16") is coalition.SYSTEM
+    assert backend("groth16").coalition is coalition.SYSTEM
     with pytest.raises(VersionError):
-        coalition_system("plonk")
-    assert "plonk" not in COALITION_SYSTEMS
+        backend("plonk")
+    assert "plonk" not in SYSTEMS

@@ -60,7 +60,7 @@ def jobs() -> tuple[ListingJob, ...]:
 
 def made_of(jobs: Sequence[ListingJob]) -> Made:
     keys = proving_key(PAIR)
-    job = SHARED.job(dict(zip(NAMES, jobs, strict=True)))
+    job = ListingManyJob(PAIR, tuple(jobs), NAMES)
     value = pickle.loads(pickle.dumps(replace(job, vk=keys.vk_digest))).run()
     proof = SHARED.parse_proof(value, field="proof")
     return Made(VerificationKey.parse(keys.vk, field="vk"), proof, tuple(job.statement for job in jobs))

@@ -27,9 +27,9 @@ from rag_audit.errors import (
     VersionError,
     WitnessError,
 )
+from rag_audit.proofs.backends import backend
 from rag_audit.proofs.backends import groth16 as package
 from rag_audit.proofs.backends.groth16 import (
-    SYSTEM,
     VerificationKey,
     load_verification_key,
     parse_proof,
@@ -42,9 +42,9 @@ from rag_audit.proofs.backends.groth16.circuit import FOLDER as CIRCUITS
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit
 from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.backends.groth16.job import ENGINES
+from rag_audit.proofs.backends.groth16.shared import bound
 from rag_audit.proofs.backends.groth16.system import pinned_key
 from rag_audit.proofs.backends.groth16.toolchain import npm_packages
-from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
 from tests.circuits.many_case import proof_job
@@ -343,7 +343,8 @@ def test_a_proof_is_checked_under_the_published_key(cases: list[Case], copied: P
 
 def test_a_job_proves_under_no_other_key_than_its_own(cases: list[Case]) -> None:
     """On a machine whose cache has another key than the one that the window publishes."""
-    job, keys = SYSTEM.keyed(proof_job(cases[0]))
+    job = bound(proof_job(cases[0]))
+    keys = job.keys
     assert keys == {CIRCUIT: proving_key(TINY).vk_digest} == {CIRCUIT: job.vk}
     with pytest.raises(SetupError, match="another than the published one") as caught:
         replace(job, vk="ab" * 32).run()
@@ -408,6 +409,6 @@ def test_missing_powers_of_tau_are_named(tmp_path: Path) -> None:
 
 
 def test_registry() -> None:
-    assert proof_system("groth16") is package.SYSTEM
+    assert backend("groth16") is package.SYSTEM
     with pytest.raises(VersionError):
-        proof_system("plonk")
+        backend("plonk")

@@ -287,13 +287,14 @@ def kept_public(case: SampledCase) -> KeptPublic:
 
 @pytest.fixture(scope="module")
 def column(case: SampledCase, kept_public: KeptPublic) -> tuple[KeptColumn, dict[str, str]]:
-    job, keys = SYSTEM.keyed_kept(SYSTEM.kept_job(kept_public, case.s0, case.s1, b"s" * 32))
+    job = SYSTEM.kept_job(kept_public, case.s0, case.s1, b"s" * 32)
+    keys = job.keys
     return pickle.loads(pickle.dumps(job)).run(), keys
 
 
 @pytest.fixture(scope="module")
 def published(case: SampledCase) -> dict[str, Json]:
-    return SYSTEM.published_keys("kept", tenant(case)) | SYSTEM.published_keys("retrieve", tenant(case))
+    return SYSTEM.kept_keys(tenant(case)) | SYSTEM.published_keys("retrieve", tenant(case))
 
 
 def test_circuits_follow_from_the_constants() -> None:
@@ -364,8 +365,8 @@ def test_a_record_of_the_sample_is_proved(
     assert isinstance(statement, SampledStatement) and statement == own.statement
     job = SYSTEM.record_job("retrieve", record, private)
     assert repr(made.opening) not in repr(job) and str(case.kept_salt) not in repr(job)
-    bound, keys = SYSTEM.keyed(job)
-    proof = SYSTEM.parse_proof(bound.run(), N64.digest(), field="proof")
+    keys = job.keys
+    proof = SYSTEM.parse_proof(job.run(), N64.digest(), field="proof")
     key = SYSTEM.open_key("retrieve", tenant(case), published, Pinned(keys)).key
     assert SYSTEM.refusals(key, [proof], [statement]) == {}
     for name in vars(statement):

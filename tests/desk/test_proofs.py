@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rag_audit import _native
-from rag_audit.proofs.backends.scan.job import RECORD as FIELDS
+from rag_audit.proofs.backends.scan.key import RECORD as FIELDS
 from rag_audit.report.browser.assets import NATIVE
 from rag_audit.report.browser.inside import native
 from rag_audit.report.verification import verify_window

@@ -20,6 +20,7 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.policy import check_certificate
+from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.report.verification import verify_window
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import coalition as checks
@@ -148,7 +149,7 @@ def one_tau(value: Any, tau: int) -> None:
 def one_theta(value: Any, theta: list[int], *, circuit: bool) -> None:
     value["policy"]["estimator"]["theta"] = value["entries"][-1]["coalition"]["theta"] = theta
     if circuit:
-        other = coalition.SYSTEM.digest(records=8, dimension=256, theta=(theta[0], theta[1]))
+        other = coalition.SYSTEM.digest(CoalitionSize(8, 256, (theta[0], theta[1])))
         value["policy"]["estimator"]["certificate"]["circuit"] = other
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rag_audit.proofs.backends.scan.coalition import ScanCoalition
-from rag_audit.proofs.backends.scan.reference import ENGINE
 from rag_audit.proofs.backends.scan.system import Scan, verify_batch
 from rag_audit.proofs.backends.scan.together import Together
 from rag_audit.report.verification import verify_window
@@ -17,4 +16,4 @@ for decides in (
     ScanCoalition.verify,
 ):
     assert decides.__kwdefaults__["engine"] == "native"
-    decides.__kwdefaults__["engine"] = ENGINE
+    decides.__kwdefaults__["engine"] = "reference"

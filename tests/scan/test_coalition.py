@@ -21,9 +21,10 @@ from rag_audit.errors import (
     SetupError,
     WitnessError,
 )
+from rag_audit.proofs.backends import backend
 from rag_audit.proofs.backends.scan import coalition
 from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION, MAX_RECORDS, PROTOCOL, SYSTEM
-from rag_audit.proofs.coalition import coalition_system
+from rag_audit.proofs.statements.coalition import CoalitionSize
 from tests.circuits.coalition_case import NEAR_A, TINY, A, B, C, Row, Window, window
 
 # Three tenants; accounts 0, 1 and 4 are near to each other, the others to nobody.
@@ -38,13 +39,13 @@ def case() -> Window:
 
 @pytest.fixture(scope="module")
 def certificate(case: Window) -> dict[str, Any]:
-    return SYSTEM.certify(case.statement, case.private)
+    return SYSTEM.prove(case.statement, case.private)
 
 
 def test_is_the_system_that_a_policy_names() -> None:
-    system = coalition_system("scan")
+    system = backend("scan").coalition
     assert system is SYSTEM
-    assert system.digest(records=3000, dimension=256, theta=(4, 5)) == PROTOCOL
+    assert system.digest(CoalitionSize(3000, 256, (4, 5))) == PROTOCOL
 
 
 @pytest.mark.parametrize(
@@ -60,13 +61,13 @@ def test_is_the_system_that_a_policy_names() -> None:
 )
 def test_there_is_no_protocol_beyond_its_limits(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(PolicyError) as caught:
-        SYSTEM.digest(**{"records": 64, "dimension": 256, "theta": (4, 5), **changes})
+        SYSTEM.digest(CoalitionSize(**{"records": 64, "dimension": 256, "theta": (4, 5), **changes}))
     assert caught.value.field == field
 
 
 def test_certificates_verify(case: Window, certificate: dict[str, Any]) -> None:
     assert (case.statement.c, case.statement.c_tenant) == (3, 2)
-    SYSTEM.verify(case.statement, certificate, key=None)
+    SYSTEM.steps.verify(case.statement, certificate, key=None)
     assert certificate["circuit"] == PROTOCOL
     assert len(certificate["pairs"]) == 1
 
@@ -78,14 +79,14 @@ def test_windows_of_random_queries_are_certified(seed: int) -> None:
     accounts = [*range(6), *(rng.randrange(6) for _ in range(14))]
     made = window(rows, accounts, [0, 1, 0, 1, 2, 2], tau=rng.choice([0, 5]))
     made = made.stating(dimension=3, capacity=20)
-    SYSTEM.verify(made.statement, SYSTEM.certify(made.statement, made.private), key=None)
+    SYSTEM.steps.verify(made.statement, SYSTEM.prove(made.statement, made.private), key=None)
 
 
 def test_one_record_is_certified() -> None:
     alone = window([A], [0])
-    made = SYSTEM.certify(alone.statement, alone.private)
+    made = SYSTEM.prove(alone.statement, alone.private)
     assert made["pairs"] == []
-    SYSTEM.verify(alone.statement, made, key=None)
+    SYSTEM.steps.verify(alone.statement, made, key=None)
 
 
 CHANGES: dict[str, Callable[[Window], Window]] = {
@@ -108,7 +109,7 @@ def test_certificates_are_for_their_statement_only(
     case: Window, certificate: dict[str, Any], what: str
 ) -> None:
     with pytest.raises(InvalidProof) as caught:
-        SYSTEM.verify(CHANGES[what](case).statement, certificate, key=None)
+        SYSTEM.steps.verify(CHANGES[what](case).statement, certificate, key=None)
     assert "equation" in str(caught.value.found) or "labels" in str(caught.value.found)
 
 
@@ -131,7 +132,7 @@ LIES: dict[str, Callable[[Window], Window]] = {
 def test_false_claims_have_no_certificate(case: Window, what: str) -> None:
     lie = LIES[what](case)
     with pytest.raises(WitnessError) as caught:
-        SYSTEM.certify(lie.statement, lie.private)
+        SYSTEM.prove(lie.statement, lie.private)
     assert "internal" not in str(caught.value.found)
 
 
@@ -166,34 +167,34 @@ MALFORMED: dict[str, tuple[Callable[[dict[str, Any]], Any], type[RagAuditError]]
 def test_bad_certificates_are_refused_by_name(case: Window, certificate: dict[str, Any], what: str) -> None:
     change, error = MALFORMED[what]
     with pytest.raises(error):
-        SYSTEM.verify(case.statement, change(certificate), key=None)
+        SYSTEM.steps.verify(case.statement, change(certificate), key=None)
 
 
 def test_keys_and_other_engines_are_refused(case: Window, certificate: dict[str, Any]) -> None:
     with pytest.raises(SchemaError):
-        SYSTEM.verify(case.statement, certificate, key={})
+        SYSTEM.steps.verify(case.statement, certificate, key={})
     with pytest.raises(SetupError):
-        SYSTEM.verify(case.statement, certificate, key=None, engine="py_ecc")
+        SYSTEM.steps.verify(case.statement, certificate, key=None, engine="py_ecc")
 
 
 def test_two_certificates_of_a_window_share_nothing(case: Window, certificate: dict[str, Any]) -> None:
-    again = SYSTEM.certify(case.statement, case.private)
+    again = SYSTEM.prove(case.statement, case.private)
     first, second = (base64.b64decode(c["records"]) for c in (certificate, again))
     assert len(first) == len(second)
     assert not {first[i : i + 32] for i in range(0, len(first), 32)} & {
         second[i : i + 32] for i in range(0, len(second), 32)
     }
     with pytest.raises(InvalidProof):
-        SYSTEM.verify(case.statement, {**certificate, "pairs": again["pairs"]}, key=None)
+        SYSTEM.steps.verify(case.statement, {**certificate, "pairs": again["pairs"]}, key=None)
 
 
 def test_runs_over_pairs_are_jobs(case: Window) -> None:
     steps: list[tuple[int, int]] = []
     with ThreadPoolExecutor(1) as executor:
-        made = SYSTEM.certify(
+        made = SYSTEM.prove(
             case.statement, case.private, executor=executor, progress=lambda *at: steps.append(at)
         )
-    SYSTEM.verify(case.statement, made, key=None)
+    SYSTEM.steps.verify(case.statement, made, key=None)
     assert steps == [(1, 2), (2, 2)]
 
 

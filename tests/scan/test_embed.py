@@ -22,15 +22,14 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
+from rag_audit.proofs.backends.scan import verify_batch
 from rag_audit.proofs.backends.scan.embed import (
-    EmbedArgument,
     EmbedJob,
-    EmbedKey,
     parse_embed,
     table_columns,
     verify_embed,
-    verify_embed_batch,
 )
+from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import wordllama
@@ -89,8 +88,8 @@ def test_embeddings_of_the_reference_verify(key: EmbedKey, proofs: list[bytes]) 
     statements = [statement(key, tokens) for tokens in TOKENS]
     for proof, public in zip(proofs, statements, strict=True):
         verify_embed(key, proof, public)
-    assert verify_embed_batch(key, proofs, statements) == []
-    assert verify_embed_batch(key, [], []) == []
+    assert verify_batch(key, proofs, statements) == []
+    assert verify_batch(key, [], []) == []
     assert len({len(proof) for proof in proofs}) == 1, "the length says nothing of the tokens"
 
 
@@ -98,7 +97,7 @@ def test_embeddings_of_the_reference_verify(key: EmbedKey, proofs: list[bytes]) 
 def test_every_public_value_is_bound(key: EmbedKey, proofs: list[bytes], name: str) -> None:
     public = statement(key, TOKENS[0])
     changed = replace(public, **{name: getattr(public, name) + 1})
-    assert verify_embed_batch(key, proofs[:1], [changed]) == [0]
+    assert verify_batch(key, proofs[:1], [changed]) == [0]
     with pytest.raises(InvalidProof):
         verify_embed(key, proofs[0], changed)
 
@@ -106,10 +105,10 @@ def test_every_public_value_is_bound(key: EmbedKey, proofs: list[bytes], name: s
 def test_proof_of_another_record_is_named(key: EmbedKey, proofs: list[bytes]) -> None:
     statements = [statement(key, tokens) for tokens in TOKENS]
     swapped = [proofs[0], proofs[2], proofs[1], proofs[3]]
-    assert verify_embed_batch(key, swapped, statements) == [1, 2]
+    assert verify_batch(key, swapped, statements) == [1, 2]
     elsewhere = [statement(key, TOKENS[0], ctx=34), *statements[1:]]
-    assert verify_embed_batch(key, proofs, elsewhere) == [0]
-    assert verify_embed_batch(key, [proofs[0][:-1], b"", *proofs[2:]], statements) == [0, 1]
+    assert verify_batch(key, proofs, elsewhere) == [0]
+    assert verify_batch(key, [proofs[0][:-1], b"", *proofs[2:]], statements) == [0, 1]
 
 
 def test_table_of_the_provider_s_own_is_refused(key: EmbedKey) -> None:
@@ -125,9 +124,9 @@ def test_table_of_the_provider_s_own_is_refused(key: EmbedKey) -> None:
     )
     proof = EmbedJob(own, public, other_rows, [4, 5], SALT_Q, SALT_C).run()
     wire = parse_embed(proof, SMALL.digest(), field="proof")
-    assert verify_embed_batch(own, [wire], [public]) == []
-    assert verify_embed_batch(key, [wire], [public]) == [0]
-    assert verify_embed_batch(key, [wire], [replace(public, table=key.root)]) == [0]
+    assert verify_batch(own, [wire], [public]) == []
+    assert verify_batch(key, [wire], [public]) == [0]
+    assert verify_batch(key, [wire], [replace(public, table=key.root)]) == [0]
     assert own.digest != key.digest
 
 
@@ -172,7 +171,7 @@ def test_every_parameter_is_bound(key: EmbedKey, proofs: list[bytes], change: di
     except EncodingError:
         assert "dimension" in change, "other points for another number of columns"
     else:
-        assert verify_embed_batch(other, proofs[:1], [moved]) == [0]
+        assert verify_batch(other, proofs[:1], [moved]) == [0]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +222,7 @@ def test_mutated_proofs_are_refused(key: EmbedKey, proofs: list[bytes]) -> None:
     bad = [proof[:n] for n in (0, 31, 100, len(proof) - 32)] + [proof + bytes(32)]
     for at in range(0, len(proof), 1_511):
         bad.append(proof[:at] + bytes([proof[at] ^ 1]) + proof[at + 1 :])
-    assert verify_embed_batch(key, bad, [public] * len(bad)) == list(range(len(bad)))
+    assert verify_batch(key, bad, [public] * len(bad)) == list(range(len(bad)))
 
 
 def test_jobs_are_picklable_and_print_no_secret(key: EmbedKey) -> None:
@@ -260,8 +259,8 @@ def test_questions_under_the_pinned_table() -> None:
         )
         for t, s in zip(texts, statements, strict=True)
     ]
-    assert verify_embed_batch(key, proofs, statements) == []
-    assert verify_embed_batch(key, [proofs[1], *proofs[1:]], statements) == [0]
+    assert verify_batch(key, proofs, statements) == []
+    assert verify_batch(key, [proofs[1], *proofs[1:]], statements) == [0]
     mixed = replace(statements[0], cq=statements[1].cq)
-    assert verify_embed_batch(key, proofs[:1], [mixed]) == [0]
+    assert verify_batch(key, proofs[:1], [mixed]) == [0]
     assert len(base64.b64encode(proofs[0])) < 40_000

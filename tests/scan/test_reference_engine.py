@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from rag_audit import _native
 from rag_audit.cli import main
 from rag_audit.errors import EncodingError, InvalidProof
-from rag_audit.proofs.backends.scan import reference
-from rag_audit.proofs.backends.scan.embed import EmbedKey, parse_embed
-from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
-from rag_audit.proofs.backends.scan.reference import FALSE, Batch
+from rag_audit.proofs.backends.reference import engine as reference
+from rag_audit.proofs.backends.reference.engine import FALSE, Batch
+from rag_audit.proofs.backends.scan.embed import parse_embed
+from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey, commit_index
 from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.backends.scan.verify import MALFORMED, refused
 from rag_audit.proofs.batch import in_chunks

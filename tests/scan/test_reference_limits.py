@@ -10,8 +10,8 @@ import pytest
 
 from rag_audit.errors import EncodingError, PolicyError
 from rag_audit.proofs.backends.reference import limits
+from rag_audit.proofs.backends.reference.engine import records, together
 from rag_audit.proofs.backends.scan import ScanKey, commit_index
-from rag_audit.proofs.backends.scan.reference import records, together
 from rag_audit.relation.noise import check_gains
 
 

@@ -33,7 +33,7 @@ from rag_audit.proofs.backends.scan import (
     verify,
     verify_batch,
 )
-from rag_audit.proofs.backends.scan.job import RECORD
+from rag_audit.proofs.backends.scan.key import RECORD
 from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.proofs.statements.sample import NoiseCertificate

@@ -66,7 +66,7 @@ def other_index() -> ScanKey:
 
 
 def job_of(jobs: list[ProofJob]) -> TogetherJob:
-    return shared(jobs[0].key).job({f"record {job.statement.slot}": job for job in jobs})
+    return TogetherJob(tuple(jobs), tuple(f"record {job.statement.slot}" for job in jobs))
 
 
 def shared(key: ScanKey) -> Together:

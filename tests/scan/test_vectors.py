@@ -29,6 +29,7 @@ from rag_audit.proofs.backends.scan import key as key_module
 from rag_audit.proofs.backends.scan import system as system_module
 from rag_audit.proofs.backends.scan.embed import verify_embed
 from rag_audit.proofs.backends.scan.key import ARGUMENT, PROTOCOL, VERSION
+from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, topk_commitment, vector_commitment
@@ -222,11 +223,11 @@ def test_an_embedders_parameters_end_where_the_argument_does(name: str, most: in
 @pytest.mark.parametrize(("name", "most"), [("records", 65_535), ("dimension", 882)])
 def test_a_coalition_certificates_parameters_end_where_the_argument_does(name: str, most: int) -> None:
     given: dict[str, Any] = {"records": 10, "dimension": 10, "theta": (999, 1000), name: most}
-    assert coalition.SYSTEM.digest(**given) == coalition.PROTOCOL
+    assert coalition.SYSTEM.digest(CoalitionSize(**given)) == coalition.PROTOCOL
     for beyond in (0, most + 1):
         with pytest.raises(PolicyError) as caught:
-            coalition.SYSTEM.digest(**{**given, name: beyond})
+            coalition.SYSTEM.digest(CoalitionSize(**{**given, name: beyond}))
         assert caught.value.field == name
     for theta in ((1000, 1000), (0, 5), (1, 1001)):
         with pytest.raises(PolicyError):
-            coalition.SYSTEM.digest(**{**given, "theta": theta})
+            coalition.SYSTEM.digest(CoalitionSize(**{**given, "theta": theta}))

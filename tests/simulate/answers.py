@@ -28,8 +28,7 @@ from rag_audit.models.records import (
     TenantEntry,
     answer_digest,
 )
-from rag_audit.proofs.coalition import coalition_system
-from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.backends import backend
 from rag_audit.proofs.statements.retrieve import ListingPrivate, RecordPublic, record_public
 from rag_audit.proofs.statements.sample import KeptColumn, kept_public
 from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic, tenant_public
@@ -162,14 +161,14 @@ class Answerer(Forge):
             name = entry["tenant"]
             part = policy.tenant(name)
             assert part is not None
-            system = proof_system(part.system)
+            system = backend(part.system)
             public = kept_public(
                 self._public(name, policy), policy, opening=self._opening, beacon=self._beacon_of("")
             )
 
             def prove(system: Any = system, public: Any = public, name: str = name) -> Any:
                 job = system.kept_job(public, secrets.s0, secrets.s1, secrets.kept_salt(name))
-                column = system.keyed_kept(job)[0].run()
+                column = job.run()
                 return {
                     "digest": column.commitment.digest,
                     "points": column.commitment.points.hex(),
@@ -192,7 +191,7 @@ class Answerer(Forge):
             part = policy.tenant(e["tenant"])
             if part is None:
                 continue
-            system = proof_system(part.system)
+            system = backend(part.system)
             public = self._public(e["tenant"], policy)
             values = record_public(
                 self._parsed(e), public, opening=opening, beacon=self._beacon_of(e["account"]),
@@ -202,7 +201,7 @@ class Answerer(Forge):
             def prove(
                 name: str, e: dict[str, Any] = e, values: RecordPublic = values, system: Any = system
             ) -> Any:
-                return system.keyed(system.record_job(name, values, self._private(e, policy)))[0].run()
+                return system.record_job(name, values, self._private(e, policy)).run()
 
             self.proofs[e["account"], e["i"]] = {
                 name: self.finished.made.proof(
@@ -271,10 +270,10 @@ class Answerer(Forge):
         witness = coalition_private(
             records, estimate, [q.vector for q in queries], [q.salts.vector for q in queries]
         )
-        system = coalition_system(asked.system)
+        proofs = backend(asked.system).coalition
         certificate = self.finished.made.other(
             digest_hex(["coalition", asked.system, asked.circuit, to_hex(statement.ctx)]),
-            lambda: system.certify(statement, witness),
+            lambda: proofs.prove(statement, witness),
         )
         self.value["certificate"] = certificate
         proved = declared.model_copy(update={"certificate": digest_hex(certificate)}).model_dump()

@@ -20,11 +20,11 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Groth16Pin, Require
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import backend
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.backends.scan import protocols_digest
-from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.statements.tenant import tenant_public
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.noise import table_digest
@@ -87,7 +87,7 @@ class Base(Finished):
                 tenant.entry, policy=self.policy, manifest=self.commitment.manifest, opening_digest="",
                 points=tenant.points,
             )  # fmt: skip
-            keys.update(proof_system("scan").published_keys("retrieve", public))
+            keys.update(backend("scan").records("retrieve", public).published_keys())
         return keys
 
 

@@ -89,7 +89,7 @@ def index_and_its_commitment(directory: Path) -> None:
     """Whoever changes the index changes the stored commitment with it: the opening still says another."""
     from rag_audit.commit.commitment import WindowSecrets, commit_tenant
     from rag_audit.commit.stored import _load_index
-    from rag_audit.proofs.interface import proof_system
+    from rag_audit.proofs.backends import backend
     from rag_audit.relation.field import to_bytes
     from rag_audit.retrieval.documents import DocumentStore
 
@@ -98,7 +98,7 @@ def index_and_its_commitment(directory: Path) -> None:
     with DocumentStore(directory / "documents.sqlite") as documents:
         index = _load_index(directory, "law")
         blinding = to_bytes(drawn.index_salts["law"])
-        committed = proof_system("groth16").commit_index(index.rows, blinding, directory / "law.points")
+        committed = backend("groth16").commit_index(index.rows, blinding, directory / "law.points")
         made = commit_tenant("law", index, documents.passages("law"), drawn, committed)
     stored(lambda v: v["tenants"].__setitem__(0, made.entry.dump()))(directory)
 

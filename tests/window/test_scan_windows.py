@@ -33,10 +33,9 @@ from rag_audit.models.records import QueryRecord, SlotKey, answer_digest
 from rag_audit.models.requests import Refusal, RequestSalts
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import groth16, scan
+from rag_audit.proofs.backends import backend, groth16, scan
 from rag_audit.proofs.backends.scan import PROTOCOL, ScanKey, commit_index, points_json
 from rag_audit.proofs.backends.scan.embed import table_columns
-from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.statements import retrieve
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import slot_id, topk_commitment
@@ -665,7 +664,7 @@ def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
     values["capacities"] = {"a": 2_903, "b": 8}
     values["system"] = {"a": "scan", "b": "groth16"}
     assert [t.system for t in draft_policy(**values).tenants] == ["scan", "groth16"]
-    assert proof_system("scan") is scan.SYSTEM
+    assert backend("scan") is scan.SYSTEM
 
 
 # By the command.

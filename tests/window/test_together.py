@@ -5,7 +5,7 @@ The law tenant's first record is proved eagerly and by itself, the other two sha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +19,8 @@ from rag_audit.proofs.backends import groth16
 from rag_audit.proofs.backends.groth16 import RetrieveManyInstance, RetrieveManyJob
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.proofs.backends.groth16.policy import policy_instances
+from rag_audit.proofs.interface import RecordProofs
+from rag_audit.proofs.records import Single
 from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
 from rag_audit.proofs.statements.tenant import TenantPublic
 from rag_audit.report.verification import ReportedVerdict
@@ -108,7 +110,8 @@ def proved_once(finished: Finished) -> dict[str, Any]:
     service = finished.service
     with Window.resume(finished.window, key=service.key, clock=service.clock) as window:
         record = next(r for r in window.records if (r.account, r.i) == FIRST)
-        job: Any = window.prover.group_job([(record, window.prover.private(record))], "retrieve", None)
+        one = window.prover.proofs("law", "retrieve", 1)
+        job: Any = window.prover.job(one, [(record, window.prover.private(record))])
         return RetrieveManyJob(PAIR, (job,)).run()
 
 
@@ -142,9 +145,8 @@ def test_a_record_that_has_no_proof_is_named_among_others(
         private = window.prover.private(second)
         wrong = replace(private, positions=private.positions[::-1])
         with pytest.raises(WitnessError) as caught:
-            window.prover.group_job(
-                [(first, window.prover.private(first)), (second, wrong)], "retrieve", 2
-            ).run()
+            pair = window.prover.proofs("law", "retrieve", 2)
+            window.prover.job(pair, [(first, window.prover.private(first)), (second, wrong)]).run()
     assert caught.value.field == f"record {second.seq}.htopk"
 
 
@@ -234,6 +236,7 @@ class Canned:
 
     name: str
     slots: tuple[int, ...]
+    keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Any]:
         several = {"records": ["00" * 32] * 2} if len(self.slots) > 1 else {}
@@ -242,13 +245,13 @@ class Canned:
 
 @dataclass(frozen=True)
 class CannedPair:
-    """`groth16.shared.Shared` over `Canned`."""
+    """`RecordProofs` over `Canned`."""
 
     made: list[tuple[int, ...]]
     chained: ClassVar[bool] = False
 
-    def job(self, jobs: Mapping[str, Canned]) -> Canned:
-        self.made.append(tuple(slot for job in jobs.values() for slot in job.slots))
+    def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> Canned:
+        self.made.append(tuple(record.slot for record in statement.values()))
         return Canned("retrieve", self.made[-1])
 
     def carried(self, proof: dict[str, Any], number: int) -> dict[str, Any]:
@@ -266,13 +269,12 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     def record_job(name: str, public: RecordPublic, private: RecordPrivate) -> Canned:
         return Canned(name, (public.slot,))
 
-    def shared(name: str, tenant: TenantPublic, places: int) -> CannedPair | None:
-        assert places == 2
-        return CannedPair(made) if name == "retrieve" else None
+    def records(name: str, tenant: TenantPublic, places: int = 1) -> RecordProofs:
+        assert places == 1 or (places, name) == (2, "retrieve")
+        return Single(groth16.SYSTEM, name, tenant) if places == 1 else CannedPair(made)
 
     monkeypatch.setattr(groth16.SYSTEM, "record_job", record_job)
-    monkeypatch.setattr(groth16.SYSTEM, "shared", shared)
-    monkeypatch.setattr(groth16.SYSTEM, "keyed", lambda job: (job, {}))
+    monkeypatch.setattr(groth16.SYSTEM, "records", records)
     monkeypatch.setattr(groth16.SYSTEM, "published_keys", lambda name, tenant: {"00" * 32: name})
     return made
 

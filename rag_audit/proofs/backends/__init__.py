@@ -1,0 +1,54 @@
+"""The proof systems of this installation: one folder each, found by what the folder contains.
+
+A folder with a module `system` is a proof system; its `SYSTEM` is a `Backend`. A folder with a module `engine` is a
+second verifier of another system's proofs. A folder with a module `release` has transparent protocols, which trust.toml
+pins by one digest. No code outside a folder names it: a policy does, and the registry loads what the policy names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from rag_audit._internal.errors import VersionError
+from rag_audit.proofs.interface import Backend
+
+
+def _folders(module: str) -> tuple[str, ...]:
+    """The folders that have a module of this name, sorted; none is imported."""
+    found = (folder for folder in pkgutil.iter_modules(__path__) if folder.ispkg)
+    return tuple(
+        sorted(
+            folder.name
+            for folder in found
+            for path in __path__
+            if any(inner.name == module for inner in pkgutil.iter_modules([f"{path}/{folder.name}"]))
+        )
+    )
+
+
+SYSTEMS = _folders("system")
+"""The names of the proof systems, as policies name them."""
+ENGINES = _folders("engine")
+"""The names of the verify-only backends."""
+
+
+def backend(name: str) -> Backend:
+    """The proof system that a policy names.
+
+    >>> backend("scan").ENGINES[0]
+    'native'
+
+    :raises VersionError: this release does not have the system
+    """
+    if name not in SYSTEMS:
+        raise VersionError("the proof system is unknown", expected=", ".join(SYSTEMS), found=name)
+    system: Backend = importlib.import_module(f"{__name__}.{name}.system").SYSTEM
+    return system
+
+
+def protocols_digest() -> str:
+    """The digest of this release's transparent protocols together, 64 hexadecimal digits, which trust.toml pins."""
+    [name] = _folders("release")
+    digest: str = importlib.import_module(f"{__name__}.{name}.release").protocols_digest()
+    return digest

@@ -13,6 +13,23 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class CoalitionSize:
+    """What fixes a coalition proof's circuit or protocol.
+
+    >>> CoalitionSize(64, 256, (8, 10)) == CoalitionSize(64, 256, (4, 5))
+    False
+
+    :param records: the most records of a window
+    :param dimension: components of a vector
+    :param theta: the threshold p/q, which need not be in lowest terms
+    """
+
+    records: int
+    dimension: int
+    theta: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class CoalitionStatement:
     """The public values of a coalition proof about at least one record.
 
@@ -40,6 +57,11 @@ class CoalitionStatement:
     c_tenant: int
     dimension: int
     capacity: int
+
+    @property
+    def size(self) -> CoalitionSize:
+        """What fixes the proof's circuit or protocol."""
+        return CoalitionSize(self.capacity, self.dimension, self.theta)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from rag_audit._internal.words import counted
 from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.models.records import CoalitionEstimate
-from rag_audit.proofs.coalition import coalition_system
+from rag_audit.proofs.backends import backend
+from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.verify.case import Case, Status
 
 
@@ -73,8 +74,8 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
     with case.guarding("coalition.circuit"):
         p, q = case.policy.estimator.theta
         dimension = case.manifest["schema"]["dimension"]
-        system = coalition_system(required.system)
-        circuit = system.digest(records=required.records, dimension=dimension, theta=(p, q))
+        size, proofs = CoalitionSize(required.records, dimension, (p, q)), backend(required.system).coalition
+        circuit = proofs.digest(size)
         # Another digest may be that of an older or newer release's circuit, which is unknown here and not proven false.
         status = Status.PASS if circuit == required.circuit else Status.UNDECIDED
         if not case.record(
@@ -82,26 +83,20 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
         ):
             return False
         with case.guarding("coalition.key"):
-            key = system.open_key(
-                records=required.records,
-                dimension=dimension,
-                theta=(p, q),
-                published=case.file.verification_keys,
-                pins=case.trust.pins,
-            )
+            key = proofs.open(size, case.file.verification_keys, case.trust.pins, engine=case.engine)
             case.report("coalition.key", True, key.digest, key.digest)
             case.setups.add(key.setup or "transparent")
             with case.guarding("coalition.certificate"):
-                size = len(case.entries) - 1
+                entries = len(case.entries) - 1
                 statement = coalition_statement(
                     case.queries,
                     declared,
                     opening_digest=case.opening_digest,
-                    head=Checkpoint(case.opening.log, size, case.tree.root(size)),
+                    head=Checkpoint(case.opening.log, entries, case.tree.root(entries)),
                     dimension=dimension,
                     capacity=required.records,
                 )
-                system.verify(statement, present, key=key.key, engine=case.engine)
+                key.verify(statement, present)
                 proved = f"c = {declared.c}, in one tenant {declared.c_tenant}"
                 return case.report("coalition.certificate", True, f"a proof of {proved}", "it proves that")
     return False

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.manifest import PUBLISHED, manifest_digest
 from rag_audit.models.records import QueryRecord
-from rag_audit.proofs.batch import Lazy, Refusals
-from rag_audit.proofs.checking import OwnProofs
-from rag_audit.proofs.interface import SYSTEMS, Key, ProofSystem, proof_system
-from rag_audit.proofs.statements.retrieve import record_public
-from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, TenantPublic, tenant_public
+from rag_audit.proofs.backends import SYSTEMS, backend
+from rag_audit.proofs.batch import Lazy
+from rag_audit.proofs.interface import Backend, FileProof, places
+from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
+from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic, tenant_public
 from rag_audit.verify.case import Case, Status, refusal
 from rag_audit.verify.checks import samples
 from rag_audit.verify.checks.challenge import required_records
@@ -71,16 +70,15 @@ def _given(case: Case) -> tuple[Given, list[str], list[int]]:
         if record.proof is not None and digest_hex(value) != record.proof:
             unpinned.append(record.seq)
         if isinstance(value, dict):
-            system = _system(case, record.tenant)
-            found = tuple((n, 1 if system is None else system.places(n, p)) for n, p in value.items())
+            found = tuple((n, places(n, p)) for n, p in value.items())
             given[record.seq] = same.setdefault(found, dict(found))
     return given, sorted(unknown), sorted(unpinned)
 
 
-def _system(case: Case, tenant: str) -> ProofSystem[Any] | None:
+def _system(case: Case, tenant: str) -> Backend | None:
     """The proof system of a tenant, or None where this release knows neither."""
     part = case.policy.tenant(tenant)
-    return None if part is None or part.system not in SYSTEMS else proof_system(part.system)
+    return None if part is None or part.system not in SYSTEMS else backend(part.system)
 
 
 def _present(case: Case, asked: Set[int], given: Given) -> None:
@@ -137,7 +135,7 @@ def _a1(case: Case, asked: Set[int], valid: set[tuple[int, str]]) -> None:
     artefacts = case.manifest["embedder"]["artefacts"]
     tenants = {q.tenant for q in case.queries if q.seq in asked}
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
-    tables = {proof_system(name).TABLE_ARTEFACT for name in systems}
+    tables = {backend(name).TABLE_ARTEFACT for name in systems}
     pinned = all(case.trust.pins.artefact(table) == artefacts[table] for table in tables)
     case.figures["a1"] = "proved" if pinned and known_manifest(case) else "proved(unpinned)"
 
@@ -193,7 +191,7 @@ def _verify(
     prefix = "proof" if name == "retrieve" else f"proof.{name}"
     part = case.policy.tenant(tenant)
     assert part is not None
-    system = proof_system(part.system)
+    system = backend(part.system)
     with case.guarding(f"{prefix}.circuit.{tenant}"):
         public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.manifest,
                                opening_digest=case.opening_digest, kept=kept.get(tenant))  # fmt: skip
@@ -203,13 +201,13 @@ def _verify(
         if not case.record(f"{prefix}.circuit.{tenant}", status, circuit, named, "policy.tenants"):
             return set()
         kinds: defaultdict[int, list[QueryRecord]] = defaultdict(list)
-        for record, places in proved:
-            kinds[places].append(record)
+        for record, count in proved:
+            kinds[count].append(record)
         valid: set[int] = set()
-        for places, members in sorted(kinds.items()):
-            if places > 1 and _incomplete(case, tenant):
+        for count, members in sorted(kinds.items()):
+            if count > 1 and _incomplete(case, tenant):
                 continue  # a proof of several records is about all of them, of which some cannot be read
-            valid |= _verify_kind(case, prefix, system, public, name, places, members)
+            valid |= _verify_kind(case, prefix, system, public, name, count, members)
         return valid
     return set()
 
@@ -229,61 +227,43 @@ def _incomplete(case: Case, tenant: str) -> bool:
 def _verify_kind(
     case: Case,
     prefix: str,
-    system: ProofSystem[Key],
-    public: TenantPublic,
+    system: Backend,
+    tenant: TenantPublic,
     name: str,
-    places: int,
+    count: int,
     proved: Sequence[QueryRecord],
 ) -> set[int]:
-    """`_verify` for the proofs under one key, which are all for one record or all for the same number of records."""
+    """`_verify` for the proofs under one key, which are all for the same number of records."""
 
-    def stated(record: QueryRecord) -> PublicValues:
+    def public(record: QueryRecord) -> RecordPublic:
         made = case.publics.get(record.seq)
         if made is None:
             beacon = case.beacon_of(record.account) or b""
             made = record_public(
-                record, public, opening=case.opening, beacon=beacon, before=case.before(record)
+                record, tenant, opening=case.opening, beacon=beacon, before=case.before(record)
             )
             case.publics[record.seq] = made
-        return system.statement(name, made)
+        return made
 
-    tenant, keys, pins = public.tenant, case.file.verification_keys, case.trust.pins
-    with case.guarding(f"{prefix}.key.{tenant}"):
-        shared = None if places == 1 else system.shared(name, public, places)
-        opened = shared.open_key(keys, pins) if shared else system.open_key(name, public, keys, pins)
-        key = opened.key
-        case.report(f"{prefix}.key.{tenant}", True, opened.digest, opened.digest)
+    def proof(record: QueryRecord) -> FileProof:
+        made = case.file.proofs[str(record.seq)]
+        return FileProof(made[name] if isinstance(made, dict) else None, f"proofs.{record.seq}.{name}")
+
+    keys, pins = case.file.verification_keys, case.trust.pins
+    with case.guarding(f"{prefix}.key.{tenant.tenant}"):
+        opened = system.records(name, tenant, count).open(keys, pins, engine=case.engine)
+        case.report(f"{prefix}.key.{tenant.tenant}", True, opened.digest, opened.digest)
         case.setups.add(opened.setup or "transparent")
-        with case.guarding(f"{prefix}.valid.{tenant}"):
-            circuit = system.circuits(public.constants)[name]
-
-            def proof(i: int) -> Any:  # what the system parses, and it alone looks into
-                seq, field = str(proved[i].seq), f"proofs.{proved[i].seq}.{name}"
-                made = case.file.proofs[seq]
-                value = made[name] if isinstance(made, dict) else None
-                if shared is not None:
-                    return shared.parse_proof(value, field=field)
-                return system.parse_proof(value, circuit, field=field)
-
+        with case.guarding(f"{prefix}.valid.{tenant.tenant}"):
+            every = [r for r in case.queries if r.tenant == tenant.tenant]
             # Proofs and statements are made as they are needed, so that no more are held than are verified at a time.
-            proofs, bad = Lazy(len(proved), proof), Refusals()
-            if shared is None:
-                statements = Lazy(len(proved), lambda i: stated(proved[i]))
-
-                def pair(i: int) -> tuple[bytes, PublicValues]:
-                    statement = statements[i]
-                    return proofs[i], statement
-
-                with case.checking.of(len(proved)):
-                    checker = OwnProofs(_system_name(case, tenant), key, case.engine)
-                    bad = case.checking(checker, Lazy(len(proved), pair))
-            else:
-                every, own = (
-                    [stated(r) for r in case.queries if r.tenant == tenant],
-                    [stated(r) for r in proved],
+            with case.checking.of(len(proved)):
+                bad = opened.verify(
+                    Lazy(len(proved), lambda i: public(proved[i])),
+                    Lazy(len(proved), lambda i: proof(proved[i])),
+                    Lazy(len(every), lambda i: public(every[i])),
+                    check=case.checking,
                 )
-                with case.checking.of(len(proved)):
-                    bad = shared.verify(key, proofs, own, every, engine=case.engine, check=case.checking)
             found, at, status = f"{len(proved)} valid", None, Status.PASS
             if bad:
                 first, reason = _refusal(bad)
@@ -292,15 +272,9 @@ def _verify_kind(
                 if reason.field is not None and reason.field.startswith("proofs."):
                     at += f", {reason.field}"
                 status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
-            case.record(f"{prefix}.valid.{tenant}", status, f"{len(proved)} valid proofs", found, at)
+            case.record(f"{prefix}.valid.{tenant.tenant}", status, f"{len(proved)} valid proofs", found, at)
             return {r.seq for i, r in enumerate(proved) if i not in bad}
     return set()
-
-
-def _system_name(case: Case, tenant: str) -> str:
-    part = case.policy.tenant(tenant)
-    assert part is not None
-    return part.system
 
 
 def _refusal(bad: Mapping[int, RagAuditError]) -> tuple[int, RagAuditError]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit.models.constants import KEPT
 from rag_audit.models.records import KeptEntry
-from rag_audit.proofs.interface import SYSTEMS, proof_system
+from rag_audit.proofs.backends import SYSTEMS, backend
 from rag_audit.proofs.statements.sample import kept_public
 from rag_audit.proofs.statements.tenant import KeptCommitment, tenant_public
 from rag_audit.verify.case import Case, Status, refusal
@@ -40,7 +40,7 @@ def _open(case: Case, entry: KeptEntry, check_id: str) -> KeptCommitment | None:
     if entry.tenant not in case.tenants or beacon is None:
         case.record(check_id, Status.UNDECIDED, "the tenant and the window's beacon", "missing", place)
         return None
-    system = proof_system(part.system)
+    system = backend(part.system)
     try:
         tenant = tenant_public(case.tenants[entry.tenant], policy=case.policy, manifest=case.manifest,
                                opening_digest=case.opening_digest)  # fmt: skip

@@ -18,7 +18,7 @@ from rag_audit.models.trust import (
     decimal,
     tau_of,
 )
-from rag_audit.proofs.interface import SYSTEMS, proof_system
+from rag_audit.proofs.backends import SYSTEMS, backend
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.verify.case import Case, Findings, Status
 
@@ -184,7 +184,7 @@ def _artefacts(case: Findings, embedder: EmbedderManifest) -> None:
     if not pins:
         case.record("trust.embedder", Status.UNDECIDED, "pinned embedder artefacts", "no pin in trust.toml")
         return
-    tables = {proof_system(name).TABLE_ARTEFACT for name in SYSTEMS}
+    tables = {backend(name).TABLE_ARTEFACT for name in SYSTEMS}
     rest = (
         {k: v for k, v in found.items() if k in pins or k not in tables} if isinstance(found, dict) else found
     )

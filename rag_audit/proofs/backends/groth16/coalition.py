@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd
@@ -12,15 +11,15 @@ from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import InvalidProof, WitnessError
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.instance import CoalitionInstance
-from rag_audit.proofs.backends.groth16.job import ENGINES, parse_key, parse_proof, prove
+from rag_audit.proofs.backends.groth16.job import parse_key, parse_proof, prove
 from rag_audit.proofs.backends.groth16.job import verify as verify_proof
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.shared import pinned_key
 from rag_audit.proofs.backends.groth16.statements import CoalitionDigest
-from rag_audit.proofs.coalition import CoalitionSystem
-from rag_audit.proofs.executors import run_jobs
-from rag_audit.proofs.interface import OpenedKey, Pins
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
+from rag_audit.proofs.coalition import Coalition, Run
+from rag_audit.proofs.interface import Pins
+from rag_audit.proofs.records import OpenedKey
+from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
 from rag_audit.relation.native import hash_list, vector_commitment
 from rag_audit.relation.poseidon import TAG_COALITION
 from rag_audit.relation.vectors import pack_nibbles
@@ -30,57 +29,38 @@ MASK_BITS = 252
 
 
 class Groth16Coalition:
-    """Coalition proofs by the circuit `coalition` (`CoalitionSystem`)."""
+    """The steps of coalition proofs by the circuit `coalition` (`CoalitionSteps`)."""
 
-    ENGINES: tuple[str, ...] = ENGINES
-
-    def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
-        """The digest of the circuit for windows of up to `records` records.
+    def digest(self, size: CoalitionSize) -> str:
+        """The digest of the circuit for windows of up to `size.records` records.
 
         :raises PolicyError: there is no such circuit
         """
-        return instance(records, dimension, theta).digest()
+        return instance(size).digest()
 
-    def published_keys(self, *, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
-        """See `CoalitionSystem.published_keys`."""
-        circuit = instance(records, dimension, theta)
+    def published_keys(self, size: CoalitionSize) -> dict[str, Json]:
+        """See `CoalitionSteps.published_keys`."""
+        circuit = instance(size)
         return {circuit.digest(): proving_key(circuit).vk}
 
     def open_key(
-        self,
-        *,
-        records: int,
-        dimension: int,
-        theta: tuple[int, int],
-        published: Mapping[str, Json],
-        pins: Pins,
+        self, size: CoalitionSize, published: Mapping[str, Json], pins: Pins
     ) -> OpenedKey[VerificationKey]:
-        """See `CoalitionSystem.open_key`."""
-        return pinned_key(instance(records, dimension, theta).digest(), published, pins)
+        """See `CoalitionSteps.open_key`."""
+        return pinned_key(instance(size).digest(), published, pins)
 
-    def certify(
-        self,
-        statement: CoalitionStatement,
-        private: CoalitionPrivate,
-        *,
-        executor: concurrent.futures.Executor | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> dict[str, Json]:
+    def own_key(self, size: CoalitionSize) -> VerificationKey:
+        """See `CoalitionSteps.own_key`."""
+        return parse_key(proving_key(instance(size)).vk, field="verification key")
+
+    def make(self, statement: CoalitionStatement, private: CoalitionPrivate, run: Run) -> dict[str, Json]:
         """Make the coalition proof, which is one Groth16 proof, in one job.
 
         :raises WitnessError: the claim is false, or there are more records than the circuit has places
-        :raises InvalidProof: the proof does not verify, for example because the proving key is damaged
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        job = CoalitionJob.of(statement, private)
-        ((_, certificate),) = run_jobs([(0, job)], executor)
-        self.verify(
-            statement,
-            certificate,
-            key=parse_key(proving_key(job.places.instance).vk, field="verification key"),
-        )
-        if progress is not None:
-            progress(1, 1)
+        ((_, certificate),) = run([(0, CoalitionJob.of(statement, private))])
+        run.report(1, 1)
         return certificate
 
     def verify(
@@ -104,8 +84,8 @@ class Groth16Coalition:
             raise InvalidProof("the coalition proof does not verify", field="certificate")
 
 
-SYSTEM: CoalitionSystem[VerificationKey] = Groth16Coalition()
-"""The system that `proofs.coalition.coalition_system` returns."""
+SYSTEM = Coalition(Groth16Coalition())
+"""The coalition proofs of this system (`Backend.coalition`)."""
 
 
 def certificate_statement(statement: CoalitionStatement) -> tuple[str, CoalitionDigest]:
@@ -134,7 +114,7 @@ class Places:
 
         :raises WitnessError: there is no record, or more records than places
         """
-        circuit = instance(statement.capacity, statement.dimension, statement.theta)
+        circuit = instance(statement.size)
         count = len(statement.cq)
         if not 0 < count <= circuit.records:
             raise WitnessError("the window does not fit the coalition proof's circuit", field="records",
@@ -247,11 +227,11 @@ class CoalitionJob:
         return prove(self.places.instance, self.inputs(), CoalitionDigest(self.places.digest()))
 
 
-def instance(records: int, dimension: int, theta: tuple[int, int]) -> CoalitionInstance:
-    """The circuit for windows of up to `records` records; theta need not be in lowest terms.
+def instance(size: CoalitionSize) -> CoalitionInstance:
+    """The circuit for windows of up to `size.records` records.
 
     :raises PolicyError: there is no such circuit
     """
-    p, q = theta
+    p, q = size.theta
     common = gcd(p, q)
-    return CoalitionInstance(records, dimension, (p // common, q // common))
+    return CoalitionInstance(size.records, size.dimension, (p // common, q // common))

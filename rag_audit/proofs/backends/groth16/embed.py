@@ -13,7 +13,7 @@ from rag_audit._internal.errors import EncodingError, WitnessError
 from rag_audit.models.manifest import StaticTable
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.instance import EMBED_INPUTS, EmbedInstance
-from rag_audit.proofs.backends.groth16.job import prove
+from rag_audit.proofs.backends.groth16.job import Bound, prove
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.field import from_bytes
 from rag_audit.relation.table import ARITY, wide_row
@@ -92,7 +92,7 @@ def table_tree(table: StaticTable) -> EmbedTable:
 
 
 @dataclass(frozen=True)
-class EmbedJob:
+class EmbedJob(Bound):
     """The job that proves `embed` for one record. It is picklable, and holds secrets, which `repr` omits.
 
     :param instance: the circuit

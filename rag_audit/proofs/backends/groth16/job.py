@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_hex
@@ -61,8 +62,24 @@ _ORDER: dict[type[PublicValues], tuple[str, ...]] = {
 """The names of a statement's public values, in the order of its circuit's verification key."""
 
 
+class Bound:
+    """What every job of this system has (`BoundJob`): a circuit, and the key that verifiers will use.
+
+    :param instance: the circuit
+    :param vk: see `prove`
+    """
+
+    instance: Instance
+    vk: str | None
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """See `BoundJob.keys`."""
+        return {} if self.vk is None else {self.instance.digest(): self.vk}
+
+
 @dataclass(frozen=True)
-class ProofJob:
+class ProofJob(Bound):
     """The job that proves `retrieve` for one record. It is picklable, and holds secrets, which `repr` omits.
 
     :param instance: the circuit
@@ -300,6 +317,27 @@ def refusals(
         else:
             bad[places[number]] = EncodingError("the verifier refuses it", field=engine, found=reason)
     return dict(sorted(bad.items()))
+
+
+@dataclass(eq=False)
+class Pairing:
+    """Verifies proofs under any of this system's keys (`records.Verifies`)."""
+
+    ENGINES: ClassVar[tuple[str, ...]] = ENGINES
+
+    def refusals(
+        self,
+        key: VerificationKey,
+        proofs: Sequence[bytes],
+        statements: Sequence[PublicValues],
+        *,
+        engine: str = "native",
+    ) -> Refusals:
+        """See `refusals`."""
+        return refusals(key, proofs, statements, engine=engine)
+
+
+PAIRING = Pairing()
 
 
 def order(statement: PublicValues) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rag_audit import _native
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.coins import KEPT_INPUTS, KeptInstance
-from rag_audit.proofs.backends.groth16.job import prove
+from rag_audit.proofs.backends.groth16.job import Bound, prove
 from rag_audit.proofs.statements.sample import KeptColumn, KeptStatement
 from rag_audit.proofs.statements.tenant import KeptCommitment
 from rag_audit.relation.field import to_bytes, to_hex
@@ -29,7 +29,7 @@ def kept_positions(
 
 
 @dataclass(frozen=True)
-class KeptJob:
+class KeptJob(Bound):
     """The job that proves `kept` for one tenant and window. It is picklable, and holds secrets, which `repr` omits.
 
     :param instance: the circuit

@@ -9,7 +9,7 @@ from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import WitnessError
 from rag_audit.proofs.backends.groth16.circuit import Inputs, compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.coins import LISTING_INPUTS, ListingInstance
-from rag_audit.proofs.backends.groth16.job import prove
+from rag_audit.proofs.backends.groth16.job import Bound, prove
 from rag_audit.proofs.backends.groth16.many import record_digest
 from rag_audit.proofs.backends.groth16.statements import ListingStatement
 from rag_audit.relation.vectors import pack_bits, pack_nibbles
@@ -30,7 +30,7 @@ class ListingQuery:
 
 
 @dataclass(frozen=True)
-class ListingJob:
+class ListingJob(Bound):
     """The job that proves `listing` for successive records of one account. It is picklable, and holds secrets, which
     `repr` omits.
 
@@ -104,7 +104,7 @@ class ListingJob:
 
 
 @dataclass(frozen=True)
-class ListingManyJob:
+class ListingManyJob(Bound):
     """The job that proves `listing` for successive records of one account, of which each has a job of its own. It is
     picklable, and holds secrets, which `repr` omits.
 

@@ -11,9 +11,10 @@ from rag_audit._internal.errors import SchemaError, WitnessError
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.encoding import parse_fields
 from rag_audit.proofs.backends.groth16.instance import MAX_QUERIES, RetrieveManyInstance
-from rag_audit.proofs.backends.groth16.job import ProofJob, order, parse_proof, prove, verify
+from rag_audit.proofs.backends.groth16.job import Bound, ProofJob, order, parse_proof, prove, verify
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.statements import ManyStatement
+from rag_audit.proofs.records import Group
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.proofs.statements.tenant import PublicValues
 
@@ -22,7 +23,7 @@ _OWN = ("salt_c", "query", "salt_k", "position")
 
 
 @dataclass(frozen=True)
-class RetrieveManyJob:
+class RetrieveManyJob(Bound):
     """The job that proves `retrieve` for several records. It is picklable, and holds secrets, which `repr` omits.
 
     :param instance: the circuit
@@ -122,6 +123,11 @@ class ManyProof:
 
     proof: bytes
     records: tuple[bytes, ...]
+
+    @property
+    def group(self) -> Group:
+        """The same as `verify_groups` takes it. Proofs of the same bytes for other records are other proofs."""
+        return Group(self.records, sha256(self.proof + b"".join(self.records)).digest(), (self.proof,))
 
 
 def parse_many_proof(value: Json, circuit: str, *, field: str) -> ManyProof:

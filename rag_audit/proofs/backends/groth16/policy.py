@@ -7,6 +7,7 @@ from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance
 from rag_audit.proofs.backends.groth16.shared import many_instance
 from rag_audit.proofs.backends.groth16.system import instances
+from rag_audit.proofs.statements.coalition import CoalitionSize
 
 
 def policy_instances(
@@ -38,6 +39,6 @@ def policy_instances(
     certificate = policy.estimator.certificate
     if certificate is not None and certificate.system == "groth16":
         p, q = policy.estimator.theta
-        made = coalition.instance(certificate.records, dimension, (p, q))
+        made = coalition.instance(CoalitionSize(certificate.records, dimension, (p, q)))
         named[made.digest()] = made
     return list(named.values())

@@ -1,27 +1,30 @@
-"""Proofs for several records at once, and their circuits (docs/circuits.md, "Several records in one proof")."""
+"""Proofs about records, alone and several at once, and their circuits (docs/circuits.md)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeVar
 
 from rag_audit._internal.canonical import Json, digest_hex
-from rag_audit._internal.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
+from rag_audit._internal.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.groth16.coins import ListingInstance, SampledInstance
+from rag_audit.proofs.backends.groth16.embed import EmbedJob
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance, RetrieveManyInstance
-from rag_audit.proofs.backends.groth16.job import ProofJob, parse_key
+from rag_audit.proofs.backends.groth16.job import PAIRING, ProofJob, parse_key
+from rag_audit.proofs.backends.groth16.kept import KeptJob
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.backends.groth16.listing import ListingJob, ListingManyJob
+from rag_audit.proofs.backends.groth16.listing import ListingJob, ListingManyJob, ListingQuery
 from rag_audit.proofs.backends.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
 from rag_audit.proofs.backends.groth16.statements import ListingStatement, ManyStatement
-from rag_audit.proofs.batch import Check, at_once, readable
-from rag_audit.proofs.checking import OwnProofs
-from rag_audit.proofs.interface import OpenedKey, Pins, RecordJob
-from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once, narrowed
+from rag_audit.proofs.interface import Pins
+from rag_audit.proofs.records import Group, OpenedKey, OwnProofs, verify_groups
+from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPrivate, RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
+from rag_audit.relation.field import digest_to_field, from_hex
 from rag_audit.relation.native import held_commitment
 
 
@@ -61,8 +64,95 @@ def many_statement(records: Sequence[PublicValues], places: int) -> ManyStatemen
     :raises SchemaError: the records cannot share a proof
     """
     if isinstance(records[0], ListingStatement):
-        return ListingStatement.of(cast("Sequence[ListingStatement]", records), places)
-    return ManyStatement.of(cast("Sequence[Statement]", records), places)
+        return ListingStatement.of(narrowed(ListingStatement, records), places)
+    return ManyStatement.of(narrowed(Statement, records), places)
+
+
+def retrieve_statement(record: RecordPublic) -> Statement:
+    """The public values of a record of a tenant that lists the first K."""
+    return record.retrieve(from_hex(record.tenant.c_idx, field="c_idx"))
+
+
+def listing_statement(record: RecordPublic) -> ListingStatement:
+    """The public values of a listing tenant's record.
+
+    :raises SchemaError: the ledger does not say which positions are kept
+    """
+    c, one = record.tenant.constants, retrieve_statement(record)
+    # as of every listing tenant
+    assert isinstance(one, ListedStatement) and c.chance is not None and c.threshold is not None
+    before = held_commitment(0, (), c.capacity) if one.before is None else from_hex(one.before, field="held")
+    return ListingStatement(
+        ctx=(one.ctx,),
+        c_seed=one.c_seed,
+        beacon=(one.beacon,),
+        slot=(one.slot,),
+        c_idx=one.c_idx,
+        cq=(one.cq,),
+        htopk=(one.htopk,),
+        c_kept=one.c_kept,
+        held_before=before,
+        held_after=from_hex(one.after, field="held"),
+        chance=c.chance,
+        threshold=c.threshold,
+        most=c.top_k,
+    )
+
+
+def record_statement(record: RecordPublic) -> Statement | ListingStatement:
+    """The public values of a record's proof of `retrieve`."""
+    return listing_statement(record) if record.tenant.constants.listing else retrieve_statement(record)
+
+
+def proof_job(record: RecordPublic, private: RecordPrivate) -> ProofJob:
+    """The job that proves a record of a tenant that lists the first K.
+
+    :raises WitnessError: the tenant is sampled, and its kept positions are missing
+    """
+    constants = record.tenant.constants
+    # Without noise nothing depends on the seed, which a prover on another machine then never sees.
+    s0, s1 = (private.s0, private.s1) if constants.gains else (None, None)
+    kept = None
+    if constants.sampled:
+        if private.kept is None:
+            raise WitnessError("the tenant is sampled, and its kept positions are missing", field="kept")
+        bits, opening = private.kept
+        kept = (bits, int.from_bytes(opening, "big"))
+    return ProofJob(
+        instance=retrieve_instance(constants),
+        statement=retrieve_statement(record),
+        s0=s0,
+        s1=s1,
+        index_salt=private.index_salt,
+        rows=private.rows(),
+        vector=private.vector,
+        salt_c=private.salt_c,
+        salt_k=private.salt_k,
+        positions=private.positions,
+        kept=kept,
+    )
+
+
+def listing_job(record: RecordPublic, private: RecordPrivate) -> ListingJob:
+    """The job that proves a listing tenant's record.
+
+    :raises WitnessError: what the account holds, or which positions are kept, is missing
+    """
+    if private.listing is None or private.kept is None:
+        raise WitnessError("what the account holds, or which positions are kept, is missing", field="record")
+    before, (bits, opening) = private.listing.before, private.kept
+    return ListingJob(
+        instance=listing_instance(record.tenant.constants),
+        statement=listing_statement(record),
+        s0=private.s0,
+        s1=private.s1,
+        index_salt=private.index_salt,
+        rows=private.rows(),
+        kept=(bits, int.from_bytes(opening, "big")),
+        before=(private.listing.held, 0 if before is None else digest_to_field(before)),
+        after_salt=digest_to_field(private.listing.after),
+        queries=(ListingQuery(private.vector, private.salt_c, private.salt_k),),
+    )
 
 
 def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> OpenedKey[VerificationKey]:
@@ -88,9 +178,17 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
     return OpenedKey(key, found, pin.setup)
 
 
+BoundTo = TypeVar("BoundTo", ProofJob, EmbedJob, RetrieveManyJob, ListingJob, ListingManyJob, KeptJob)
+
+
+def bound(job: BoundTo) -> BoundTo:
+    """The job, bound to the verification key of this machine's cache wherever it runs."""
+    return replace(job, vk=proving_key(job.instance).vk_digest)
+
+
 @dataclass(frozen=True)
 class Shared:
-    """Proofs of `retrieve` for several records (`SharedProofs`). No policy names their circuit: it follows from the
+    """Proofs of `retrieve` for several records (`ManyRecords`). No policy names their circuit: it follows from the
     tenant's constants and the proof's number of places, and is accepted if its key is pinned.
     """
 
@@ -98,30 +196,38 @@ class Shared:
 
     @property
     def chained(self) -> bool:
-        """See `SharedProofs.chained`."""
+        """See `ManyRecords.chained`."""
         return isinstance(self.instance, ListingInstance)
 
-    def job(self, jobs: Mapping[str, RecordJob]) -> RetrieveManyJob | ListingManyJob:
-        """See `SharedProofs.job`; the jobs are those of `Groth16.record_job` for `retrieve`."""
-        names = tuple(jobs)
+    def job(
+        self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]
+    ) -> RetrieveManyJob | ListingManyJob:
+        """See `ManyRecords.job`."""
+        names = tuple(records)
         if isinstance(self.instance, ListingInstance):
-            return ListingManyJob(self.instance, cast("tuple[ListingJob, ...]", tuple(jobs.values())), names)
-        return RetrieveManyJob(self.instance, cast("tuple[ProofJob, ...]", tuple(jobs.values())), names)
+            lists = tuple(listing_job(public, private) for public, private in records.values())
+            return bound(ListingManyJob(self.instance, lists, names))
+        jobs = tuple(proof_job(public, private) for public, private in records.values())
+        return bound(RetrieveManyJob(self.instance, jobs, names))
 
     def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
-        """See `SharedProofs.carried`: a proof is short, and every record carries it."""
+        """See `ManyRecords.carried`: a proof is short, and every record carries it."""
         return proof
 
+    def statement(self, record: RecordPublic) -> Statement | ListingStatement:
+        """See `ManyRecords.statement`."""
+        return record_statement(record)
+
     def published_keys(self) -> dict[str, Json]:
-        """See `SharedProofs.published_keys`."""
+        """See `ManyRecords.published_keys`."""
         return {self.instance.digest(): proving_key(self.instance).vk}
 
     def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[VerificationKey]:
-        """See `SharedProofs.open_key`."""
+        """See `ManyRecords.open_key`."""
         return pinned_key(self.instance.digest(), published, pins)
 
     def parse_proof(self, value: Json, *, field: str) -> ManyProof:
-        """See `SharedProofs.parse_proof`."""
+        """See `ManyRecords.parse_proof`."""
         return parse_many_proof(value, self.instance.digest(), field=field)
 
     def verify(
@@ -133,46 +239,42 @@ class Shared:
         *,
         engine: str = "native",
         check: Check = at_once,
-    ) -> dict[int, RagAuditError]:
-        """See `SharedProofs.verify`. The names in a proof only select among statements rebuilt here, whose values the
+    ) -> Refusals:
+        """See `ManyRecords.verify`. The names in a proof only select among statements rebuilt here, whose values the
         pairing check takes.
         """
         known = {record_digest(statement): statement for statement in every}
-        read, bad = readable(proofs, lambda proof: proof)
-        carried = {(record_digest(own[number]), proof) for number, proof in read.items()}
-        # A proof is in the file once for each of its records, and is checked only once.
-        whole = [p for p in dict.fromkeys(read.values()) if all(digest in known for digest in p.records)]
-        reasons: dict[ManyProof, RagAuditError] = {}
+        after: Counter[int] = Counter()
         if isinstance(self.instance, ListingInstance):
-            after = Counter(cast(ListingStatement, statement).held_after for statement in every)
+            after.update(statement.held_after for statement in narrowed(ListingStatement, every))
             # Nothing held is where every account begins.
             after[held_commitment(0, (), self.instance.capacity)] += 2
-            for proof in whole:
-                if not all((digest, proof) in carried for digest in proof.records):
-                    reasons[proof] = InvalidProof("a record that the proof names has another proof")
-                elif any(after[cast(ListingStatement, known[d]).held_after] > 1 for d in proof.records[:-1]):
-                    # Which record comes next is told by this commitment.
-                    reasons[proof] = InvalidProof("two records say that an account holds the same after them")
-        stated, checked = [], []
-        for proof in whole:
-            if proof in reasons:
-                continue
+
+        def joined(proof: Group, carried: Container[tuple[bytes, bytes]]) -> PublicValues:
+            """The proof's public values.
+
+            :raises InvalidProof: the records of a proof about successive ones of an account are not these
+            """
+            records = [known[digest] for digest in proof.records]
+            if self.chained:
+                if not all((digest, proof.digest) in carried for digest in proof.records):
+                    raise InvalidProof("a record that the proof names has another proof")
+                # Which record comes next is told by this commitment.
+                if any(after[s.held_after] > 1 for s in narrowed(ListingStatement, records[:-1])):
+                    raise InvalidProof("two records say that an account holds the same after them")
             try:
-                stated.append(many_statement([known[d] for d in proof.records], len(proof.records)))
-                checked.append(proof)
+                return many_statement(records, len(records))
             except SchemaError as exc:
                 if not self.chained:
                     raise
-                reasons[proof] = InvalidProof(exc.message, field=exc.field)
-        pairs = [(proof.proof, statement) for proof, statement in zip(checked, stated, strict=True)]
-        wrong = check(OwnProofs("groth16", key, engine), pairs) if pairs else {}
-        reasons |= {checked[i]: reason for i, reason in wrong.items()}
-        whole_set = set(whole)
-        for number, proof in read.items():
-            if record_digest(own[number]) not in proof.records:
-                bad[number] = InvalidProof("the proof is for other records")
-            elif proof in reasons:
-                bad[number] = reasons[proof]
-            elif proof not in whole_set:
-                bad[number] = SchemaError("the proof is also for a record that the ledger does not have")
-        return bad
+                raise InvalidProof(exc.message, field=exc.field) from exc
+
+        def proved(whole: Sequence[Group], carried: Container[tuple[bytes, bytes]]) -> Refusals:
+            def pair(i: int) -> tuple[bytes, PublicValues]:
+                [part] = whole[i].parts or (b"",)
+                return part, joined(whole[i], carried)
+
+            return check(OwnProofs(PAIRING, key, engine), Lazy(len(whole), pair))
+
+        groups = Lazy(len(proofs), lambda i: proofs[i].group)
+        return verify_groups(groups, list(map(record_digest, own)), known, proved)

@@ -1,9 +1,12 @@
 """The scan argument, which proves every score of a large index without a trusted setup (docs/scan/)."""
 
-from rag_audit.proofs.backends.scan.embed import EmbedArgument, EmbedJob, EmbedKey
-from rag_audit.proofs.backends.scan.job import CertificateJob, ProofJob, proof_json
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.embed import EmbedJob
+from rag_audit.proofs.backends.scan.job import ProofJob, proof_json
 from rag_audit.proofs.backends.scan.key import (
     PROTOCOL,
+    EmbedArgument,
+    EmbedKey,
     ScanKey,
     commit_index,
     index_digest,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import concurrent.futures
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rag_audit import _native
@@ -17,13 +16,14 @@ from rag_audit._internal.errors import (
     WitnessError,
     kind_of,
 )
-from rag_audit.proofs.backends.scan import reference
+from rag_audit.proofs.backends.scan.engine import engine as engine_of
+from rag_audit.proofs.backends.scan.engine import engines, native_coalition
 from rag_audit.proofs.backends.scan.key import COALITION_PROTOCOL
 from rag_audit.proofs.backends.scan.release import check_pin
-from rag_audit.proofs.coalition import CoalitionSystem
-from rag_audit.proofs.executors import run_jobs
-from rag_audit.proofs.interface import OpenedKey, Pins
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
+from rag_audit.proofs.coalition import Coalition, Run
+from rag_audit.proofs.interface import Pins
+from rag_audit.proofs.records import OpenedKey
+from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
 from rag_audit.relation.field import to_bytes
 
 PROTOCOL = COALITION_PROTOCOL
@@ -35,81 +35,65 @@ _FIELDS = ("system", "circuit", "room", "records", "pairs")
 
 
 class ScanCoalition:
-    """Coalition proofs by the scan argument (`CoalitionSystem`)."""
+    """The steps of coalition proofs by the scan argument (`CoalitionSteps`)."""
 
-    ENGINES: tuple[str, ...] = ("native", "reference")
-
-    def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
+    def digest(self, size: CoalitionSize) -> str:
         """The digest of the protocol, which is the same for all windows.
 
         :raises PolicyError: there are more records or components than the protocol allows, or theta is out of range
         """
-        p, q = theta
+        p, q = size.theta
         if not 0 < p < q <= 1000:
             raise PolicyError("theta is not a fraction in (0, 1)", field="theta",
                               expected="0 < p < q <= 1000", found=f"{p}/{q}")  # fmt: skip
-        for name, value, most in (("records", records, MAX_RECORDS), ("dimension", dimension, MAX_DIMENSION)):
+        for name, value, most in (
+            ("records", size.records, MAX_RECORDS),
+            ("dimension", size.dimension, MAX_DIMENSION),
+        ):
             if not 1 <= value <= most:
                 raise PolicyError(
                     f"{name} exceed what the protocol allows", field=name, expected=f"1..{most}", found=value
                 )
         return PROTOCOL
 
-    def published_keys(self, *, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
-        """See `CoalitionSystem.published_keys`: there are none."""
+    def published_keys(self, size: CoalitionSize) -> dict[str, Json]:
+        """See `CoalitionSteps.published_keys`: there are none."""
         return {}
 
-    def open_key(
-        self,
-        *,
-        records: int,
-        dimension: int,
-        theta: tuple[int, int],
-        published: Mapping[str, Json],
-        pins: Pins,
-    ) -> OpenedKey[None]:
-        """See `CoalitionSystem.open_key`: there is no key, and the pin of the protocols is checked."""
+    def open_key(self, size: CoalitionSize, published: Mapping[str, Json], pins: Pins) -> OpenedKey[None]:
+        """See `CoalitionSteps.open_key`: there is no key, and the pin of the protocols is checked."""
         check_pin(pins)
-        return OpenedKey(None, self.digest(records=records, dimension=dimension, theta=theta), None)
+        return OpenedKey(None, self.digest(size), None)
 
-    def certify(
-        self,
-        statement: CoalitionStatement,
-        private: CoalitionPrivate,
-        *,
-        executor: concurrent.futures.Executor | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> dict[str, Json]:
-        """Make and verify the coalition proof: first one run over the records, then runs over pairs, each a job of its
-        own.
+    def own_key(self, size: CoalitionSize) -> None:
+        """See `CoalitionSteps.own_key`: there is none."""
+
+    def make(self, statement: CoalitionStatement, private: CoalitionPrivate, run: Run) -> dict[str, Json]:
+        """Make the coalition proof: first one run over the records, then runs over pairs, each a job of its own.
 
         :raises WitnessError: the claim is false, the private inputs are not the statement's, or the window has more
             records or distinct norms than the argument allows
-        :raises InvalidProof: the new proof does not verify, for example because a worker returned something else
         """
         try:
             room = _native.ScanCoalition.room(private.vectors, statement.dimension)
-            native = _native_statement(statement, room)
+            native = native_coalition(statement, room)
             runs = native.runs()
             records, blindings = native.prove_records(_native_private(private))
         except (ValueError, OverflowError) as exc:
             raise _refused(exc) from exc
-        report = progress or (lambda done, total: None)
-        report(1, 1 + runs)
-        jobs = [PairsJob(statement, private, room, records, blindings, run) for run in range(runs)]
+        run.report(1, 1 + runs)
+        jobs = [PairsJob(statement, private, room, records, blindings, number) for number in range(runs)]
         pairs = [b""] * runs
-        for done, (run, proof) in enumerate(run_jobs(enumerate(jobs), executor), start=2):
-            pairs[run] = proof
-            report(done, 1 + runs)
-        certificate: dict[str, Json] = {
+        for done, (number, proof) in enumerate(run(enumerate(jobs)), start=2):
+            pairs[number] = proof
+            run.report(done, 1 + runs)
+        return {
             "system": "scan",
             "circuit": PROTOCOL,
             "room": room,
             "records": base64.b64encode(records).decode(),
             "pairs": [base64.b64encode(proof).decode() for proof in pairs],
         }
-        self.verify(statement, certificate, key=None)
-        return certificate
 
     def verify(
         self, statement: CoalitionStatement, certificate: Json, *, key: None, engine: str = "native"
@@ -123,9 +107,9 @@ class ScanCoalition:
         :raises EncodingError: the proof is not canonical
         :raises SetupError: the engine is another
         """
-        if engine not in self.ENGINES:
+        if engine not in engines():
             raise SetupError(
-                "the verifier is unknown", field="engine", expected=", ".join(self.ENGINES), found=engine
+                "the verifier is unknown", field="engine", expected=", ".join(engines()), found=engine
             )
         if key is not None:
             raise SchemaError("the scan argument has no keys", field="verification_keys", expected=None)
@@ -144,18 +128,15 @@ class ScanCoalition:
         records = parse_base64(certificate["records"], field="certificate.records")
         runs = [parse_base64(run, field=f"certificate.pairs[{i}]") for i, run in enumerate(pairs)]
         try:
-            if engine == reference.ENGINE:
-                reference.verify_coalition(statement, room, records, runs)
-            else:
-                _native_statement(statement, room).verify(records, runs)
+            engine_of(engine).coalition(statement, room, records, runs)
         except (ValueError, OverflowError) as exc:
             raise InvalidProof(
                 "the coalition proof does not verify", field="certificate", found=str(exc)
             ) from exc
 
 
-SYSTEM: CoalitionSystem[None] = ScanCoalition()
-"""The system that `proofs.coalition.coalition_system` returns."""
+SYSTEM = Coalition(ScanCoalition())
+"""The coalition proofs of the scan argument (`Backend.coalition`)."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +162,7 @@ class PairsJob:
         :raises WitnessError: the claim is false
         """
         try:
-            native = _native_statement(self.statement, self.room)
+            native = native_coalition(self.statement, self.room)
             return native.prove_pairs(
                 _native_private(self.private), self.records, self.blindings, self.number
             )
@@ -191,22 +172,6 @@ class PairsJob:
 
 def _refused(exc: Exception) -> WitnessError:
     return WitnessError("there is no coalition proof for this window", field="certificate", found=str(exc))
-
-
-def _native_statement(statement: CoalitionStatement, room: int) -> _native.ScanCoalition:
-    if len(statement.cq) > statement.capacity:
-        raise ValueError(f"records: expected at most {statement.capacity}, found {len(statement.cq)}")
-    return _native.ScanCoalition(
-        to_bytes(statement.ctx),
-        statement.dimension,
-        b"".join(map(to_bytes, statement.cq)),
-        list(statement.account),
-        list(statement.tenant),
-        list(statement.first),
-        statement.theta,
-        (statement.c, statement.c_tenant),
-        room,
-    )
 
 
 def _native_private(private: CoalitionPrivate) -> tuple[bytes, bytes, list[int]]:

@@ -6,125 +6,31 @@ from __future__ import annotations
 import array
 import base64
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache
+from typing import ClassVar
 
 from rag_audit import _native
 from rag_audit._internal.cache import build_file, cache_dir
-from rag_audit._internal.canonical import Json, digest_hex
-from rag_audit._internal.errors import EncodingError, InvalidProof, PolicyError, WitnessError
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import InvalidProof, WitnessError
 from rag_audit.models.manifest import StaticTable
-from rag_audit.proofs.backends.scan.key import ARGUMENT, VERSION
+from rag_audit.proofs.backends.scan.engine import Engine
+from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
-from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
+from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.statements.embed import EmbedStatement
-from rag_audit.relation.field import digest_to_field, to_bytes
+from rag_audit.relation.field import to_bytes
 
 PUBLIC = ("ctx", "hq", "cq")
 """The names of the public values except the table, which the key holds."""
-_MOST = {"tokens": 208, "dimension": 4096, "vocabulary": 1 << 15, "norm_factor": 1 << 20}
-"""The limits of `native/scan-protocol/src/embed/statement.rs`, which keep every value far below r."""
-
-
-@dataclass(frozen=True)
-class EmbedArgument:
-    """The argument's parameters, fixed before any table is committed to; its digest names it as groth16's a circuit.
-
-    :param tokens: T, the most tokens of a query, at most 208
-    :param dimension: components of a row, at most 4,096
-    :param vocabulary: rows of the table, at most 32,768
-    :param norm_factor: A of the integer normalisation (docs/relation.md, "Vectors")
-    :raises PolicyError: the argument has no room for the parameters
-    """
-
-    tokens: int
-    dimension: int = 256
-    vocabulary: int = 32_000
-    norm_factor: int = 8145
-
-    def __post_init__(self) -> None:
-        for name, most in _MOST.items():
-            found = getattr(self, name)
-            if not 1 <= found <= most:
-                raise PolicyError(
-                    "the embedder does not fit the argument", field=name, expected=f"1..{most}", found=found
-                )
-
-    def digest(self) -> str:
-        """The protocol's digest that a policy names, 64 hexadecimal digits."""
-        named: dict[str, Json] = {
-            "system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A1"],
-        }  # fmt: skip
-        return digest_hex({**named, **asdict(self)})
-
-
-@dataclass(frozen=True)
-class EmbedKey:
-    """The verification key of proofs of A1. The commitment hides nothing: anyone with the table computes the same
-    points, so a verifier pins their digest and never takes it from a window.
-
-    :param argument: the protocol with its parameters
-    :param points: commitments to the table's columns, 32 bytes a point
-    """
-
-    argument: EmbedArgument
-    points: bytes = field(repr=False)
-
-    @classmethod
-    def commit(cls, rows: bytes, argument: EmbedArgument) -> EmbedKey:
-        """Commit to int8 rows in -7..7, shape (vocabulary, dimension), in about a second for 32,000 rows of 256.
-
-        :raises EncodingError: the rows have another shape, or components outside -7..7
-        """
-        size = argument.vocabulary * argument.dimension
-        if len(rows) != size:
-            raise EncodingError(
-                "the table has another shape", field="rows", expected=f"{size} bytes", found=len(rows)
-            )
-        try:
-            return cls(argument, _native.ScanTable.commit(rows, argument.dimension).encode())
-        except (ValueError, OverflowError) as exc:
-            raise EncodingError("the table is refused", field="rows", found=str(exc)) from exc
-
-    @cached_property
-    def table(self) -> _native.ScanTable:
-        """The commitment in native form, decoded and checked once.
-
-        :raises EncodingError: the length does not fit vocabulary and dimension, or a point is off the curve
-        """
-        try:
-            return _native.ScanTable(self.points, self.argument.dimension, self.argument.vocabulary)
-        except (ValueError, OverflowError) as exc:
-            raise EncodingError("the table commitment is refused", field="points", found=str(exc)) from exc
-
-    @cached_property
-    def digest(self) -> bytes:
-        """SHA-256 over number of rows, dimension and points, which a verifier pins.
-
-        :raises EncodingError: as `table`
-        """
-        return self.table.digest()
-
-    @property
-    def root(self) -> int:
-        """The digest as the field element that a statement carries."""
-        return digest_to_field(self.digest)
-
-    @property
-    def parameters(self) -> tuple[int, int]:
-        """The most tokens and A, as the native functions take them."""
-        return self.argument.tokens, self.argument.norm_factor
-
-    def __getstate__(self) -> dict[str, object]:
-        # The native object is not pickled, but made again where the key arrives.
-        return {"argument": self.argument, "points": self.points}
 
 
 @cache
 def table_columns(table: StaticTable) -> bytes:
     """Commitments to the table's columns, 32 bytes a point, which take seconds and are kept in the user's cache.
 
-    :raises SetupError: as `proofs.groth16.embed.table_tree`
+    :raises SetupError: as `build_file`
     """
     argument = EmbedArgument(1, table.dimension, table.tokens, table.norm_factor)
     return build_file(
@@ -156,6 +62,7 @@ class EmbedJob:
     tokens: Sequence[int] = field(repr=False)
     salt_q: int = field(repr=False)
     salt_c: int = field(repr=False)
+    keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Json]:
         """The proof as JSON: system, protocol, proof.
@@ -221,9 +128,9 @@ def embed_refusals(
     key: EmbedKey,
     proofs: Sequence[bytes],
     statements: Sequence[EmbedStatement],
-    batch: NativeBatch[tuple[bytes, bytes]] | None = None,
+    decides: Engine,
 ) -> Refusals:
-    """As `proofs.scan.verify.refusals`, for proofs of A1."""
+    """As `verify.refusals`, for proofs of A1."""
     root = key.root
 
     def record(i: int) -> tuple[bytes, bytes]:
@@ -236,12 +143,4 @@ def embed_refusals(
 
     if len(proofs) != len(statements):
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
-    decides = batch or _native.ScanEmbedBatch(key.table, key.parameters)
-    return in_chunks(decides, len(proofs), record, refused)
-
-
-def verify_embed_batch(
-    key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[EmbedStatement]
-) -> list[int]:
-    """The indices of the proofs that do not verify or are malformed, ascending."""
-    return list(embed_refusals(key, proofs, statements))
+    return in_chunks(decides.embeddings(key), len(proofs), record, refused)

@@ -1,4 +1,4 @@
-"""Proving jobs: a slot's noise certificate, made before its query or after, and the query proof of a record."""
+"""The proving job of a record, which takes its slot's noise certificate or makes it."""
 
 from __future__ import annotations
 
@@ -6,61 +6,17 @@ import array
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import WitnessError
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.key import PROTOCOL, ScanKey
-from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.key import PROTOCOL, RECORD, ScanKey
+from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, Statement
 from rag_audit.proofs.statements.sample import NoiseCertificate
-from rag_audit.relation.field import to_bytes
-
-SLOT = ("c_seed", "beacon", "slot")
-RECORD = (*SLOT, "ctx", "cq", "htopk")
-
-
-@dataclass(frozen=True)
-class CertificateJob:
-    """The job that makes the noise certificate of one slot. It is picklable, and holds the seed, which `repr` omits.
-
-    :param key: the tenant's key
-    :param c_seed: commitment to the seed
-    :param beacon: f(beacon value)
-    :param slot: the slot
-    :param s0: first half of the seed
-    :param s1: second half of the seed
-    :param low_memory: whether to take less memory and more time for the same certificate
-    """
-
-    key: ScanKey
-    c_seed: int
-    beacon: int
-    slot: int
-    s0: int = field(repr=False)
-    s1: int = field(repr=False)
-    low_memory: bool = False
-
-    def run(self) -> NoiseCertificate:
-        """The noise certificate.
-
-        :raises WitnessError: the seed is not that of `c_seed`, or a noise word cannot be proved (one in 2^94)
-        :raises MemoryLimitError: the machine cannot hold the work
-        """
-        memory.require_proof(
-            lambda low: memory.certificate_bytes(self.key.capacity, self.key.gains, low_memory=low),
-            "noise certificate",
-            low_memory=self.low_memory,
-        )
-        slot = b"".join(map(to_bytes, (self.c_seed, self.beacon, self.slot)))
-        seed = to_bytes(self.s0) + to_bytes(self.s1)
-        try:
-            made = _native.scan_certify(self.key.index, self.key.parameters, slot, seed, self.low_memory)
-        except ValueError as exc:
-            raise WitnessError(
-                "there is no noise certificate for this slot", field="slot", found=str(exc)
-            ) from exc
-        return NoiseCertificate(*made)
+from rag_audit.relation.field import digest_to_field, to_bytes
 
 
 @dataclass(frozen=True)
@@ -93,6 +49,7 @@ class ProofJob:
     blinding_key: bytes = field(repr=False)
     low_memory: bool = False
     kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
+    keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Json]:
         """The proof as JSON: system, protocol, certificate, proof.
@@ -138,3 +95,32 @@ def proof_json(certificate: bytes, proof: bytes, protocol: str = PROTOCOL) -> di
         "certificate": base64.b64encode(certificate).decode(),
         "proof": base64.b64encode(proof).decode(),
     }
+
+
+def retrieve_statement(record: RecordPublic) -> Statement:
+    """The public values of a record's proof, in which C_idx is a digest as a field element."""
+    return record.retrieve(digest_to_field(bytes.fromhex(record.tenant.c_idx)))
+
+
+def proof_job(key: ScanKey, record: RecordPublic, private: RecordPrivate) -> ProofJob:
+    """The job that proves a record of a tenant that lists the first K."""
+    noisy = bool(record.tenant.constants.gains)
+    certificate: NoiseCertificate | CertificateJob | None = None
+    if noisy:
+        certificate = private.certificate() or CertificateJob.of(
+            key, record, private.s0, private.s1, low_memory=private.low_memory
+        )
+    return ProofJob(
+        key=key,
+        statement=retrieve_statement(record),
+        certificate=certificate,
+        noise=private.noise() if noisy else b"",
+        scores=private.scores(),
+        vector=private.vector,
+        salt_c=private.salt_c,
+        salt_k=private.salt_k,
+        positions=private.positions,
+        blinding_key=to_bytes(private.index_salt),
+        low_memory=private.low_memory,
+        kept=private.kept,
+    )

@@ -1,14 +1,15 @@
-"""The verification key of one tenant's scan proofs: the index commitment and the policy's constants."""
+"""The verification keys of scan proofs: a tenant's index commitment with the policy's constants, and an embedder's
+table."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 
 from rag_audit import _native
-from rag_audit._internal.canonical import Json, digest_hex, parse_base64
+from rag_audit._internal.canonical import Json, digest_hex, parse_base64, sha256
 from rag_audit._internal.errors import EncodingError, PolicyError, SchemaError, kind_of
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.relation.field import digest_to_field
@@ -60,6 +61,11 @@ COALITION_PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]}
 )
 """The digest that names the argument of coalition proofs (`proofs.scan.coalition`)."""
+SLOT = ("c_seed", "beacon", "slot")
+RECORD = (*SLOT, "ctx", "cq", "htopk")
+"""The public values of a record, in the order in which the native core takes them."""
+_MOST_EMBEDDED = {"tokens": 208, "dimension": 4096, "vocabulary": 1 << 15, "norm_factor": 1 << 20}
+"""The limits of `native/scan-protocol/src/embed/statement.rs`, which keep every value far below r."""
 MAX_LISTED = 1024
 """The largest K."""
 
@@ -139,6 +145,31 @@ class ScanKey:
         except (ValueError, OverflowError) as exc:
             raise EncodingError("the policy's constants are refused", field="window", found=str(exc)) from exc
 
+    @property
+    def coins_context(self) -> bytes:
+        """The bytes that bind a certificate of coins to window, tenant and protocol."""
+        return sha256(b"rag-audit/scan/chance-context/v1" + self.window + bytes.fromhex(COINS_PROTOCOL))
+
+    @property
+    def probability(self) -> int:
+        """Q of a listing tenant, over 2^40."""
+        assert self.chance is not None  # as for every listing tenant
+        return self.chance
+
+    @cached_property
+    def listing(self) -> _native.ScanListing:
+        """A listing tenant's constants in native form. A record's certificate of coins and its list are one sum.
+
+        :raises EncodingError: a constant is out of range, or a commitment is no point
+        """
+        try:
+            chance = (self.coins_context, self.probability)
+            return _native.ScanListing(self.window, self.kept or b"", self.hi, self.listed, chance)
+        except (ValueError, OverflowError) as exc:
+            raise EncodingError(
+                "the policy's constants are refused", field="listing", found=str(exc)
+            ) from exc
+
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 over capacity, dimension and points, which is the tenant's C_idx in the opening.
@@ -154,7 +185,9 @@ class ScanKey:
 
     def __getstate__(self) -> dict[str, object]:
         # The native objects are not pickled, but made again where the key arrives.
-        return {k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "digest")}
+        return {
+            k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "listing", "digest")
+        }
 
 
 def protocol_of(gains: Sequence[int], *, sampled: bool, listing: bool = False) -> str:
@@ -162,6 +195,100 @@ def protocol_of(gains: Sequence[int], *, sampled: bool, listing: bool = False) -
     if listing:
         return LISTING_PROTOCOL
     return SAMPLED_PROTOCOL if sampled or not gains else PROTOCOL
+
+
+@dataclass(frozen=True)
+class EmbedArgument:
+    """The argument's parameters, fixed before any table is committed to; its digest names it as groth16's a circuit.
+
+    :param tokens: T, the most tokens of a query, at most 208
+    :param dimension: components of a row, at most 4,096
+    :param vocabulary: rows of the table, at most 32,768
+    :param norm_factor: A of the integer normalisation (docs/relation.md, "Vectors")
+    :raises PolicyError: the argument has no room for the parameters
+    """
+
+    tokens: int
+    dimension: int = 256
+    vocabulary: int = 32_000
+    norm_factor: int = 8145
+
+    def __post_init__(self) -> None:
+        for name, most in _MOST_EMBEDDED.items():
+            found = getattr(self, name)
+            if not 1 <= found <= most:
+                raise PolicyError(
+                    "the embedder does not fit the argument", field=name, expected=f"1..{most}", found=found
+                )
+
+    def digest(self) -> str:
+        """The protocol's digest that a policy names, 64 hexadecimal digits."""
+        named: dict[str, Json] = {
+            "system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A1"],
+        }  # fmt: skip
+        return digest_hex({**named, **asdict(self)})
+
+
+@dataclass(frozen=True)
+class EmbedKey:
+    """The verification key of proofs of A1. The commitment hides nothing: anyone with the table computes the same
+    points, so a verifier pins their digest and never takes it from a window.
+
+    :param argument: the protocol with its parameters
+    :param points: commitments to the table's columns, 32 bytes a point
+    """
+
+    argument: EmbedArgument
+    points: bytes = field(repr=False)
+
+    @classmethod
+    def commit(cls, rows: bytes, argument: EmbedArgument) -> EmbedKey:
+        """Commit to int8 rows in -7..7, shape (vocabulary, dimension), in about a second for 32,000 rows of 256.
+
+        :raises EncodingError: the rows have another shape, or components outside -7..7
+        """
+        size = argument.vocabulary * argument.dimension
+        if len(rows) != size:
+            raise EncodingError(
+                "the table has another shape", field="rows", expected=f"{size} bytes", found=len(rows)
+            )
+        try:
+            return cls(argument, _native.ScanTable.commit(rows, argument.dimension).encode())
+        except (ValueError, OverflowError) as exc:
+            raise EncodingError("the table is refused", field="rows", found=str(exc)) from exc
+
+    @cached_property
+    def table(self) -> _native.ScanTable:
+        """The commitment in native form, decoded and checked once.
+
+        :raises EncodingError: the length does not fit vocabulary and dimension, or a point is off the curve
+        """
+        try:
+            return _native.ScanTable(self.points, self.argument.dimension, self.argument.vocabulary)
+        except (ValueError, OverflowError) as exc:
+            raise EncodingError("the table commitment is refused", field="points", found=str(exc)) from exc
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 over number of rows, dimension and points, which a verifier pins.
+
+        :raises EncodingError: as `table`
+        """
+        return self.table.digest()
+
+    @property
+    def root(self) -> int:
+        """The digest as the field element that a statement carries."""
+        return digest_to_field(self.digest)
+
+    @property
+    def parameters(self) -> tuple[int, int]:
+        """The most tokens and A, as the native functions take them."""
+        return self.argument.tokens, self.argument.norm_factor
+
+    def __getstate__(self) -> dict[str, object]:
+        # The native object is not pickled, but made again where the key arrives.
+        return {"argument": self.argument, "points": self.points}
 
 
 @lru_cache(maxsize=8)

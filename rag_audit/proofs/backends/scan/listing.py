@@ -8,57 +8,25 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, sha256
-from rag_audit._internal.errors import EncodingError, InvalidProof, WitnessError
+from rag_audit._internal.errors import InvalidProof, WitnessError
 from rag_audit._internal.parts import joined, separated
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.job import RECORD
-from rag_audit.proofs.backends.scan.kept import certify_coins, rows_digest, slot_of
-from rag_audit.proofs.backends.scan.key import COINS_PROTOCOL, LISTING_PROTOCOL, ScanKey
+from rag_audit.proofs.backends.scan.column import CertificateJob, rows_digest
+from rag_audit.proofs.backends.scan.engine import Engine
+from rag_audit.proofs.backends.scan.key import LISTING_PROTOCOL, RECORD, ScanKey
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
-from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
-from rag_audit.proofs.statements.retrieve import ListedStatement
+from rag_audit.proofs.batch import Refusals, in_chunks
+from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPrivate, RecordPublic
 from rag_audit.proofs.statements.sample import NoiseCertificate
-from rag_audit.proofs.statements.tenant import SlotPublic
 from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes
 
 PARTS = ("certificate", "before", "after", "proof")
 """The base64 fields of a record's proof: the certificate of the slot's coins, the commitments to what the account held
 before the record and holds after it, and the proof of the list."""
-
-
-@dataclass(frozen=True)
-class ChanceJob:
-    """The job that makes the certificate of a slot's coins. It is picklable, and holds the seed, which `repr` omits.
-
-    :param slot: c_seed, f(beacon) and the slot, 32 bytes each
-    :param low_memory: as for `proofs.scan.job.CertificateJob`
-    """
-
-    key: ScanKey
-    slot: bytes
-    s0: int = field(repr=False)
-    s1: int = field(repr=False)
-    low_memory: bool = False
-
-    @classmethod
-    def of(cls, key: ScanKey, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool) -> ChanceJob:
-        """The job for a slot's public values."""
-        return cls(key, slot_of(slot), s0, s1, low_memory)
-
-    def run(self) -> NoiseCertificate:
-        """The certificate: proof, commitments to the bits, and their blindings.
-
-        :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
-        :raises MemoryLimitError: the machine cannot hold the work
-        """
-        made = certify_coins(
-            self.key.capacity, coins_context(self.key), self.slot, _chance(self.key), (self.s0, self.s1),
-            what="certificate of this slot's coins", low_memory=self.low_memory,
-        )  # fmt: skip
-        return NoiseCertificate(*made)
 
 
 @dataclass(frozen=True)
@@ -75,7 +43,7 @@ class ListJob:
 
     key: ScanKey
     statement: ListedStatement
-    certificate: NoiseCertificate | ChanceJob
+    certificate: NoiseCertificate | CertificateJob
     chance: bytes = field(repr=False)
     kept: bytes = field(repr=False)
     kept_opening: bytes = field(repr=False)
@@ -88,6 +56,7 @@ class ListJob:
     salt_k: int = field(repr=False)
     blinding_key: bytes = field(repr=False)
     low_memory: bool = False
+    keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Json]:
         """The proof as JSON: system, protocol, and `PARTS`.
@@ -101,7 +70,7 @@ class ListJob:
             low_memory=self.low_memory,
         )
         certificate = self.certificate
-        if isinstance(certificate, ChanceJob):
+        if isinstance(certificate, CertificateJob):
             certificate = certificate.run()
         capacity = self.key.capacity
         rows, blindings = held_rows(capacity, self.held, self.before)
@@ -109,7 +78,7 @@ class ListJob:
         try:
             proof, after = _native.scan_list_prove(
                 self.key.index,
-                constants_of(self.key),
+                self.key.listing,
                 statement.encode(RECORD),
                 (certificate.commitments, self.chance, certificate.blindings),
                 (self.kept, self.kept_opening),
@@ -126,23 +95,6 @@ class ListJob:
         parts = (certificate.proof, rows, after, proof)
         encoded = {name: base64.b64encode(part).decode() for name, part in zip(PARTS, parts, strict=True)}
         return {"system": "scan", "protocol": LISTING_PROTOCOL, **encoded}
-
-
-def constants_of(key: ScanKey) -> _native.ScanListing:
-    """The tenant's constants in native form; a record's certificate of coins is verified in the same sum as its list.
-
-    :raises EncodingError: a constant is out of range, or a commitment is no point
-    """
-    try:
-        chance = (coins_context(key), _chance(key))
-        return _native.ScanListing(key.window, key.kept or b"", key.hi, key.listed, chance)
-    except (ValueError, OverflowError) as exc:
-        raise EncodingError("the policy's constants are refused", field="listing", found=str(exc)) from exc
-
-
-def coins_context(key: ScanKey) -> bytes:
-    """The bytes that bind a certificate of coins to window, tenant and protocol."""
-    return sha256(b"rag-audit/scan/chance-context/v1" + key.window + bytes.fromhex(COINS_PROTOCOL))
 
 
 def bound_to(statement: ListedStatement, certificate: bytes) -> ListedStatement:
@@ -192,9 +144,9 @@ def list_refusals(
     key: ScanKey,
     proofs: Sequence[bytes],
     statements: Sequence[ListedStatement],
-    batch: NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]] | None = None,
+    decides: Engine,
 ) -> Refusals:
-    """As `proofs.scan.verify.refusals`, for records of listing tenants."""
+    """As `verify.refusals`, for records of listing tenants."""
     zero = held_digest(key.capacity, _native.scan_held_zero(key.capacity))
 
     def record(i: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
@@ -219,10 +171,35 @@ def list_refusals(
 
     if len(proofs) != len(statements):
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
-    decides = batch or _native.ScanListBatch(key.index, constants_of(key))
-    return in_chunks(decides, len(proofs), record, refused)
+    return in_chunks(decides.lists(key), len(proofs), record, refused)
 
 
-def _chance(key: ScanKey) -> int:
-    assert key.chance is not None  # as for every listing tenant
-    return key.chance
+def list_job(
+    key: ScanKey, statement: ListedStatement, record: RecordPublic, private: RecordPrivate
+) -> ListJob:
+    """The job that proves a listing tenant's record.
+
+    :raises WitnessError: what the account holds, or which positions are kept, is missing
+    """
+    if private.listing is None or private.kept is None:
+        raise WitnessError("what the account holds, or which positions are kept, is missing", field="record")
+    kept, kept_opening = private.kept
+    low = private.low_memory
+    return ListJob(
+        key=key,
+        statement=statement,
+        certificate=private.certificate()
+        or CertificateJob.of(key, record, private.s0, private.s1, low_memory=low),
+        chance=private.noise(),
+        kept=kept,
+        kept_opening=kept_opening,
+        held=private.listing.held,
+        before=private.listing.before,
+        after=private.listing.after,
+        scores=private.scores(),
+        vector=private.vector,
+        salt_c=private.salt_c,
+        salt_k=private.salt_k,
+        blinding_key=to_bytes(private.index_salt),
+        low_memory=low,
+    )

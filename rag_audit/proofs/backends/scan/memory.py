@@ -69,13 +69,29 @@ def require_together(capacity: int, gains: Sequence[int], count: int, *, low_mem
 
     if free is None or needed(count, low_memory) <= free:
         return
-    fits = max((n for n in range(2, count) if needed(n, low_memory) <= free), default=1)
+    fits = fitting_together(capacity, gains, count - 1, low_memory=low_memory)
     low = not low_memory and needed(count, True) <= free
     raise MemoryLimitError(
         f"needs {needed(count, low_memory) / GB:.1f} GB, {free / GB:.1f} free"
         + ("; use --low-memory" if low else ""),
         field=f"proof of {count} records",
         hint=f"at most {fits} fit: --together {fits}" if fits > 1 else "prove the records one by one",
+    )
+
+
+def fitting_together(capacity: int, gains: Sequence[int], most: int, *, low_memory: bool = False) -> int:
+    """The largest number of records, up to `most`, whose proof the free memory holds; 1 where none fits. A system that
+    does not say what is free gets the largest.
+    """
+    free = available_bytes()
+    counts = range(most, 1, -1)
+    return next(
+        (
+            n
+            for n in counts
+            if free is None or together_bytes(capacity, gains, n, low_memory=low_memory) <= free
+        ),
+        1,
     )
 
 

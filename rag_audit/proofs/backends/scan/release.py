@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import SetupError
-from rag_audit.proofs.backends.scan.embed import EmbedArgument
 from rag_audit.proofs.backends.scan.key import (
     COALITION_PROTOCOL,
     COINS_PROTOCOL,
@@ -12,6 +11,7 @@ from rag_audit.proofs.backends.scan.key import (
     PROTOCOL,
     SAMPLED_PROTOCOL,
     TOGETHER_PROTOCOL,
+    EmbedArgument,
 )
 from rag_audit.proofs.interface import Pins
 

@@ -7,30 +7,39 @@ from __future__ import annotations
 
 import array
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import ClassVar, TypeVar
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_base64, parse_hex, sha256
-from rag_audit._internal.errors import InvalidProof, RagAuditError, SchemaError, SetupError, WitnessError
-from rag_audit.proofs.backends.scan import memory, reference
-from rag_audit.proofs.backends.scan.embed import EmbedKey
-from rag_audit.proofs.backends.scan.job import RECORD, CertificateJob, ProofJob
-from rag_audit.proofs.backends.scan.key import TOGETHER_PROTOCOL, ScanKey, parse_points, points_json
+from rag_audit._internal.errors import InvalidProof, SchemaError, SetupError, WitnessError
+from rag_audit.proofs.backends.scan import memory
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.engine import engine as engine_of
+from rag_audit.proofs.backends.scan.engine import engines
+from rag_audit.proofs.backends.scan.job import ProofJob, proof_job, retrieve_statement
+from rag_audit.proofs.backends.scan.key import (
+    RECORD,
+    TOGETHER_PROTOCOL,
+    EmbedKey,
+    ScanKey,
+    parse_points,
+    points_json,
+)
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.verify import refused
-from rag_audit.proofs.batch import Check, Lazy, NativeBatch, Refusals, at_once, in_chunks, readable
-from rag_audit.proofs.interface import MOST_TOGETHER, OpenedKey, Pins, RecordJob
-from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once, in_chunks, narrowed
+from rag_audit.proofs.interface import MOST_TOGETHER, Pins
+from rag_audit.proofs.records import Group, OpenedKey, verify_groups
+from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation.field import to_bytes
 
 _CARRIES = ("system", "protocol", "records", "certificate", "proof")
 _NAMES = ("system", "protocol", "records", "proof_digest")
 
-AnyKey: TypeAlias = ScanKey | EmbedKey
-"""The key of any scan proof; those for several records are of `retrieve`, and have the tenant's."""
+AnyKey = TypeVar("AnyKey", ScanKey, EmbedKey)
 
 
 def most_together(capacity: int, gains: int) -> int:
@@ -48,6 +57,7 @@ class TogetherJob:
 
     records: tuple[ProofJob, ...]
     names: tuple[str, ...]
+    keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Json]:
         """The proof as the first record carries it: system, protocol, records, certificate, proof.
@@ -109,27 +119,12 @@ def record_digest(record: Statement) -> bytes:
     return sha256(record.encode(RECORD))
 
 
-@dataclass(frozen=True)
-class Carried:
-    """What a record carries of a proof for several: the proof, or its digest. The records that it names only select
-    among statements that the verifier rebuilds.
-
-    :param records: `record_digest` of each record, in the proof's order
-    :param digest: of certificate and proof
-    :param parts: certificate and proof; None of a record that names them
-    """
-
-    records: tuple[bytes, ...]
-    digest: bytes
-    parts: tuple[bytes, bytes] | None
-
-
 def proof_digest(certificate: bytes, proof: bytes) -> bytes:
     """SHA-256 over the length of the certificate (8 bytes, big-endian), the certificate and the proof."""
     return sha256(len(certificate).to_bytes(8, "big") + certificate + proof)
 
 
-def parse_carried(value: Json, *, field: str) -> Carried:
+def parse_carried(value: Json, *, field: str) -> Group:
     """What a record carries, from a file's value.
 
     :raises SchemaError: other fields, or another system, protocol or number of records
@@ -158,9 +153,9 @@ def parse_carried(value: Json, *, field: str) -> Carried:
         )
     named = tuple(parse_hex(text, 32, field=f"{field}.records[{i}]") for i, text in enumerate(records))
     if "proof" not in value:
-        return Carried(named, parse_hex(value["proof_digest"], 32, field=f"{field}.proof_digest"), None)
+        return Group(named, parse_hex(value["proof_digest"], 32, field=f"{field}.proof_digest"), None)
     certificate, proof = (parse_base64(value[x], field=f"{field}.{x}") for x in ("certificate", "proof"))
-    return Carried(named, proof_digest(certificate, proof), (certificate, proof))
+    return Group(named, proof_digest(certificate, proof), (certificate, proof))
 
 
 def opened_points(
@@ -192,21 +187,16 @@ class Groups:
     @property
     def slow(self) -> bool:
         """See `Checker.slow`."""
-        return self.engine == reference.ENGINE
+        return self.engine in engines()[1:]
 
     def refusals(self, items: Sequence[tuple[list[bytes], bytes, bytes]], /) -> Refusals:
         """See `Checker.refusals`."""
-        batch: NativeBatch[tuple[list[bytes], bytes, bytes]]
-        if self.slow:
-            batch = reference.together(self.key)
-        else:
-            batch = _native.ScanTogetherBatch(self.key.index, self.key.parameters)
-        return in_chunks(batch, len(items), items.__getitem__, refused)
+        return in_chunks(engine_of(self.engine).together(self.key), len(items), items.__getitem__, refused)
 
 
 @dataclass(frozen=True)
 class Together:
-    """Proofs of `retrieve` for several records of one tenant (`SharedProofs`).
+    """Proofs of `retrieve` for several records of one tenant (`ManyRecords`).
 
     :param key: the tenant's key of an index commitment's points
     :param c_idx: digest of the index commitment, 64 hexadecimal digits
@@ -216,84 +206,64 @@ class Together:
     key: Callable[[bytes], ScanKey]
     c_idx: str
     points: bytes
+    chained = False
+    """See `ManyRecords.chained`: records of any accounts share a proof, and the last may be for fewer."""
 
-    @property
-    def chained(self) -> bool:
-        """See `SharedProofs.chained`: records of any accounts share a proof, and the last may be for fewer."""
-        return False
-
-    def job(self, jobs: Mapping[str, RecordJob]) -> TogetherJob:
-        """See `SharedProofs.job`; the jobs are those of `Scan.record_job` for `retrieve`."""
-        return TogetherJob(cast("tuple[ProofJob, ...]", tuple(jobs.values())), tuple(jobs))
+    def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> TogetherJob:
+        """See `ManyRecords.job`."""
+        key = self.key(self.points)
+        jobs = tuple(proof_job(key, public, private) for public, private in records.values())
+        return TogetherJob(jobs, tuple(records))
 
     def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
-        """See `SharedProofs.carried`."""
+        """See `ManyRecords.carried`: a proof is long, and only the first record carries it."""
         if number == 0:
             return proof
         digest = parse_carried(proof, field="proof").digest.hex()
         return {name: proof[name] for name in ("system", "protocol", "records")} | {"proof_digest": digest}
 
+    def statement(self, record: RecordPublic) -> Statement:
+        """See `ManyRecords.statement`."""
+        return retrieve_statement(record)
+
     def published_keys(self) -> dict[str, Json]:
-        """See `SharedProofs.published_keys`."""
+        """See `ManyRecords.published_keys`."""
         return {self.c_idx: points_json(self.points)}
 
-    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[AnyKey]:
-        """See `SharedProofs.open_key`."""
+    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[ScanKey]:
+        """See `ManyRecords.open_key`."""
         check_pin(pins, together=True)
         return opened_points(published, self.c_idx, self.key)
 
-    def parse_proof(self, value: Json, *, field: str) -> Carried:
-        """See `SharedProofs.parse_proof`."""
+    def parse_proof(self, value: Json, *, field: str) -> Group:
+        """See `ManyRecords.parse_proof`."""
         return parse_carried(value, field=field)
 
     def verify(
         self,
-        key: AnyKey,
-        proofs: Sequence[Carried],
+        key: ScanKey,
+        proofs: Sequence[Group],
         own: Sequence[PublicValues],
         every: Sequence[PublicValues],
         *,
         engine: str = "native",
         check: Check = at_once,
-    ) -> dict[int, RagAuditError]:
-        """See `SharedProofs.verify`; engines are those of `Scan.refusals`."""
-        assert isinstance(key, ScanKey)
-        statements = cast("Sequence[Statement]", every)
-        known = {record_digest(statement): statement for statement in statements}
-        # A proof is long: it is read once for what it names, and again when its turn comes.
-        places: dict[bytes, int] = {}
-        same: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
-        read, bad = readable(
-            proofs, lambda p: (same.setdefault(p.records, p.records), p.digest, p.parts is not None)
-        )
-        for number, (_, digest, carries) in read.items():
-            if carries:
-                places[digest] = number
-        whole = [n for n in places.values() if all(digest in known for digest in read[n][0])]
+    ) -> Refusals:
+        """See `ManyRecords.verify`; engines are those of `Scan.refusals`."""
+        known = {record_digest(statement): statement for statement in narrowed(Statement, every)}
 
-        def group(i: int) -> tuple[list[bytes], bytes, bytes]:
-            proof = proofs[whole[i]]
-            records = [known[digest] for digest in proof.records]
-            other = next((r for r in records if r.c_idx != key.c_idx), None)
-            if other is not None:
-                raise InvalidProof(
-                    "the index is of another record", field="c_idx", expected=other.c_idx, found=key.c_idx
-                )
-            certificate, parts = proof.parts or (b"", b"")
-            return [record.encode(RECORD) for record in records], certificate, parts
+        def proved(whole: Sequence[Group], _: Container[tuple[bytes, bytes]]) -> Refusals:
+            def group(i: int) -> tuple[list[bytes], bytes, bytes]:
+                proof = whole[i]
+                records = [known[digest] for digest in proof.records]
+                other = next((r for r in records if r.c_idx != key.c_idx), None)
+                if other is not None:
+                    raise InvalidProof(
+                        "the index is of another record", field="c_idx", expected=other.c_idx, found=key.c_idx
+                    )
+                certificate, part = proof.parts or (b"", b"")
+                return [record.encode(RECORD) for record in records], certificate, part
 
-        wrong = check(Groups(key, engine), Lazy(len(whole), group))
-        reasons = {read[whole[i]][1]: reason for i, reason in wrong.items()}
-        for number, (records, digest, _) in read.items():
-            found = places.get(digest)
-            if record_digest(cast(Statement, own[number])) not in records:
-                bad[number] = InvalidProof("the proof is for other records")
-            elif found is None:
-                bad[number] = SchemaError("no record carries the proof that this one names")
-            elif read[found][0] != records:
-                bad[number] = InvalidProof("the proof is for other records than this one says")
-            elif digest in reasons:
-                bad[number] = reasons[digest]
-            elif not all(digest in known for digest in records):
-                bad[number] = SchemaError("the proof is also for a record that the ledger does not have")
-        return bad
+            return check(Groups(key, engine), Lazy(len(whole), group))
+
+        return verify_groups(proofs, list(map(record_digest, narrowed(Statement, own))), known, proved)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_base64
 from rag_audit._internal.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, kind_of
-from rag_audit.proofs.backends.scan.job import RECORD
-from rag_audit.proofs.backends.scan.key import ScanKey
-from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
+from rag_audit.proofs.backends.scan.engine import Engine
+from rag_audit.proofs.backends.scan.key import RECORD, ScanKey
+from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.statements.retrieve import Statement
 
 _LENGTH = 4
@@ -87,11 +87,11 @@ def refusals(
     key: ScanKey,
     proofs: Sequence[bytes],
     statements: Sequence[Statement],
-    batch: NativeBatch[tuple[bytes, bytes, bytes]] | None = None,
+    decides: Engine,
 ) -> Refusals:
     """The reasons why proofs do not hold, by number. Both arguments are read in chunks, twice if a proof is false.
 
-    :param batch: what decides, if not the native core
+    :param decides: the verifier
     """
     c_idx = key.c_idx
 
@@ -105,10 +105,4 @@ def refusals(
 
     if len(proofs) != len(statements):
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
-    decides = batch or _native.ScanBatch(key.index, key.parameters)
-    return in_chunks(decides, len(proofs), record, refused)
-
-
-def verify_batch(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement]) -> list[int]:
-    """The indices of the proofs that do not verify or are malformed, ascending."""
-    return list(refusals(key, proofs, statements))
+    return in_chunks(decides.records(key), len(proofs), record, refused)

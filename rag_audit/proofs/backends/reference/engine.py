@@ -1,5 +1,5 @@
-"""The second verifier as an engine of windows: statements and proofs as the native core takes them, decided in plain
-Python (`proofs.reference`, docs/scan/verification.md).
+"""The second verifier as an engine of scan proofs: it takes what the native core takes, and decides in plain Python
+(docs/scan/verification.md).
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.noise import Seed
 from rag_audit.proofs.backends.reference.session import Session
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
-from rag_audit.proofs.backends.scan.embed import EmbedKey
-from rag_audit.proofs.backends.scan.key import ScanKey
+from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey
 from rag_audit.proofs.backends.scan.verify import MALFORMED
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.scores import ScoreWindow
 
-ENGINE = "reference"
 FALSE = "an equation of the proof does not hold"
 Item = TypeVar("Item")
 _VALUES = 6
@@ -145,7 +143,7 @@ def _window(key: ScanKey) -> ScoreWindow:
     return ScoreWindow(key.lo, key.hi, key.lattice)
 
 
-def lists(key: ScanKey, coins_context: bytes) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
+def lists(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
     """Records of a listing tenant: public values, the coins' certificate, what was held before and after, proof."""
     index, kept = Index.decode(key.points, key.dimension, key.capacity), _rows(key.kept or b"", key.capacity)
 
@@ -153,7 +151,7 @@ def lists(key: ScanKey, coins_context: bytes) -> Batch[tuple[bytes, bytes, bytes
         statement, certificate, before, after, proof = record
         c_seed, beacon, slot, _, cq, htopk = _values(statement)
         old, new = (_rows(rows, key.capacity) for rows in (before, after))
-        tossed = coins.Coins(coins_context, Seed(c_seed, beacon, slot), key.capacity, key.chance or 0)
+        tossed = coins.Coins(key.coins_context, Seed(c_seed, beacon, slot), key.capacity, key.probability)
         session, chance = coins.read(tossed, _read(coins.RUN, certificate))
         context = _digest(b"rag-audit/scan/v1/list", key.window, statement[: 4 * 32])
         asked = listing.Listed(context, index, key.hi, key.listed, chance.rows, kept, old, new, cq, htopk)
@@ -215,3 +213,18 @@ def verify_coalition(statement: CoalitionStatement, room: int, records: bytes, r
         raise ValueError(str(exc)) from exc
     if not _held([session, *others]):
         raise ValueError(FALSE)
+
+
+class Reference:
+    """The second verifier (`scan.engine.Engine`)."""
+
+    records = staticmethod(records)
+    together = staticmethod(together)
+    lists = staticmethod(lists)
+    embeddings = staticmethod(embeddings)
+    kept_rows = staticmethod(kept_rows)
+    coalition = staticmethod(verify_coalition)
+
+
+ENGINE = Reference()
+"""What `scan.engine.engine` returns for this folder's name."""

@@ -1,0 +1,109 @@
+"""The verifiers of scan proofs: the native core, and verify-only backends that decide in its place."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Protocol
+
+from rag_audit import _native
+from rag_audit.proofs import backends
+from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey
+from rag_audit.proofs.batch import NativeBatch
+from rag_audit.proofs.statements.coalition import CoalitionStatement
+from rag_audit.relation.field import to_bytes
+
+NATIVE = "native"
+
+
+class Engine(Protocol):
+    """A verifier of scan proofs. A batch takes public values and proofs as bytes, and decides about each by itself."""
+
+    def records(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes]]:
+        """Records of a tenant: public values, noise certificate, query proof."""
+
+    def together(self, key: ScanKey) -> NativeBatch[tuple[list[bytes], bytes, bytes]]:
+        """Groups of a tenant's records: each one's public values, noise certificate, query proof."""
+
+    def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
+        """Records of a listing tenant: public values, the coins' certificate, what was held before and after, proof."""
+
+    def embeddings(self, key: EmbedKey) -> NativeBatch[tuple[bytes, bytes]]:
+        """Proofs of A1: public values, proof."""
+
+    def kept_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
+        """The row commitments of a column of coins, 32 bytes each, if its certificate holds.
+
+        :raises ValueError: it does not hold, or is no proof
+        """
+
+    def coalition(
+        self, statement: CoalitionStatement, room: int, records: bytes, runs: Sequence[bytes]
+    ) -> None:
+        """Return if a coalition proof proves the statement.
+
+        :raises ValueError, OverflowError: it does not prove it, or is no proof
+        """
+
+
+class Native:
+    """The native core."""
+
+    def records(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes]]:
+        """See `Engine.records`."""
+        return _native.ScanBatch(key.index, key.parameters)
+
+    def together(self, key: ScanKey) -> NativeBatch[tuple[list[bytes], bytes, bytes]]:
+        """See `Engine.together`."""
+        return _native.ScanTogetherBatch(key.index, key.parameters)
+
+    def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
+        """See `Engine.lists`."""
+        return _native.ScanListBatch(key.index, key.listing)
+
+    def embeddings(self, key: EmbedKey) -> NativeBatch[tuple[bytes, bytes]]:
+        """See `Engine.embeddings`."""
+        return _native.ScanEmbedBatch(key.table, key.parameters)
+
+    def kept_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
+        """See `Engine.kept_rows`."""
+        return _native.scan_coins_verify(capacity, context, slot, bound, proof)
+
+    def coalition(
+        self, statement: CoalitionStatement, room: int, records: bytes, runs: Sequence[bytes]
+    ) -> None:
+        """See `Engine.coalition`."""
+        native_coalition(statement, room).verify(records, list(runs))
+
+
+def native_coalition(statement: CoalitionStatement, room: int) -> _native.ScanCoalition:
+    """The statement in native form.
+
+    :raises ValueError, OverflowError: a value is out of range
+    """
+    if len(statement.cq) > statement.capacity:
+        raise ValueError(f"records: expected at most {statement.capacity}, found {len(statement.cq)}")
+    return _native.ScanCoalition(
+        to_bytes(statement.ctx),
+        statement.dimension,
+        b"".join(map(to_bytes, statement.cq)),
+        list(statement.account),
+        list(statement.tenant),
+        list(statement.first),
+        statement.theta,
+        (statement.c, statement.c_tenant),
+        room,
+    )
+
+
+def engines() -> tuple[str, ...]:
+    """The names of the verifiers, the default one first."""
+    return (NATIVE, *backends.ENGINES)
+
+
+def engine(name: str) -> Engine:
+    """The verifier of a name; the native core for a name that only another system's verifiers have."""
+    if name not in backends.ENGINES:
+        return Native()
+    found: Engine = importlib.import_module(f"{backends.__name__}.{name}.engine").ENGINE
+    return found
