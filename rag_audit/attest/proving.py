@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import takewhile
 
 from rag_audit._internal.canonical import Json, digest_hex, jcs
@@ -18,7 +19,7 @@ from rag_audit.attest.query import record_private
 from rag_audit.log.note import parse_note
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.records import QueryRecord, SlotKey
-from rag_audit.proofs.executors import run_jobs
+from rag_audit.proofs.executors import LocalProcesses, run_jobs
 from rag_audit.proofs.interface import Job, RecordJob, RecordProofs
 from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, record_public
 from rag_audit.proofs.statements.sample import NoiseCertificate
@@ -60,7 +61,7 @@ class Prover:
         missing = [(r, name) for r, name in every if not path(r, name).exists()]
         groups = {
             f"{name} of record {', '.join(str(r.seq) for r in records)}": (records, name, proofs)
-            for records, name, proofs in self._grouped(missing, together)
+            for records, name, proofs in self._grouped(missing, together, executor)
         }
         done = len(every) - len(missing)
         if progress is not None:
@@ -167,13 +168,29 @@ class Prover:
         return records
 
     def _grouped(
-        self, missing: Iterable[tuple[QueryRecord, str]], together: int | None
+        self,
+        missing: Iterable[tuple[QueryRecord, str]],
+        together: int | None,
+        executor: concurrent.futures.Executor | None,
     ) -> Iterator[tuple[list[QueryRecord], str, RecordProofs]]:
         """Group the missing proofs by the job that makes them."""
+
+        @cache
+        def batch(tenant: str, name: str) -> int:
+            """The number of records of one proof. The free memory of other machines is unknown here."""
+            elsewhere = not isinstance(executor, LocalProcesses | None)
+            return self._context.system(tenant).batch(
+                name,
+                self._context.public(tenant).constants,
+                1 if together is None and elsewhere else together,
+                low_memory=self.low_memory,
+                at_a_time=executor.workers if isinstance(executor, LocalProcesses) else 1,
+            )
+
         sharing: defaultdict[tuple[str, str, str | None], list[QueryRecord]] = defaultdict(list)
         for record, name in missing:
             tenant, slot = record.tenant, SlotKey(record.tenant, record.account, record.i)
-            size = self._batch(tenant, name, together)
+            size = batch(tenant, name)
             # What was drawn ahead belongs to one slot: where nobody chose the size, it is used for its own record.
             if size == 1 or (together is None and name == "retrieve" and self._certificates.has(slot)):
                 yield [record], name, self.proofs(tenant, name, 1)
@@ -181,7 +198,7 @@ class Prover:
                 chained = self.proofs(tenant, name, size).chained
                 sharing[tenant, name, record.account if chained else None].append(record)
         for (tenant, name, account), records in sharing.items():
-            size = self._batch(tenant, name, together)
+            size = batch(tenant, name)
             proofs = self.proofs(tenant, name, size)
             for run in [records] if account is None else _successive(records):
                 for start in range(0, len(run), size):
@@ -217,11 +234,6 @@ class Prover:
     def proofs(self, tenant: str, name: str, places: int) -> RecordProofs:
         """The proofs of one statement about a tenant's records, each for this many."""
         return self._context.system(tenant).records(name, self._keeper.public(tenant), places)
-
-    def _batch(self, tenant: str, name: str, wanted: int | None) -> int:
-        """The number of records of one proof (`Backend.batch`)."""
-        constants = self._context.public(tenant).constants
-        return self._context.system(tenant).batch(name, constants, wanted, low_memory=self.low_memory)
 
     def private(self, record: QueryRecord) -> RecordPrivate:
         """The private inputs of a stored record's proofs.

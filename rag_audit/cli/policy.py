@@ -35,6 +35,7 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.models import defaults
 from rag_audit.models.policy import Calibration
 from rag_audit.models.tenants import SystemName
+from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION, MAX_RECORDS
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.scores import ScoreWindow
@@ -83,7 +84,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     capacities: dict[str, int] = {}
     systems: dict[str, SystemName] = {}
     for item in items:
-        match = re.fullmatch(r"([^=]+)=([0-9]{1,15})(:(scan|groth16))?", item)
+        match = re.fullmatch(rf"([^=]+)=([0-9]{{1,15}})(:({'|'.join(SYSTEMS)}))?", item)
         if match is None:
             raise PolicyError(
                 "not a tenant", field="--tenant", expected="ID=CAPACITY or ID=CAPACITY:SYSTEM", found=item
@@ -110,7 +111,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
 )
 @choice_option(
     "--system",
-    choices=["scan", "groth16"],
+    choices=SYSTEMS[::-1],
     default="scan",
     help="proof system: scan needs no setup; groth16 is for small tenants, with short proofs",
 )

@@ -230,8 +230,9 @@ def close(
 )
 @click.option(
     "--together",
-    type=click.IntRange(2, MOST_TOGETHER),
-    help="prove up to so many records of a tenant at once (for groth16, `setup new --together` makes the key)",
+    type=click.IntRange(1, MOST_TOGETHER),
+    help="prove up to so many records of a tenant at once, by default as many as the free memory holds; 1 proves each"
+    " alone (for groth16, `setup new --together` makes the key, and the default is 1)",
 )
 @low_memory_option
 @json_option

@@ -113,9 +113,7 @@ class Checking:
             self._tell(through, len(items))
         return dict(sorted(bad.items()))
 
-    def _portions(
-        self, checker: Checker[Item], items: Sequence[Item], bad: Refusals
-    ) -> Portions:
+    def _portions(self, checker: Checker[Item], items: Sequence[Item], bad: Refusals) -> Portions:
         name_of = None if self._remembered is None else self._remembered.names(checker)
         numbers: list[int] = []
         names: list[bytes] = []

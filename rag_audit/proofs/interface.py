@@ -273,11 +273,20 @@ class Backend(Protocol):
         :raises PolicyError: `retrieve` cannot be built for the constants
         """
 
-    def batch(self, name: str, constants: Constants, wanted: int | None, *, low_memory: bool = False) -> int:
+    def batch(
+        self,
+        name: str,
+        constants: Constants,
+        wanted: int | None,
+        *,
+        low_memory: bool = False,
+        at_a_time: int = 1,
+    ) -> int:
         """The number of records that one proof of the statement is made for; 1 where the system proves one at a time.
 
         :param wanted: the number; None for the largest that this system proves without a further setup and that this
             machine's free memory holds
+        :param at_a_time: the number of proofs that are made at a time, and share this memory
         :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
         """
 

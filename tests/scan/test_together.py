@@ -14,12 +14,14 @@ from rag_audit.errors import (
     EncodingError,
     InvalidProof,
     MemoryLimitError,
+    PolicyError,
     RagAuditError,
     SchemaError,
     SetupError,
     WitnessError,
 )
-from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory
+from rag_audit.models.constants import Constants
+from rag_audit.proofs.backends.scan import SYSTEM, CertificateJob, ProofJob, ScanKey, commit_index, memory
 from rag_audit.proofs.backends.scan.key import TOGETHER_PROTOCOL
 from rag_audit.proofs.backends.scan.together import (
     Together,
@@ -247,3 +249,32 @@ def test_secrets_are_not_shown(made: Made) -> None:
     shown = repr(job_of([asked(made.key, 101), asked(made.key, 102)]))
     assert "s0" not in shown and "vector" not in shown and "blinding_key" not in shown
     assert "statement=" in shown
+
+
+CONSTANTS = Constants(10_000, 256, 5, (1, 8), 101, 810, 128, 64, 8145)
+
+
+@pytest.mark.parametrize("low_memory", [False, True])
+@pytest.mark.parametrize("fitting", [1, 2, 5, 16, 64])
+def test_by_default_a_proof_is_for_as_many_records_as_the_free_memory_holds(
+    monkeypatch: pytest.MonkeyPatch, fitting: int, low_memory: bool
+) -> None:
+    needed = memory.together_bytes(CONSTANTS.capacity, CONSTANTS.gains, fitting, low_memory=low_memory)
+    for processes in (1, 3):
+        monkeypatch.setattr(memory, "available_bytes", lambda free=processes * needed: free)
+        for wanted, found in ((None, fitting), (1, 1), (7, 7)):
+            options = {"low_memory": low_memory, "at_a_time": processes}
+            assert SYSTEM.batch("retrieve", CONSTANTS, wanted, **options) == found
+    monkeypatch.setattr(memory, "available_bytes", lambda: needed - 1)
+    assert SYSTEM.batch("retrieve", CONSTANTS, None, low_memory=low_memory) < max(fitting, 2)
+
+
+def test_a_system_that_does_not_say_what_is_free_gets_the_largest_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "available_bytes", lambda: None)
+    assert SYSTEM.batch("retrieve", CONSTANTS, None) == 64
+    assert SYSTEM.batch("embed", CONSTANTS, None) == 1
+    assert SYSTEM.batch("retrieve", dataclasses.replace(CONSTANTS, sampled=True), None) == 1
+    with pytest.raises(PolicyError, match="no proof is for that many records"):
+        SYSTEM.batch("retrieve", CONSTANTS, 65)

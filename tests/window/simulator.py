@@ -334,7 +334,7 @@ def finished_window(root: Path, *, rounds: int = 3, together: int | None = None,
         for tenant in TEXTS:
             service.ask(window, f"{tenant}-{1 + number % 2}", QUESTIONS[tenant][number], eager=number == 0)
     service.finish(window)
-    window.answer_challenge(service.challenge(window), together=together)
+    window.answer_challenge(service.challenge(window), together=together or 1)
     folder = service.receipts(window, root / "verifier" / "receipts")
     window.shut()
     file = WindowFile.load(window.directory / "public")

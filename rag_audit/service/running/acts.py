@@ -164,13 +164,13 @@ class Acts:
     def prove(self, window: Window, check: Check) -> int:
         """Prove every record that is not proved, and publish the proofs."""
         with self._executor() as executor:
-            return window.prove(executor=executor, progress=check)
+            return window.prove(together=None, executor=executor, progress=check)
 
     def answer(self, place: Place, note: Path, check: Check) -> int:
         """Prove the records that a verifier's challenge draws."""
         text = read_text(note, max_bytes=MAX_NOTE_BYTES)
         with self.resume(place) as window, self._executor() as executor:
-            made = window.answer_challenge(text, executor=executor, progress=check)
+            made = window.answer_challenge(text, together=None, executor=executor, progress=check)
         self.shelf.answered(digest_hex(text))
         return made
 

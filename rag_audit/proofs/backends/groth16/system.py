@@ -105,7 +105,15 @@ class Groth16:
         """See `Backend.circuits`."""
         return {name: instance.digest() for name, instance in instances(constants).items()}
 
-    def batch(self, name: str, constants: Constants, wanted: int | None, *, low_memory: bool = False) -> int:
+    def batch(
+        self,
+        name: str,
+        constants: Constants,
+        wanted: int | None,
+        *,
+        low_memory: bool = False,
+        at_a_time: int = 1,
+    ) -> int:
         """See `Backend.batch`: each number has a key of its own, so none is chosen unless it is named."""
         if name != "retrieve" or wanted is None or wanted == 1:
             return 1

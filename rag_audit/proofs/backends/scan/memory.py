@@ -79,11 +79,14 @@ def require_together(capacity: int, gains: Sequence[int], count: int, *, low_mem
     )
 
 
-def fitting_together(capacity: int, gains: Sequence[int], most: int, *, low_memory: bool = False) -> int:
+def fitting_together(
+    capacity: int, gains: Sequence[int], most: int, *, low_memory: bool = False, at_a_time: int = 1
+) -> int:
     """The largest number of records, up to `most`, whose proof the free memory holds; 1 where none fits. A system that
     does not say what is free gets the largest.
     """
     free = available_bytes()
+    free = None if free is None else free // at_a_time
     counts = range(most, 1, -1)
     return next(
         (

@@ -110,13 +110,23 @@ class Scan:
             made["embed"] = _argument(constants).digest()
         return made
 
-    def batch(self, name: str, constants: Constants, wanted: int | None, *, low_memory: bool = False) -> int:
+    def batch(
+        self,
+        name: str,
+        constants: Constants,
+        wanted: int | None,
+        *,
+        low_memory: bool = False,
+        at_a_time: int = 1,
+    ) -> int:
         """See `Backend.batch`: of `retrieve` of tenants that keep all positions."""
         if name != "retrieve" or constants.sampled or constants.listing or wanted == 1:
             return 1
         most = most_together(constants.capacity, len(constants.gains))
         if wanted is None:
-            return memory.fitting_together(constants.capacity, constants.gains, most, low_memory=low_memory)
+            return memory.fitting_together(
+                constants.capacity, constants.gains, most, low_memory=low_memory, at_a_time=at_a_time
+            )
         if not 2 <= wanted <= most:
             raise PolicyError("no proof is for that many records", field="together",
                               expected=f"2..{most}", found=wanted)  # fmt: skip
