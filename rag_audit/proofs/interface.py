@@ -6,7 +6,6 @@ on a name. All systems prove the same statements (`proofs.statements`). A record
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,8 @@ from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic, NoiseCert
 from rag_audit.proofs.statements.tenant import SlotPublic, TenantPublic
 
 if TYPE_CHECKING:
+    import concurrent.futures
+
     import numpy as np
     import numpy.typing as npt
 

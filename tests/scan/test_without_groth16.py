@@ -65,7 +65,7 @@ def verified(root: Path, name: str, engine: str) -> dict[str, str]:
     return {name: status for name, status in found["checks"].items() if about.fullmatch(name)}
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("engine", ["native", pytest.param("reference", marks=pytest.mark.full)])
 def test_scan_proofs_verify_where_the_folder_of_groth16_is_deleted(without: Path, engine: str) -> None:
     right = verified(without, "scan", engine)
     assert "proof.valid" in " ".join(right) and set(right.values()) == {"pass"}
