@@ -255,11 +255,12 @@ CONSTANTS = Constants(10_000, 256, 5, (1, 8), 101, 810, 128, 64, 8145)
 
 
 @pytest.mark.parametrize("low_memory", [False, True])
-@pytest.mark.parametrize("fitting", [1, 2, 5, 16, 64])
+@pytest.mark.parametrize(("records", "fitting"), [(1, 1), (2, 2), (5, 8), (16, 16), (64, 64)])
 def test_by_default_a_proof_is_for_as_many_records_as_the_free_memory_holds(
-    monkeypatch: pytest.MonkeyPatch, fitting: int, low_memory: bool
+    monkeypatch: pytest.MonkeyPatch, records: int, fitting: int, low_memory: bool
 ) -> None:
-    needed = memory.together_bytes(CONSTANTS.capacity, CONSTANTS.gains, fitting, low_memory=low_memory)
+    """Places for records are a power of two."""
+    needed = memory.together_bytes(CONSTANTS.capacity, CONSTANTS.gains, records, low_memory=low_memory)
     for processes in (1, 3):
         monkeypatch.setattr(memory, "available_bytes", lambda free=processes * needed: free)
         for wanted, found in ((None, fitting), (1, 1), (7, 7)):
