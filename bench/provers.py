@@ -23,8 +23,8 @@ from bench.common import emit, measured, parser
 from bench.groth16 import PUBLIC, chain
 from rag_audit import _native
 from rag_audit._internal.cache import cache_dir
+from rag_audit._internal.node import find_node, npm_packages
 from rag_audit.errors import SetupError
-from rag_audit.proofs.backends.groth16.toolchain import find_node, npm_packages
 
 HERE = Path(__file__).parent / "provers"
 

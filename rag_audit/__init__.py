@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rag_audit.models.trust import Require, Trust
     from rag_audit.models.trust_template import trust_template
     from rag_audit.models.windowfile import WindowFile
-    from rag_audit.proofs.backends.scan import protocols_digest
+    from rag_audit.proofs.backends import protocols_digest
     from rag_audit.relation.noise import table_digest
     from rag_audit.report.verification import verify_window
     from rag_audit.retrieval.embedders import get_embedder
@@ -83,7 +83,7 @@ _HOME = {
     "leaf_hash": "log.merkle",
     "manifest_digest": "models.manifest",
     "parse_note": "log.note",
-    "protocols_digest": "proofs.backends.scan",
+    "protocols_digest": "proofs.backends",
     "table_digest": "relation.noise",
     "trust_template": "models.trust_template",
     "verify_window": "report.verification",

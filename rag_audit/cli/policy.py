@@ -36,8 +36,8 @@ from rag_audit.models import defaults
 from rag_audit.models.policy import Calibration
 from rag_audit.models.tenants import SystemName
 from rag_audit.proofs.backends import SYSTEMS
-from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION, MAX_RECORDS
 from rag_audit.proofs.policy import check_policy
+from rag_audit.proofs.statements.coalition import MAX_DIMENSION, MAX_RECORDS
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, published_constants
 

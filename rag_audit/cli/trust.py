@@ -24,8 +24,8 @@ from rag_audit.models.records import RosterEntry
 from rag_audit.models.trust import NOISE, WHOLE_WINDOW, Groth16Pin, Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends.scan import protocols_digest
-from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION
+from rag_audit.proofs.backends import protocols_digest
+from rag_audit.proofs.statements.coalition import MAX_DIMENSION
 from rag_audit.relation.noise import table_digest
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import (

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit._internal.cache import build_once, cache_dir
+from rag_audit._internal.node import find_node
 from rag_audit.errors import RagAuditError
-from rag_audit.proofs.backends.groth16.toolchain import find_node
 from tests.browser.chromium import Chromium
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from rag_audit.proofs.backends.groth16.toolchain import circuits_dir
+from rag_audit._internal.node import circuits_dir
 from rag_audit.relation.field import MODULUS
 
 HALF = MODULUS // 2

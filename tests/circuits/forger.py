@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from rag_audit._internal.cache import build_once, cache_dir
+from rag_audit._internal.node import circuits_dir
 from rag_audit.proofs.backends.groth16.circuit import (
     Circuit,
     Inputs,
@@ -23,7 +24,6 @@ from rag_audit.proofs.backends.groth16.circuit import (
     run_compiler,
 )
 from rag_audit.proofs.backends.groth16.instance import Instance
-from rag_audit.proofs.backends.groth16.toolchain import circuits_dir
 from rag_audit.relation.commitments import topk_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.proofs.backends.groth16.toolchain import circuits_dir, npm_packages
+from rag_audit._internal.node import circuits_dir, npm_packages
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "circuits.md"
 ROW = re.compile(r"^\| (CS\d{4}) \| `([^`]+)` \| `([^`]+)` \| (.+) \|$", re.MULTILINE)

@@ -11,6 +11,7 @@ import pytest
 
 from rag_audit import _native
 from rag_audit._internal.cache import cache_dir, digest_once
+from rag_audit._internal.node import circuits_dir
 from rag_audit.errors import SetupError, WitnessError
 from rag_audit.proofs.backends.groth16 import circuit as circuits
 from rag_audit.proofs.backends.groth16.circuit import (
@@ -25,7 +26,6 @@ from rag_audit.proofs.backends.groth16.circuit import (
     run_compiler,
 )
 from rag_audit.proofs.backends.groth16.instance import Instance
-from rag_audit.proofs.backends.groth16.toolchain import circuits_dir
 from rag_audit.relation.field import MODULUS
 from tests.circuits import (
     coalition_case,

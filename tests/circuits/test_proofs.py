@@ -18,6 +18,7 @@ import pytest
 from rag_audit import _native
 from rag_audit._internal.cache import write_manifest
 from rag_audit._internal.canonical import digest_hex, jcs, read_json
+from rag_audit._internal.node import npm_packages
 from rag_audit.errors import (
     CeremonyError,
     EncodingError,
@@ -44,7 +45,6 @@ from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.backends.groth16.job import ENGINES
 from rag_audit.proofs.backends.groth16.shared import bound
 from rag_audit.proofs.backends.groth16.system import pinned_key
-from rag_audit.proofs.backends.groth16.toolchain import npm_packages
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
 from tests.circuits.many_case import proof_job

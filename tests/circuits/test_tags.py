@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rag_audit._internal.node import circuits_dir
 from rag_audit.errors import SetupError
 from rag_audit.proofs.backends.groth16.circuit import run_compiler
 from rag_audit.proofs.backends.groth16.instance import Instance
-from rag_audit.proofs.backends.groth16.toolchain import circuits_dir
 from tests.circuits.kept_case import TINY as KEPT
 from tests.circuits.listing_case import TINY as LISTING
 from tests.circuits.sampled_case import EXACT, SAMPLED

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from rag_audit._internal import cache
+from rag_audit._internal import node as toolchain
 from rag_audit.errors import SetupError, WitnessError
-from rag_audit.proofs.backends.groth16 import generator, toolchain
+from rag_audit.proofs.backends.groth16 import generator
 from rag_audit.proofs.backends.groth16.circuit import Circuit, compile_circuit, compute_witness, run_compiler
 from tests.circuits.retrieve_case import TINY, random_case
 
@@ -262,10 +263,10 @@ def test_a_forked_child_starts_its_own(no_generators: OrderedDict[tuple[int, Pat
 
 def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
     """As from an installed wheel: the package and its copy of the circuits, elsewhere."""
-    package = Path(toolchain.__file__).parents[3]
+    package = Path(toolchain.__file__).parents[1]
     shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits"))
     shutil.copytree(toolchain.circuits_dir(), tmp_path / "rag_audit" / "_circuits")
-    code = "from rag_audit.proofs.backends.groth16.toolchain import circuits_dir; print(circuits_dir())"
+    code = "from rag_audit._internal.node import circuits_dir; print(circuits_dir())"
     out = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -277,9 +278,9 @@ def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
 
 
 def test_missing_sources_are_said_to_be_missing(tmp_path: Path) -> None:
-    package = Path(toolchain.__file__).parents[3]
+    package = Path(toolchain.__file__).parents[1]
     shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits"))
-    code = "from rag_audit.proofs.backends.groth16.toolchain import circuits_dir; circuits_dir()"
+    code = "from rag_audit._internal.node import circuits_dir; circuits_dir()"
     out = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.proofs.backends.groth16.toolchain import find_node
+from rag_audit._internal.node import find_node
 from rag_audit.report.browser.assets import NATIVE, native_module
 from rag_audit.report.browser.inside import module
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import rag_audit
+from rag_audit._internal.node import find_node
 from rag_audit.account.packing import pack_receipts
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends.groth16.toolchain import find_node
 from tests.desk.public import CASES, ROOT, Case, files_below, public_folder, with_forged_roles
 from tests.simulate.cases import expected, run
 

@@ -15,13 +15,13 @@ from click.testing import CliRunner, Result
 
 import rag_audit
 from rag_audit import _native
+from rag_audit._internal import node as toolchain
+from rag_audit._internal.node import find_node
 from rag_audit.cli import main
 from rag_audit.cli.doctor import command, findings
 from rag_audit.cli.doctor.command import CHECKS, ROLES, examine
 from rag_audit.cli.doctor.findings import Finding
 from rag_audit.errors import ExitCode, SchemaError
-from rag_audit.proofs.backends.groth16 import toolchain
-from rag_audit.proofs.backends.groth16.toolchain import find_node
 
 
 def doctor(*words: str) -> Result:

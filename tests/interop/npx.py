@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_audit.proofs.backends.groth16.toolchain import find_node, npm_packages
+from rag_audit._internal.node import find_node, npm_packages
 
 
 def pinned_npx(folder: Path) -> Path:

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from rag_audit._internal.node import NodeFailed, find_node, npm_folder, npm_packages
 from rag_audit.proofs.backends.groth16 import circuit, generator, snarkjs
-from rag_audit.proofs.backends.groth16.toolchain import NodeFailed, find_node, npm_folder, npm_packages
 
 HERE = Path(__file__).parent
 _lock = threading.Lock()

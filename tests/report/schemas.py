@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from rag_audit._internal.cache import build_once, cache_dir
+from rag_audit._internal.node import find_node
 from rag_audit.errors import RagAuditError
-from rag_audit.proofs.backends.groth16.toolchain import find_node
 
 
 class Packed(NamedTuple):

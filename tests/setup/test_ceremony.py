@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from rag_audit import _native
 from rag_audit._internal import cache
 from rag_audit._internal.canonical import read_json
+from rag_audit._internal.node import npm_packages
 from rag_audit.cli import main
 from rag_audit.cli import setup as commands
 from rag_audit.cli import trust as trusts
@@ -30,7 +31,6 @@ from rag_audit.proofs.backends.groth16 import VerificationKey, proving_key, snar
 from rag_audit.proofs.backends.groth16 import ceremony as ceremonies
 from rag_audit.proofs.backends.groth16.circuit import Circuit, compile_circuit, compiled_anew
 from rag_audit.proofs.backends.groth16.instance import Instance, circuit_digest
-from rag_audit.proofs.backends.groth16.toolchain import npm_packages
 from tests.docs.blocks import named_block
 from tests.interop.npx import pinned_npx
 from tests.named import error_name

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rag_audit._internal.canonical import jcs
+from rag_audit._internal.node import find_node, npm_packages
 from rag_audit.account.account import Account
 from rag_audit.errors import (
     EncodingError,
@@ -29,7 +30,6 @@ from rag_audit.models.chain import FinalLog
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import DocumentOpening, QueryRecord, ReceiptBody, SignedReceiptBody
 from rag_audit.proofs.backends.groth16 import snarkjs
-from rag_audit.proofs.backends.groth16.toolchain import find_node, npm_packages
 from rag_audit.report.export import write_tiles
 from rag_audit.report.snarkjs import SNARKJS, write_snarkjs
 from tests.window.simulator import ORIGIN, Finished, Service

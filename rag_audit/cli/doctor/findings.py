@@ -22,14 +22,14 @@ from typing import Literal
 import rag_audit
 from rag_audit._internal.cache import cache_dir
 from rag_audit._internal.errors import SetupError
-from rag_audit.proofs.backends.groth16.toolchain import (
+from rag_audit._internal.free_memory import GB, available_bytes
+from rag_audit._internal.node import (
     MIN_NODE,
     NODE_HINT,
     circuits_dir,
     find_node,
     npm_folder,
 )
-from rag_audit.proofs.backends.scan.memory import GB, available_bytes
 
 DISTRIBUTION = "ragaudit-zk"
 MIN_PYTHON = (3, 11)

@@ -11,6 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+MAX_RECORDS = 65_535
+"""The most records that any system's coalition proof covers."""
+MAX_DIMENSION = 882
+"""The most components of a vector: packed, they fit one run of a list hash together with a salt."""
+
 
 @dataclass(frozen=True)
 class CoalitionSize:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rag_audit._internal.cache import build_once, cache_dir, progress, read_manifest, write_manifest
 from rag_audit._internal.errors import SetupError
-from rag_audit.proofs.backends.groth16.toolchain import find_node, last_lines
+from rag_audit._internal.node import find_node, last_lines
 
 LOCKED = Path(__file__).parent / "locked"
 NATIVE = Path(__file__).parent / "native.wasm"

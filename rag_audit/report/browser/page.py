@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template
 
 from rag_audit import __version__, _native
-from rag_audit.proofs.backends.groth16.toolchain import circuits_dir
+from rag_audit._internal.node import circuits_dir
 from rag_audit.report.browser.assets import RUNTIME, assets_folder, native_module
 
 MAX_CAPACITY = 1 << 20

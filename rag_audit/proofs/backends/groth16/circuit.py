@@ -26,15 +26,15 @@ from rag_audit._internal.cache import (
 )
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import SetupError
-from rag_audit.proofs.backends.groth16.generator import generate
-from rag_audit.proofs.backends.groth16.instance import COMPILER_FLAGS, Instance
-from rag_audit.proofs.backends.groth16.toolchain import (
+from rag_audit._internal.node import (
     NodeFailed,
     circuits_dir,
     last_lines,
     npm_packages,
     run_node,
 )
+from rag_audit.proofs.backends.groth16.generator import generate
+from rag_audit.proofs.backends.groth16.instance import COMPILER_FLAGS, Instance
 from rag_audit.relation.field import MODULUS, to_bytes
 
 Inputs = Mapping[str, int | Sequence[int]]

@@ -18,7 +18,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from rag_audit._internal.errors import SetupError, WitnessError
-from rag_audit.proofs.backends.groth16.toolchain import circuits_dir, find_node, last_lines
+from rag_audit._internal.node import circuits_dir, find_node, last_lines
 
 KEPT = 2
 """The number of processes that are kept: those of a record's `retrieve` and `embed`."""

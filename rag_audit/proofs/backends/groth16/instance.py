@@ -18,7 +18,7 @@ from typing import Protocol
 
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import PolicyError, SetupError
-from rag_audit.proofs.backends.groth16.toolchain import circuits_dir
+from rag_audit._internal.node import circuits_dir
 from rag_audit.relation.noise import MAX_MAGNITUDE, check_gains, table_digest
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.relation.table import ARITY, MAX_ROWS

@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from rag_audit._internal.errors import SetupError
+from rag_audit._internal.node import NodeFailed, last_lines, npm_packages, run_node
 from rag_audit.proofs.backends.groth16.encoding import SnarkjsProof
 from rag_audit.proofs.backends.groth16.pyecc import PROOF_BYTES, parse
-from rag_audit.proofs.backends.groth16.toolchain import NodeFailed, last_lines, npm_packages, run_node
 
 VERIFY_SECONDS = 120
 PROVE_SECONDS = 1800

@@ -23,14 +23,17 @@ from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.coalition import Coalition, Run
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import OpenedKey
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
+from rag_audit.proofs.statements.coalition import (
+    MAX_DIMENSION,
+    MAX_RECORDS,
+    CoalitionPrivate,
+    CoalitionSize,
+    CoalitionStatement,
+)
 from rag_audit.relation.field import to_bytes
 
 PROTOCOL = COALITION_PROTOCOL
 """The digest that names the argument where groth16 names a circuit."""
-MAX_RECORDS = 65_535
-MAX_DIMENSION = 882
-"""The most components of a vector: packed, they fit one run of a list hash together with a salt."""
 _FIELDS = ("system", "circuit", "room", "records", "pairs")
 
 

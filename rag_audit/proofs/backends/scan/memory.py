@@ -7,12 +7,10 @@ compares them with a proof's real size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
 
 from rag_audit._internal.errors import MemoryLimitError
+from rag_audit._internal.free_memory import GB, available_bytes
 
-GB = 10**9
 _FIXED = 24 << 20
 _PER_DRAW = (900, 450)
 """Bytes a position, as proofs are made by default and in low memory."""
@@ -101,18 +99,6 @@ def fitting_together(
 def index_bytes(positions: int, components: int) -> int:
     """The bytes that a commitment to this many components of an index takes beside the index itself."""
     return _FIXED + 3 * positions * components
-
-
-def available_bytes() -> int | None:
-    """The memory that is free in the system and in the control group; None where the system does not report it."""
-    free = []
-    with suppress(OSError, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        free += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-    group = Path("/sys/fs/cgroup")
-    with suppress(OSError, ValueError):  # without a limit the file holds the word max
-        free.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
-    return max(0, min(free)) if free else None
 
 
 def require(needed: int, what: str, *, in_low_memory: int | None = None) -> None:

@@ -29,7 +29,7 @@ def circuits_dir() -> Path:
 
     :raises SetupError: neither exists
     """
-    package = Path(__file__).resolve().parents[3]
+    package = Path(__file__).resolve().parents[1]
     for candidate in (package / "_circuits", package.parent / "circuits"):
         if (candidate / "package-lock.json").is_file():
             return candidate.resolve()
