@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 _LAST_MS = 253_402_300_799_999
@@ -30,3 +31,10 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 def listed(items: list[str] | tuple[str, ...]) -> str:
     """Items as a list in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+def some(names: Iterable[str], most: int = 4) -> str:
+    """Names as a list in a sentence, the first of them where there are many."""
+    every = list(names)
+    more = [f"{len(every) - most:,} more"] if len(every) > most else []
+    return listed([*every[:most], *more])

@@ -157,7 +157,7 @@ def verify(
         ctx.exit(int(error.exit_code))
     plan.write(verdict, checks=checks, command=command)
     if as_json and verdict.measured is not None:
-        for above in verdict.measured.above:
+        for above in verdict.measured.above_certified:
             say(
                 f"WARNING: a lower bound lies above the certified epsilon, so one of the two is wrong: {above}"
             )

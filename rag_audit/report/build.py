@@ -6,12 +6,12 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rag_audit
 from rag_audit._internal.canonical import read_bytes, sha256
 from rag_audit._internal.errors import ExitCode, RagAuditError
-from rag_audit._internal.words import counted, day, instant, listed
+from rag_audit._internal.words import counted, instant, listed
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.models.trust import MAX_TRUST_BYTES
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES
@@ -31,9 +31,6 @@ from rag_audit.verify.case import Check, Status
 from rag_audit.verify.checks.trust import ABSENT
 from rag_audit.verify.inputs import Inputs, printable_name
 from rag_audit.verify.standing import base_id
-
-if TYPE_CHECKING:
-    from rag_audit.report.measured import Measured, Point
 
 _PAST = ("opening-quorum", "beacon", "opens", "first-query", "last-query", "closing", "final-quorum")
 """What has happened by the time that a window is verified."""
@@ -119,7 +116,7 @@ def report_of(
         notes=notes,
         does_not_prove=verdict.does_not_prove,
         next_steps=next_steps_of(lines, verdict.outcome, deciding, [w.id for w in weaker], protection.level),
-        attacks=None if verdict.measured is None else _attacks(verdict.measured),
+        attacks=verdict.measured,
         filing=model.Filing(
             verified_at=now,
             version=rag_audit.__version__ if version is None else version,
@@ -317,49 +314,6 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
         f"The {window} is sound, and less than trust.toml asks for: {counted(len(deciding), 'requirement')} not met"
         f" ({named})."
     )
-
-
-def _attacks(measured: Measured) -> model.Attacks:
-    from rag_audit.report.measured import LABEL
-
-    run = measured.run
-    return model.Attacks(
-        label=LABEL,
-        answered_by=run.generator,
-        members=run.members,
-        others=run.others,
-        seed=run.seed,
-        index=run.index,
-        capacity=run.capacity,
-        parts=[
-            model.AttackPart(
-                tenants=list(part.tenants),
-                mechanism=part.mechanism,
-                rows=[
-                    model.AttackRow(
-                        attack=row.attack,
-                        queries=row.queries,
-                        without_noise=None if row.without is None else [f"{x:.4f}" for x in row.without],
-                        points=[_point(point) for point in row.points],
-                    )
-                    for row in part.rows
-                ],
-            )
-            for part in measured.parts
-        ],
-        left_out=measured.left_out,
-        above_certified=measured.above,
-    )
-
-
-def _point(point: Point) -> model.AttackPoint:
-    value = point.as_json()
-    return model.AttackPoint(**value, above=point.above)
-
-
-def dated(report: model.Report) -> str:
-    """The day of a report."""
-    return day(report.filing.verified_at)
 
 
 def report_of_error(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_audit._internal.words import counted, listed
+from rag_audit._internal.words import counted, some
 from rag_audit.mechanisms import named
 from rag_audit.report.model import Chain, ClaimLine, Counts, Figures, TenantReport, Vouching
 from rag_audit.verify.case import Check, Status
@@ -176,8 +176,12 @@ def _privacy(w: Window) -> str | None:
         bare = [t.tenant for t in w.tenants if t.eps in (None, "inf")]
         own = [f"{t.eps} for {t.tenant}" for t in w.tenants if t.eps not in (None, "inf")]
         conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
-        held = f"Epsilon is {_some(own)}, for {who}, at delta {f.delta}{conforming}. " if own else ""
-        return f"{held}No epsilon is promised for {_some(bare)}."
+        held = (
+            f"Epsilon is {some(dict.fromkeys(own))}, for {who}, at delta {f.delta}{conforming}. "
+            if own
+            else ""
+        )
+        return f"{held}No epsilon is promised for {some(dict.fromkeys(bare))}."
     holds = f"The window's {f.name} is {f.eps} for {who}, at delta {f.delta}"
     if f.standing == "if-conforming" and f.sampled != w.counts.records:
         return f"{holds}, for the answers that conform."
@@ -228,7 +232,7 @@ def _randomness(w: Window) -> str | None:
     if beacon.source == "witnesses":
         if not beacon.witnesses:
             return None
-        source, unless = f"the witnesses {_some(beacon.witnesses)}", "all of these witnesses'"
+        source, unless = f"the witnesses {some(dict.fromkeys(beacon.witnesses))}", "all of these witnesses'"
     return (
         f"The randomness could not be chosen: it depends on values of {source} that came after the provider was"
         f" bound, so a choice would have taken {unless} help."
@@ -248,9 +252,9 @@ def _ledger(w: Window) -> str | None:
     if not start or not end:
         return None
     both = (
-        f"{_some(start)} cosigned its beginning and its end"
+        f"{some(dict.fromkeys(start))} cosigned its beginning and its end"
         if start == end
-        else f"{_some(start)} cosigned its beginning, and {_some(end)} its end"
+        else f"{some(dict.fromkeys(start))} cosigned its beginning, and {some(dict.fromkeys(end))} its end"
     )
     enough = f"{v.quorum} of {counted(len(v.witnesses), 'witness', 'witnesses')}"
     return f"The ledger was not rewritten: {both}, where {enough} are enough for the reader."
@@ -320,13 +324,6 @@ def _cumulative(w: Window) -> str | None:
     if c is None:
         return None
     return f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta}; {c.condition}."
-
-
-def _some(names: Sequence[str], most: int = 4) -> str:
-    """Names as a list in a sentence, the first of them where there are many."""
-    unique = list(dict.fromkeys(names))
-    more = [f"{len(unique) - most:,} more"] if len(unique) > most else []
-    return listed([*unique[:most], *more])
 
 
 _WORDS: Mapping[str, Callable[[Window], str | None]] = {

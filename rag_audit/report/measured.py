@@ -8,15 +8,14 @@ them is said loudly, since then the accounting, the engine or the measurement is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
 
 from rag_audit._internal.canonical import read_bytes, sha256
 from rag_audit._internal.errors import MeasurementError, SchemaError, SizeError
 from rag_audit.mechanisms import Mechanism, accounting, named
 from rag_audit.models.attacks import MAX_ATTACKS_BYTES, AttackedMechanism, AttackResult, AttackRun
 from rag_audit.models.policy import Policy
+from rag_audit.report.model import AttackPart, AttackPoint, AttackRow, Attacks
 from rag_audit.verify.case import Case
 from rag_audit.verify.inputs import Inputs, printable_name, reading
 
@@ -25,102 +24,7 @@ MAX_COUNTS = 64
 LABEL = "the provider's own measurement, which this verdict does not prove and no check rests on"
 
 
-class PointJson(TypedDict):
-    """`Point` for programs; reals are decimal strings, and null what there is none of."""
-
-    accounts: int
-    auc: list[str]
-    lists_auc: str | None
-    lists_auc_at_most: str | None
-    eps_at_least: str | None
-    eps_certified: str | None
-
-
-@dataclass(frozen=True)
-class Point:
-    """An attack under the policy's mechanism, by so many accounts.
-
-    :param auc: of members against others, with both ends of its 95 % interval
-    :param lists_auc: of the same test on lists alone, which `ceiling` bounds
-    :param lower: the lower bound on epsilon from lists
-    :param certified: epsilon of the queries that were asked, by this verifier's accountant
-    """
-
-    accounts: int
-    auc: tuple[float, float, float]
-    lists_auc: float | None
-    ceiling: float | None
-    lower: float | None
-    certified: float | None
-
-    @property
-    def above(self) -> bool:
-        """Whether the lower bound lies above the certified epsilon."""
-        return self.lower is not None and self.certified is not None and self.lower > self.certified
-
-    def as_json(self) -> PointJson:
-        """JSON form."""
-        return {
-            "accounts": self.accounts,
-            "auc": [f"{x:.4f}" for x in self.auc],
-            "lists_auc": _text(self.lists_auc),
-            "lists_auc_at_most": _text(self.ceiling),
-            "eps_at_least": _text(self.lower),
-            "eps_certified": _text(self.certified),
-        }
-
-
-@dataclass(frozen=True)
-class Row:
-    """One attack: without noise, by one account, and by the largest coalition that was measured."""
-
-    attack: str
-    queries: int
-    without: tuple[float, float, float] | None
-    alone: Point | None
-    coalition: Point | None
-
-    @property
-    def points(self) -> list[Point]:
-        """Both points, as far as they were measured."""
-        return [p for p in (self.alone, self.coalition) if p is not None]
-
-
-@dataclass(frozen=True)
-class Part:
-    """The attacks on tenants that have one mechanism."""
-
-    tenants: tuple[str, ...]
-    mechanism: str
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A run of attacks that is of a window's policy.
-
-    :param left_out: results of other mechanisms, of defences that no window has, or of more accounts or questions than
-        the policy allows
-    """
-
-    run: AttackRun
-    parts: tuple[Part, ...]
-    left_out: int
-
-    @property
-    def above(self) -> list[str]:
-        """Each lower bound that lies above the certified epsilon, in words."""
-        return [
-            f"{row.attack} by {p.accounts} account{'s' * (p.accounts > 1)} on {', '.join(part.tenants)}:"
-            f" epsilon is at least {p.lower:.4g}, and certified is {p.certified:.4g}"
-            for part in self.parts
-            for row in part.rows
-            for p in row.points
-            if p.above
-        ]
-
-
-def read_measured(path: Path, case: Case, inputs: Inputs) -> Measured:
+def read_measured(path: Path, case: Case, inputs: Inputs) -> Attacks:
     """A provider's attacks.json beside a window.
 
     :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
@@ -134,20 +38,19 @@ def read_measured(path: Path, case: Case, inputs: Inputs) -> Measured:
         return measured_of(run, case.policy, case.opening_digest, field=printable_name(path))
 
 
-def uncertified(measured: Measured) -> Measured:
+def uncertified(attacks: Attacks) -> Attacks:
     """A provider's own measurements without the certified figures beside them, of a window that is not established."""
+    parts = [
+        part.model_copy(update={"rows": [row.model_copy(update={"points": [
+            point.model_copy(update={"lists_auc_at_most": None, "eps_certified": None, "above": False})
+            for point in row.points
+        ]}) for row in part.rows]})
+        for part in attacks.parts
+    ]  # fmt: skip
+    return attacks.model_copy(update={"parts": parts, "above_certified": []})
 
-    def alone(point: Point | None) -> Point | None:
-        return None if point is None else replace(point, ceiling=None, certified=None)
 
-    def of_part(part: Part) -> Part:
-        rows = (replace(row, alone=alone(row.alone), coalition=alone(row.coalition)) for row in part.rows)
-        return replace(part, rows=tuple(rows))
-
-    return replace(measured, parts=tuple(map(of_part, measured.parts)))
-
-
-def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> Measured:
+def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> Attacks:
     """A run beside a window.
 
     :param opening: the digest of the window's entry 0
@@ -177,7 +80,7 @@ def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> 
     return _of_engine(run, policy, field)
 
 
-def _of_window(run: AttackRun, policy: Policy, opening: str, field: str) -> Measured:
+def _of_window(run: AttackRun, policy: Policy, opening: str, field: str) -> Attacks:
     """A run against the window's own service."""
     if run.opening != opening:
         raise MeasurementError("the attacks were on another window", field=f"{field}.opening",
@@ -188,21 +91,23 @@ def _of_window(run: AttackRun, policy: Policy, opening: str, field: str) -> Meas
     mechanism, certify = policy.mechanism_of(run.tenant), _Certified(run)
     allowed = [r for r in run.results if _allowed(r, policy)]
     rows = [
-        Row(r.attack, r.queries, None, point if r.cell.accounts == 1 else None, None if r.cell.accounts == 1 else point)
+        AttackRow(
+            attack=r.attack,
+            queries=r.queries,
+            without_noise=None,
+            points=[certify.point(r, mechanism, [run.tenant])],
+        )
         for r in allowed
-        for point in [certify.point(r, mechanism)]
-    ]  # fmt: skip
-    part = Part((run.tenant,), described(attacked(mechanism)), tuple(rows))
-    return Measured(run, (part,), len(run.results) - len(allowed))
+    ]
+    part = AttackPart(tenants=[run.tenant], mechanism=described(attacked(mechanism)), rows=rows)
+    return _attacks(run, [part], certify, len(run.results) - len(allowed))
 
 
-def _of_engine(run: AttackRun, policy: Policy, field: str) -> Measured:
+def _of_engine(run: AttackRun, policy: Policy, field: str) -> Attacks:
     """A run against the reference engine under the policy's mechanisms."""
     mechanisms = {t.tenant: policy.mechanism(t) for t in policy.tenants}
     had = {tenant: attacked(mechanism) for tenant, mechanism in mechanisms.items()}
-    by_mechanism = {
-        name: tuple(t for t, m in had.items() if m == asked) for name, asked in run.mechanisms.items()
-    }
+    by_mechanism = {name: [t for t, m in had.items() if m == asked] for name, asked in run.mechanisms.items()}
     if not any(by_mechanism[r.cell.mechanism] for r in run.results):
         raise MeasurementError(
             "no attack was measured under a mechanism of the window's policy",
@@ -231,22 +136,38 @@ def _of_engine(run: AttackRun, policy: Policy, field: str) -> Measured:
         mechanism, rows = mechanisms[names[0]], []
         for attack in dict.fromkeys(r.attack for r in results):
             mine = sorted((r for r in results if r.attack == attack), key=lambda r: r.cell.accounts)
-            alone = next((r for r in mine if r.cell.accounts == 1), None)
-            together = mine[-1] if mine[-1].cell.accounts > 1 else None
+            # One account, and the largest coalition that was measured.
+            chosen = [r for r in mine if r.cell.accounts == 1][:1] + [r for r in mine if r.cell.accounts > 1][
+                -1:
+            ]
             without = plain.get(attack)
             rows.append(
-                Row(
-                    attack,
-                    mine[0].queries,
-                    None if without is None else _interval(without),
-                    None if alone is None else certify.point(alone, mechanism),
-                    None if together is None else certify.point(together, mechanism),
+                AttackRow(
+                    attack=attack,
+                    queries=mine[0].queries,
+                    without_noise=None if without is None else _interval(without),
+                    points=[certify.point(r, mechanism, names) for r in chosen],
                 )
             )
-            shown += (alone is not None) + (together is not None)
-        parts.append(Part(names, described(run.mechanisms[name]), tuple(rows)))
+            shown += len(chosen)
+        parts.append(AttackPart(tenants=names, mechanism=described(run.mechanisms[name]), rows=rows))
     bare = sum(r is plain.get(r.attack) and not by_mechanism[r.cell.mechanism] for r in run.results)
-    return Measured(run, tuple(parts), len(run.results) - shown - bare)
+    return _attacks(run, parts, certify, len(run.results) - shown - bare)
+
+
+def _attacks(run: AttackRun, parts: list[AttackPart], certify: _Certified, left_out: int) -> Attacks:
+    return Attacks(
+        label=LABEL,
+        answered_by=run.generator,
+        members=run.members,
+        others=run.others,
+        seed=run.seed,
+        index=run.index,
+        capacity=run.capacity,
+        parts=parts,
+        left_out=left_out,
+        above_certified=certify.above,
+    )
 
 
 def _allowed(r: AttackResult, policy: Policy) -> bool:
@@ -260,17 +181,27 @@ class _Certified:
     def __init__(self, run: AttackRun) -> None:
         self._delta = run.delta
         self._known: dict[tuple[Mechanism, int], tuple[float, float | None]] = {}
+        self.above: list[str] = []
+        """each lower bound that lies above the certified epsilon, in words"""
 
-    def point(self, r: AttackResult, mechanism: Mechanism) -> Point:
+    def point(self, r: AttackResult, mechanism: Mechanism, tenants: list[str]) -> AttackPoint:
         """One result beside what is certified."""
         epsilon, ceiling = self._figures(mechanism, r.cell.accounts, r.queries)
-        return Point(
-            r.cell.accounts,
-            _interval(r),
-            None if r.bounds is None else r.bounds.auc,
-            ceiling,
-            None if r.bounds is None else r.bounds.lower,
-            epsilon if r.bounds is not None else None,
+        bounds, accounts = r.bounds, r.cell.accounts
+        above = bounds is not None and bounds.lower > epsilon
+        if bounds is not None and above:
+            self.above.append(
+                f"{r.attack} by {accounts} account{'s' * (accounts > 1)} on {', '.join(tenants)}: epsilon is at least"
+                f" {bounds.lower:.4g}, and certified is {epsilon:.4g}"
+            )
+        return AttackPoint(
+            accounts=accounts,
+            auc=_interval(r),
+            lists_auc=None if bounds is None else accounting.text(bounds.auc),
+            lists_auc_at_most=None if ceiling is None else accounting.text(ceiling),
+            eps_at_least=None if bounds is None else accounting.text(bounds.lower),
+            eps_certified=None if bounds is None else accounting.text(epsilon),
+            above=above,
         )
 
     def _figures(self, mechanism: Mechanism, accounts: int, queries: int) -> tuple[float, float | None]:
@@ -300,10 +231,6 @@ def _options(had: Mapping[str, AttackedMechanism], policy: Policy) -> str:
     return " ".join([*dict.fromkeys(words), f"--k {policy.k_max} --n {policy.n} --top-k {policy.top_k}"])
 
 
-def _interval(r: AttackResult) -> tuple[float, float, float]:
-    value, low, high = r.figures.auc
-    return value, low, high
-
-
-def _text(value: float | None) -> str | None:
-    return None if value is None else accounting.text(value)
+def _interval(r: AttackResult) -> list[str]:
+    """The AUC of members against others, with both ends of its 95 % interval."""
+    return [f"{x:.4f}" for x in r.figures.auc]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
-from rag_audit._internal.words import listed
+from rag_audit._internal.words import some
 from rag_audit.mechanisms import named
 from rag_audit.models.trust import Require
 from rag_audit.report.claims import REQUIREMENTS, Passed
@@ -108,8 +108,8 @@ def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) 
     outside = [t.tenant for t in tenants if t.tenant not in inside]
     if not outside or not inside:
         return None
-    rest = f"{reason} {_some(outside)}" + (" show" if name == "max_epsilon" else "")
-    return f"{_some(inside)} alone; {rest}"
+    rest = f"{reason} {some(outside)}" + (" show" if name == "max_epsilon" else "")
+    return f"{some(inside)} alone; {rest}"
 
 
 def _odds_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
@@ -121,12 +121,7 @@ def _odds_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
         + ("" if t.odds_unlisted is None else f" and a factor of {t.odds_unlisted}")
         for t in outside
     ]
-    return f"{_some(inside)} alone; the limit is not applied to {_some(rest)}"
-
-
-def _some(names: list[str]) -> str:
-    more = [f"{len(names) - 4:,} more"] if len(names) > 4 else []
-    return listed([*names[:4], *more])
+    return f"{some(inside)} alone; the limit is not applied to {some(rest)}"
 
 
 def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str, passed: Passed) -> Requirement:

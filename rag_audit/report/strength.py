@@ -6,7 +6,7 @@ moderate up to 10, weak above. A window is as strong as the weakest of its tenan
 
 from __future__ import annotations
 
-from rag_audit._internal.words import listed
+from rag_audit._internal.words import some
 from rag_audit.mechanisms import named
 from rag_audit.report.model import Level, Protection, Standing, TenantReport
 from rag_audit.verify.verdict import OutcomeName
@@ -53,7 +53,7 @@ def protection_of(
     reasons: list[tuple[Level, str]]
     for tenant in tenants:
         found.setdefault(_of_tenant(tenant), []).append(tenant.tenant)
-    reasons = [(level, f"{_names(names)}: {reason}") for (level, reason), names in found.items()]
+    reasons = [(level, f"{some(names)}: {reason}") for (level, reason), names in found.items()]
     if eps is None:
         reasons.append(("none", "no epsilon was computed"))
     if standing == "if-conforming" and (drawn is None or drawn < records):
@@ -89,11 +89,6 @@ def _of_tenant(tenant: TenantReport) -> tuple[Level, str]:
     if (bounded := kind.without_epsilon(tenant)) is not None:
         return "weak", bounded
     return "none", "no epsilon bounds what answers show"
-
-
-def _names(tenants: list[str]) -> str:
-    more = [f"{len(tenants) - _SHOWN:,} more"] if len(tenants) > _SHOWN else []
-    return listed([*tenants[:_SHOWN], *more])
 
 
 def _warning(reasons: list[str]) -> str:

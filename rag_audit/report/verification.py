@@ -20,7 +20,7 @@ from rag_audit.verify.verdict import Verdict
 from rag_audit.verify.verifier import judge, open_window
 
 if TYPE_CHECKING:
-    from rag_audit.report.measured import Measured
+    from rag_audit.report.model import Attacks
 
 DOES_NOT_PROVE = (
     "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
@@ -67,7 +67,7 @@ class ReportedVerdict(Verdict):
     """
 
     described: Facts | Exception = field(kw_only=True, repr=False, compare=False)
-    measured: Measured | None = None
+    measured: Attacks | None = None
 
     @property
     def facts(self) -> Facts:
@@ -96,7 +96,7 @@ class ReportedVerdict(Verdict):
 
 
 def reported(
-    verdict: Verdict, described: Facts | Exception, measured: Measured | None = None
+    verdict: Verdict, described: Facts | Exception, measured: Attacks | None = None
 ) -> ReportedVerdict:
     """A verdict with facts and measurements, which have no privacy figure where the verdict has none."""
     if not verdict.established:

@@ -14,7 +14,8 @@ from rag_audit.models import attacks as formats
 from rag_audit.models.attacks import AttackRun
 from rag_audit.models.policy import Policy
 from rag_audit.report import measured
-from rag_audit.report.measured import Measured, measured_of
+from rag_audit.report.measured import measured_of
+from rag_audit.report.model import Attacks
 
 NOISE = "noise:1,4:64"
 OPENING = "ab" * 32
@@ -93,7 +94,7 @@ def policy(**changes: Any) -> Policy:
     return draft_policy(**{**values, **changes})
 
 
-def beside(value: dict[str, Any], of: Policy | None = None) -> Measured:
+def beside(value: dict[str, Any], of: Policy | None = None) -> Attacks:
     run = AttackRun.parse(json_read(value), field="attacks.json")
     return measured_of(run, of or policy(), OPENING, field="attacks.json")
 
@@ -105,21 +106,21 @@ def json_read(value: Any) -> Any:
 def test_each_attack_stands_beside_what_this_verifier_certifies() -> None:
     found = beside(run_value())
     (part,) = found.parts
-    assert part.tenants == ("law", "medicine") and "gains 1,4 at R 64" in part.mechanism
+    assert part.tenants == ["law", "medicine"] and "gains 1,4 at R 64" in part.mechanism
     (row,) = part.rows
-    assert row.without == (0.9, 0.85, 0.95)
-    assert row.alone is not None and row.coalition is not None
-    assert (row.alone.accounts, row.coalition.accounts) == (1, 2)
-    for point in (row.alone, row.coalition):
-        assert point.certified is not None and math.isfinite(point.certified), "and not the inf of the file"
-        assert point.ceiling is not None and 0.5 < point.ceiling < 1
-    assert row.coalition.certified > row.alone.certified  # type: ignore[operator]
-    assert found.left_out == 0 and found.above == []
+    assert row.without_noise == ["0.9000", "0.8500", "0.9500"]
+    alone, coalition = row.points
+    assert (alone.accounts, coalition.accounts) == (1, 2)
+    for point in (alone, coalition):
+        assert math.isfinite(float(point.eps_certified or "inf")), "and not the inf of the file"
+        assert 0.5 < float(point.lists_auc_at_most or 1) < 1
+    assert float(coalition.eps_certified or 0) > float(alone.eps_certified or 0)
+    assert found.left_out == 0 and found.above_certified == []
 
 
 def test_a_lower_bound_above_the_certified_is_named() -> None:
     value = run_value(results=[result("mba", NOISE, lower=0.4), result("mba", NOISE, 2, lower=90.5)])
-    (line,) = beside(value).above
+    (line,) = beside(value).above_certified
     assert line.startswith("mba by 2 accounts on law, medicine: epsilon is at least 90.5, and certified is ")
 
 
@@ -138,11 +139,10 @@ def test_listing_and_sampling_are_compared_in_the_policy_s_units() -> None:
     }
     results = [result("ia", name, lower=0.5) for name in mechanisms]
     found = beside(run_value(mechanisms=mechanisms, results=results), of)
-    assert [part.tenants for part in found.parts] == [("law",), ("medicine",)]
+    assert [part.tenants for part in found.parts] == [["law"], ["medicine"]]
     (law,), (medicine,) = (part.rows for part in found.parts)
-    assert law.alone is not None and medicine.alone is not None
-    assert law.alone.certified is not None and math.isfinite(law.alone.certified)
-    assert medicine.alone.certified == math.inf
+    assert math.isfinite(float(law.points[0].eps_certified or "inf"))
+    assert medicine.points[0].eps_certified == "inf"
     assert found.left_out == 1
 
 
@@ -189,11 +189,11 @@ def test_attacks_on_the_window_s_own_service_need_no_parameters() -> None:
     for name in ("index", "capacity", "top_k", "n", "k_max", "confidence", "delta"):
         del value[name]
     (part,) = beside(value).parts
-    assert part.tenants == ("law",)
+    assert part.tenants == ["law"]
     alone, together = part.rows
-    assert alone.alone is not None and alone.coalition is None
-    assert together.coalition is not None and together.coalition.accounts == 2
-    assert together.coalition.lower is None and together.coalition.ceiling is not None
+    assert [point.accounts for point in alone.points] == [1]
+    (point,) = together.points
+    assert point.accounts == 2 and point.eps_at_least is None and point.lists_auc_at_most is not None
 
 
 @pytest.mark.parametrize(

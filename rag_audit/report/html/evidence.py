@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rag_audit._internal.words import day
+from rag_audit._internal.words import counted, day, some
 from rag_audit.mechanisms import accounting, named
 from rag_audit.mechanisms.base import share_text
 from rag_audit.report.explain import COVERS
@@ -80,7 +80,7 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
         eps = "not established"
     yield (
         "Epsilon (ε)",
-        f"{eps}{conforming}; for {words.accounts(f.k_max)} with {f.n:,} queries each in one window",
+        f"{eps}{conforming}; for {counted(f.k_max, 'account')} with {f.n:,} queries each in one window",
     )
     yield "Delta (δ)", f.delta if any(kind.uses_delta for kind in kinds) else "0: the closed forms have none"
     yield "Mechanism", "; ".join(_mechanisms(report))
@@ -171,6 +171,6 @@ def _mechanisms(report: Report) -> Iterator[str]:
             how += f", each position listed by chance with {share_text(float(t.chance))} a query"
         groups.setdefault(how, []).append(t.tenant)
     for how, tenants in [*groups.items()][:12]:
-        yield f"{words.some(tenants)}: {how}"
+        yield f"{some(tenants)}: {how}"
     if len(groups) > 12:
         yield f"and {len(groups) - 12:,} more"

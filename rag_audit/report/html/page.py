@@ -21,7 +21,7 @@ from jinja2.lexer import Token, TokenStream
 from markupsafe import Markup
 
 from rag_audit._internal.printable import printable
-from rag_audit._internal.words import counted, day, instant
+from rag_audit._internal.words import counted, day, instant, some
 from rag_audit.report.explained import CAVEAT, Cause, cause_of
 from rag_audit.report.html import charts, curves, evidence, privacy, record, study, verdict, words
 from rag_audit.report.model import Report, ShortReport
@@ -82,8 +82,9 @@ def environment() -> Environment:
     }
     made.globals |= {
         "CAVEAT": CAVEAT, "Cause": Cause, "cause_of": cause_of, "protection_words": protection_words,
-        "counted": counted, "day": day, "instant": instant, "words": words, "curves": curves, "study": study,
-        "verdict": verdict, "privacy": privacy, "record": record, "evidence": evidence, "charts": charts,
+        "counted": counted, "some": some, "day": day, "instant": instant, "words": words, "curves": curves,
+        "study": study, "charts": charts, "verdict": verdict, "privacy": privacy, "record": record,
+        "evidence": evidence,
     }  # fmt: skip
     return made
 

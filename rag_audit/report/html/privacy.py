@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rag_audit._internal.words import counted, some
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.base import Ceiling
 from rag_audit.report.html import charts, curves, study, words
@@ -27,7 +28,7 @@ class Curve:
 
 def heading(protection: Protection) -> str:
     """The mechanism and its tenants."""
-    names = words.some([words.clip(t, 128) for t in protection.tenants])
+    names = some([words.clip(t, 128) for t in protection.tenants])
     return f"{names}: {words.clip(protection.first.words, 200)}"
 
 
@@ -83,7 +84,9 @@ def test(report: Report, p: Protection, index: int) -> Curve | None:
     lines = [Line(name, style, test.points) for style, (name, test) in enumerate(chosen, start=1)]
     guess = Line("guessing", 4, [(0, 0), (1, 1)])
     own = next((test for name, test in chosen if "k_max" in name or "number" in name), chosen[0][1])
-    whose = "for any number of accounts" if p.kind.any_coalition else f"for {words.accounts(own.accounts)}"
+    whose = (
+        "for any number of accounts" if p.kind.any_coalition else f"for {counted(own.accounts, 'account')}"
+    )
     ceiling = words.in_hundred(own.at_one_percent)
     sentence = f"A test that wrongly reports 1 in 100 recognises at most {ceiling} documents, {whose}."
     rows: list[list[int | str]] = [
@@ -105,7 +108,7 @@ def _chosen(report: Report, p: Protection, tests: list[Ceiling]) -> list[tuple[s
         label = named.get(test.accounts, "")
         if test.accounts == report.figures.k_max:
             label = "k_max"
-        found.append((words.accounts(test.accounts) + (f" ({label})" if label else ""), test))
+        found.append((counted(test.accounts, "account") + (f" ({label})" if label else ""), test))
     return sorted(found, key=lambda item: "k_max" not in item[0])
 
 
@@ -135,7 +138,7 @@ def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
     if own is not None and own != "inf":
         ends.append(float(own))
     label = (
-        f"ε for {words.accounts(report.figures.k_max)}, at this window's queries"
+        f"ε for {counted(report.figures.k_max, 'account')}, at this window's queries"
         if by_epsilon
         else "share kept"
     )

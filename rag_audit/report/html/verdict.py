@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rag_audit._internal.words import counted
+from rag_audit._internal.words import counted, some
 from rag_audit.mechanisms import ALL, Mechanism
 from rag_audit.report.explained import SENTENCES, Cause, cause_of
 from rag_audit.report.html import words
@@ -123,9 +123,7 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
     else:
         for protection in shown:
             eps = protection.first.eps or "inf"
-            whose = (
-                f"{words.some([words.clip(t, 60) for t in protection.tenants], 3)}, {protection.kind.name}"
-            )
+            whose = f"{some([words.clip(t, 60) for t in protection.tenants], 3)}, {protection.kind.name}"
             yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps, protection.kind)
     if f.eps is not None and any(p.kind.uses_delta and p.first.eps != "inf" for p in shown):
         chance = f"at most {words.one_in(float(f.delta))}"
@@ -134,7 +132,7 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
         yield (
             f"A document that was not received{_of_tenants(report)}",
             f"factor {f.odds_unlisted}",
-            f"is the most by which the absence of a document becomes more likely for {words.accounts(f.k_max)} that"
+            f"is the most by which the absence of a document becomes more likely for {counted(f.k_max, 'account')} that"
             f" never received it; for all accounts of a tenant the factor is {f.odds_unlisted_all_accounts}. Both"
             f" figures assume {counted(f.positions_per_document or 1, 'position')} for each document: a document of s"
             " positions has at least the s-th power. The presence of a document that is asked for has no protection.",
@@ -150,14 +148,12 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
 def _of_tenants(report: Report) -> str:
     """The tenants whose factor is the window's, where other tenants have a smaller factor or none."""
     whose = [t.tenant for t in report.tenants if t.odds_unlisted == report.figures.odds_unlisted]
-    return (
-        "" if len(whose) == len(report.tenants) else f" ({words.some([words.clip(t, 60) for t in whose], 3)})"
-    )
+    return "" if len(whose) == len(report.tenants) else f" ({some([words.clip(t, 60) for t in whose], 3)})"
 
 
 def _pooled(report: Report) -> str:
     f = report.figures
-    return f"{words.accounts(f.k_max)} with {counted(f.n, 'query', 'queries')} each"
+    return f"{counted(f.k_max, 'account')} with {counted(f.n, 'query', 'queries')} each"
 
 
 def _epsilon(report: Report, name: str, eps: str, kind: type[Mechanism]) -> tuple[str, str, str]:
@@ -182,11 +178,11 @@ def not_proved(report: Report) -> Iterator[str]:
     revealed = [name for kind, own in names.items() if kind.texts_reveal for name in own]
     yield "What passages say. Whoever is handed a passage reads it; the figures are about which passages were chosen."
     if bare:
-        yield f"Any privacy of {words.some(bare)}: answers are exact, and the window shows that they are correct."
+        yield f"Any privacy of {some(bare)}: answers are exact, and the window shows that they are correct."
     if revealed:
-        yield f"Anything about documents of {words.some(revealed)} that were handed out: they are known to be there."
+        yield f"Anything about documents of {some(revealed)} that were handed out: they are known to be there."
     yield "What a language model writes from the passages."
-    most = words.accounts(f.k_max)
+    most = counted(f.k_max, "account")
     yield f"What groups of more than {most} learn that work together, beyond the figure for all accounts."
     if f.mode == "sampled":
         drawn = f"{f.sampled or 0:,} of {report.counts.records:,}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from rag_audit.report.strength import tier
 
@@ -74,19 +73,6 @@ def _up(share: float) -> float:
     """A share in hundredths, rounded up: to tenths from 10 on and to hundredths below and near the whole."""
     parts = 10 if 0.1 <= share <= 0.99 else 100
     return min(math.ceil(100 * parts * share - 1e-9) / parts, 100.0)
-
-
-def accounts(count: int) -> str:
-    """``1 account``, ``2 accounts``."""
-    return f"{count:,} account" + ("" if count == 1 else "s")
-
-
-def some(names: Sequence[str], most: int = 4) -> str:
-    """Names as a list in a sentence, the first of them where there are many."""
-    shown = list(names[:most])
-    if len(names) > most:
-        shown.append(f"{len(names) - most:,} more")
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def clip(text: str, limit: int) -> str:
