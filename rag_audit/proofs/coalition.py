@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from rag_audit._internal.canonical import Json
-from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.interface import Job, OpenedCoalition, Pins, Setup
 from rag_audit.proofs.records import Key, OpenedKey
 from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
@@ -30,6 +29,8 @@ class Run:
 
     def __call__(self, jobs: Iterable[tuple[Number, Job[Part]]]) -> Iterator[tuple[Number, Part]]:
         """Each job's name and result as it finishes, in any order."""
+        from rag_audit.proofs.executors import run_jobs  # a verifier runs no jobs
+
         return run_jobs(jobs, self.executor)
 
 
