@@ -25,7 +25,7 @@ from rag_audit.proofs.backends.groth16 import (
 )
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.many import ManyProof, record_digest
-from rag_audit.proofs.backends.groth16.shipped import SHIPPED
+from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.proofs.backends.groth16.statements import ManyStatement
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS

@@ -15,7 +15,7 @@ import pytest
 from rag_audit.errors import PolicyError, WitnessError
 from rag_audit.proofs.backends.groth16.circuit import Circuit, compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
-from rag_audit.proofs.backends.groth16.shipped import SHIPPED
+from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.relation import noise
 from rag_audit.relation.commitments import noise_key
 from rag_audit.relation.field import MODULUS

@@ -30,7 +30,7 @@ from rag_audit.proofs.backends.groth16 import (
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.coins import KeptInstance, SampledInstance
 from rag_audit.proofs.backends.groth16.job import public_inputs
-from rag_audit.proofs.backends.groth16.shipped import SHIPPED
+from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.proofs.backends.groth16.statements import ManySampledStatement, ManyStatement
 from rag_audit.proofs.backends.groth16.system import SYSTEM
 from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, SampledStatement

@@ -12,7 +12,7 @@ import pytest
 from rag_audit._internal.node import circuits_dir
 from rag_audit.proofs.backends.groth16 import instance as instances
 from rag_audit.proofs.backends.groth16.instance import CoalitionInstance, EmbedInstance, included_sources
-from rag_audit.proofs.backends.groth16.shipped import SHIPPED
+from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.relation import noise
 from tests.circuits.kept_case import TINY as KEPT
 from tests.circuits.listing_case import TINY as LISTING

@@ -50,6 +50,11 @@ class CoalitionStatement:
     :param c_tenant: the most accounts of a label in one tenant, 1 <= c_tenant <= c
     :param dimension: components of a vector
     :param capacity: the most records that the policy's coalition proof covers
+
+    >>> two = CoalitionStatement(ctx=1, cq=(5, 6), account=(0, 1), tenant=(0, 0), first=(0, 0), theta=(4, 5), c=1,
+    ...                          c_tenant=1, dimension=256, capacity=64)
+    >>> two.size
+    CoalitionSize(records=64, dimension=256, theta=(4, 5))
     """
 
     ctx: int

@@ -26,6 +26,10 @@ class Statement(PublicValues):
     :param c_idx: the tenant's index commitment
     :param cq: the record's query-vector commitment
     :param htopk: the record's commitment to the listed positions
+
+    >>> statement = Statement(ctx=1, c_seed=2, beacon=3, slot=4, c_idx=5, cq=6, htopk=7)
+    >>> statement.encode(("slot", "cq")).hex().lstrip("0")[:1], len(statement.encode(("slot", "cq")))
+    ('4', 64)
     """
 
     ctx: int

@@ -9,14 +9,29 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from itertools import accumulate
 from typing import Any, TypeAlias, cast
 
 from rag_audit._internal.errors import EncodingError, kind_of
-from rag_audit.proofs.backends.groth16.py_ecc_import import import_py_ecc
+
+
+def import_py_ecc(name: str) -> Any:
+    """Import a module of py_ecc by its full name and leave the recursion limit as it was.
+
+    `import py_ecc` raises the interpreter's recursion limit to 100,000, and from then on a deeply nested JSON document
+    ends the process with a stack overflow instead of a RecursionError. The curves here recurse a few hundred levels.
+    """
+    limit = sys.getrecursionlimit()
+    try:
+        return import_module(name)
+    finally:
+        sys.setrecursionlimit(limit)
+
 
 _fields = import_py_ecc("py_ecc.fields")
 curve = import_py_ecc("py_ecc.optimized_bn128.optimized_curve")
