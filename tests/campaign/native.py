@@ -28,6 +28,7 @@ from rag_audit import _native
 from rag_audit.proofs.backends.scan.key import VERSION
 from rag_audit.relation.field import to_bytes
 from tests.campaign import made
+from tests.campaign.again import made_again
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "groth16"))
@@ -399,11 +400,7 @@ def main() -> int:
     parser.add_argument("--case", action="append", help="one case by its name, as a failure prints it")
     options = parser.parse_args()
     if options.case:
-        with tempfile.TemporaryDirectory() as folder:
-            campaign = Campaign(Path(folder))
-            for name in options.case:
-                print(name, campaign.case(name))
-        return 0
+        return made_again(Campaign, options.case)
     _, broken = run(options.cases, options.seed, options.target)
     print("\n".join(broken[:20]))
     return int(bool(broken))

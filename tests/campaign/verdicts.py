@@ -32,6 +32,7 @@ from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.report import face
 from rag_audit.report.build import report_of
 from rag_audit.report.verification import ReportedVerdict, verify_window
+from tests.campaign.again import made_again
 from tests.fuzz.mutate import PARTS, Mutator
 from tests.simulate.cases import FOLDER
 
@@ -305,11 +306,7 @@ def main() -> int:
     parser.add_argument("--case", action="append", help="one case by its name, as a failure prints it")
     options = parser.parse_args()
     if options.case:
-        with tempfile.TemporaryDirectory() as folder:
-            campaign = Campaign(Path(folder))
-            for name in options.case:
-                print(name, campaign.case(name))
-        return 0
+        return made_again(Campaign, options.case)
     ended, broken = run(options.cases, options.seed, processes=options.processes, budget=options.budget)
     print(f"seed {options.seed}: {sum(ended.values())} cases: {dict(ended)}")
     print("\n".join(broken))

@@ -261,31 +261,25 @@ def test_a_forked_child_starts_its_own(no_generators: OrderedDict[tuple[int, Pat
     assert compute_witness(circuit, inputs) == first
 
 
+def circuits_found_from(folder: Path) -> subprocess.CompletedProcess[str]:
+    """A process that prints where a package in this folder finds the circuits."""
+    code = "from rag_audit._internal.node import circuits_dir; print(circuits_dir())"
+    environment = {"PYTHONPATH": str(folder)}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
 def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
     """As from an installed wheel: the package and its copy of the circuits, elsewhere."""
     package = Path(toolchain.__file__).parents[1]
     shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits"))
     shutil.copytree(toolchain.circuits_dir(), tmp_path / "rag_audit" / "_circuits")
-    code = "from rag_audit._internal.node import circuits_dir; print(circuits_dir())"
-    out = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    out = circuits_found_from(tmp_path)
     assert out.stdout.strip() == str(tmp_path / "rag_audit" / "_circuits"), out.stderr
 
 
 def test_missing_sources_are_said_to_be_missing(tmp_path: Path) -> None:
     package = Path(toolchain.__file__).parents[1]
     shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits"))
-    code = "from rag_audit._internal.node import circuits_dir; circuits_dir()"
-    out = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    out = circuits_found_from(tmp_path)
     assert "the circuit sources are missing" in out.stderr

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bench.estimate import Query
 from rag_audit import _native
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import EncodingError, PolicyError
 from rag_audit.estimate.clusters import estimate, estimate_window
 from rag_audit.estimate.statement import TauUnit
-
-
-@dataclass(frozen=True)
-class Query:
-    seq: int
-    ts: int
-    account: str
-    tenant: str
 
 
 def ask(*accounts: str, gap_ms: int = 1000) -> list[Query]:

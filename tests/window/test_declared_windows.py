@@ -100,21 +100,9 @@ def test_policy_and_trust_file_of_defaults_agree_for_many_components(
     service: Service, tmp_path: Path
 ) -> None:
     place, out = settings(tmp_path, "https://models.example/v1", dimension=1536), tmp_path / "policy.json"
+    embedder = ["--embedder", "openai", "--model", str(place)]
     made = CliRunner().invoke(
-        main,
-        [
-            "policy",
-            "new",
-            str(out),
-            "--window",
-            "w",
-            "--tenant",
-            "a=64",
-            "--embedder",
-            "openai",
-            "--model",
-            str(place),
-        ],
+        main, ["policy", "new", str(out), "--window", "w", "--tenant", "a=64", *embedder]
     )
     assert made.exit_code == 0, made.output
     policy = Policy.parse(json.loads(out.read_text()), field="policy")

@@ -124,6 +124,10 @@ class Reply:
     log_probabilities: tuple[float, ...] | None = None
 
 
+Tasks: TypeAlias = Sequence[Task]
+Replies: TypeAlias = Sequence[Reply]
+
+
 @dataclass(frozen=True)
 class Probe:
     """One task of an attack on one document.
@@ -232,9 +236,7 @@ class Attack(Protocol):
         :raises AttackError: the document has too few words
         """
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """Numbers of a document's replies, a fixed count of them."""
 
     def fit(self, features: Floats, labels: Floats) -> Scorer:

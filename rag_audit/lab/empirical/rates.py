@@ -2,6 +2,11 @@
 
 `inside` are an attack's scores in worlds that hold the target, `outside` in worlds that do not; a larger score speaks
 for membership. Ties count half, as they do for a test that breaks them by a coin.
+
+Ranks and distributions are scipy's. Three statistics stay here: no release of scikit-learn or scipy has DeLong's
+variance; `sklearn.metrics.roc_auc_score` sorts and validates labels in each call, of which a bootstrap makes thousands;
+and `scipy.stats.ks_2samp` computes a p-value that nothing here reads. Tests compare `auc` and `kolmogorov_smirnov` with
+both.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
-from rag_audit.lab.attacks.interface import AttackError, Reply, Task, Tools, YesNo, verdict_of
+from rag_audit.lab.attacks.interface import AttackError, Replies, Task, Tasks, Tools, YesNo, verdict_of
 from rag_audit.lab.attacks.methods.common import FirstFeature
 from rag_audit.lab.attacks.text import STOP_WORDS, sentences, telling, words
 
@@ -27,9 +26,7 @@ class RagMia(FirstFeature):
         """One question with the whole document in it."""
         return [YesNo(text, text, presence=True)]
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """The share of answers that say yes."""
         return [sum(verdict_of(r.text) is True for r in replies) / len(replies)]
 
@@ -74,9 +71,7 @@ class Interrogation(FirstFeature):
             tasks.append(YesNo(question, statement))
         return tasks
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """Right answers, less the penalty for those that know nothing, over the number of questions."""
         score = 0.0
         for task, reply in zip(tasks, replies, strict=True):

@@ -8,7 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from rag_audit.lab.attacks.interface import AttackError, Continue, Floats, Reply, Scorer, Task, Tools
+from rag_audit.lab.attacks.interface import (
+    AttackError,
+    Continue,
+    Floats,
+    Replies,
+    Reply,
+    Scorer,
+    Task,
+    Tasks,
+    Tools,
+)
 from rag_audit.lab.attacks.methods.common import FirstFeature, learn, least_average, logs_of
 from rag_audit.lab.attacks.text import halves
 
@@ -49,9 +59,7 @@ class S2miaSimilarity(_Halves):
     about: ClassVar[str] = "similarity of the answer to the document's second half"
     embeds: ClassVar[bool] = True
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """The cosine similarity."""
         return [similarity(text, replies, tools)]
 
@@ -63,9 +71,7 @@ class S2miaPerplexity(_Halves):
     about: ClassVar[str] = "perplexity of the answer"
     probabilities: ClassVar[bool] = True
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """Minus ln of the perplexity."""
         return [-perplexity(replies)]
 
@@ -79,9 +85,7 @@ class S2miaThreshold(_Halves):
     embeds: ClassVar[bool] = True
     learns: ClassVar[str] = "reference"
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """Similarity, and minus ln of the perplexity."""
         return [similarity(text, replies, tools), -perplexity(replies)]
 
@@ -118,8 +122,6 @@ class MinK(_Halves):
     about: ClassVar[str] = "the least likely words of the answer"
     probabilities: ClassVar[bool] = True
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """The average of the lowest log-probabilities."""
         return [least_average(logs_of(replies), LOWEST)]

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
-from rag_audit.lab.attacks.interface import AttackError, FillMasks, Reply, Task, Tools, mask_answers
+from rag_audit.lab.attacks.interface import (
+    AttackError,
+    FillMasks,
+    Replies,
+    Task,
+    Tasks,
+    Tools,
+    mask_answers,
+)
 from rag_audit.lab.attacks.masks import Variant, mask
 from rag_audit.lab.attacks.methods.common import FirstFeature
 
@@ -37,9 +44,7 @@ class Mba(FirstFeature):
     def __init__(self) -> None:
         self._answers: dict[str, tuple[tuple[str, ...], ...]] = {}
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """The share of masks that were filled with a right answer."""
         right = total = 0
         for task, reply in zip(tasks, replies, strict=True):

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from rag_audit.lab.attacks.interface import AttackError, Floats, NextWord, Reply, Scorer, Task, Tools
+from rag_audit.lab.attacks.interface import (
+    AttackError,
+    Floats,
+    NextWord,
+    Replies,
+    Scorer,
+    Task,
+    Tasks,
+    Tools,
+)
 from rag_audit.lab.attacks.methods.common import learn, logs_of
 from rag_audit.lab.attacks.text import words
 
@@ -38,9 +46,7 @@ class ShadowAudit:
         order = np.argsort(np.array(logs), kind="stable")[:SEGMENTS]
         return [NextWord(" ".join(w[: middle + int(i)]), w[middle + int(i)]) for i in sorted(order)]
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """The share of probabilities in each interval."""
         found = [min(INTERVALS - 1, int(INTERVALS * math.exp(min(0.0, x)))) for x in logs_of(replies)]
         return [found.count(j) / len(found) for j in range(INTERVALS)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import ClassVar
 
-from rag_audit.lab.attacks.interface import AttackError, Continue, Reply, Task, Tools
+from rag_audit.lab.attacks.interface import AttackError, Continue, Replies, Reply, Task, Tasks, Tools
 from rag_audit.lab.attacks.methods.common import FirstFeature
 from rag_audit.lab.attacks.text import jaccard, words, words_of_document
 
@@ -53,9 +53,7 @@ class NGramScore(_Continuations):
     name: ClassVar[str] = "ngram"
     about: ClassVar[str] = "probability of the document under a bigram model of the answers"
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """ln of the probability per word."""
         return [ngram_score(text, replies)]
 
@@ -66,9 +64,7 @@ class JaccardScore(_Continuations):
     name: ClassVar[str] = "jaccard"
     about: ClassVar[str] = "shared words of the document and the answers"
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """The average of the best similarities."""
         return [_mean_of_best([jaccard(text, r.text) for r in replies])]
 
@@ -80,9 +76,7 @@ class EmbeddingScore(_Continuations):
     about: ClassVar[str] = "cosine of the document and the answers"
     embeds: ClassVar[bool] = True
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """The average of the best similarities."""
         vectors = tools.embed([text, *(r.text for r in replies)])
         return [_mean_of_best([float(x) for x in vectors[1:] @ vectors[0]])]
@@ -95,9 +89,7 @@ class Rmia(_Continuations):
     about: ClassVar[str] = "the n-gram score relative to shadow services without the document"
     learns: ClassVar[str] = "without"
 
-    def features(
-        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
-    ) -> list[float]:
+    def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """ln of the ratio to the average over the reference services; without them the n-gram score itself."""
         found, others = ngram_score(text, replies), tools.reference.get(text)
         return [found - math.log(sum(map(math.exp, others)) / len(others)) if others else found]
