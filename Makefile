@@ -25,10 +25,12 @@ $(VENV)/.stamp: requirements/dev.txt
 
 NATIVE_SOURCES := $(shell find native -name '*.rs' -o -name 'Cargo.*' | grep -v -e /target/ -e ^native/fuzz/)
 
+DEVELOP := VIRTUAL_ENV=$(CURDIR)/$(VENV) flock $(VENV)/.native.lock $(BIN)/maturin develop --locked --quiet --profile
+
 $(VENV)/.native: $(VENV)/.stamp pyproject.toml $(NATIVE_SOURCES)
 	@command -v cargo >/dev/null || \
 	  { echo "rag-audit: needs a Rust toolchain; install it: curl https://sh.rustup.rs -sSf | sh" >&2; exit 2; }
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) flock $(VENV)/.native.lock $(BIN)/maturin develop --release --locked --quiet >/dev/null
+	@$(DEVELOP) release >/dev/null
 	@touch $@
 
 native: $(VENV)/.native  ## build the Rust core into the virtual environment
@@ -108,9 +110,11 @@ $(VENV)/.fuzz: requirements/fuzz.txt $(VENV)/.stamp
 	@touch $@
 
 bench: setup  ## measurements up to 10^5 positions, as one JSON file and its tables below bench/results
+	@$(DEVELOP) dist >/dev/null
 	$(BIN)/python -m bench.suite
 
 bench-full: setup  ## those and a million positions, Groth16 beside it, load over HTTP, recall: hours, and several GB
+	@$(DEVELOP) dist >/dev/null
 	$(BIN)/python -m bench.suite --full
 
 experiments: setup  ## the paper's experiments at full size, resumed where they were interrupted

@@ -40,11 +40,11 @@ def environment(folder: Path, *flags: str) -> dict[str, str]:
 def web(folder: Path) -> Path:
     """Compile the page's module, and put it where the package looks for it."""
     subprocess.run(
-        ["cargo", "build", "--manifest-path", "native/Cargo.toml", "--release", "--locked", "--quiet",
+        ["cargo", "build", "--manifest-path", "native/Cargo.toml", "--profile", "dist", "--locked", "--quiet",
          "--target", WEB, "--package", "ragaudit-wasm"],
         cwd=folder, env=environment(folder, "-C target-feature=+simd128"), check=True,
     )  # fmt: skip
-    built = folder / "native/target" / WEB / "release/ragaudit_wasm.wasm"
+    built = folder / "native/target" / WEB / "dist/ragaudit_wasm.wasm"
     place = folder / "rag_audit/report/browser/native.wasm"
     place.write_bytes(built.read_bytes())
     return place
@@ -61,8 +61,9 @@ def wheel(folder: Path, cpu: str, out: Path) -> Path:
         subprocess.run([sys.executable, "packaging/sbom.py"], cwd=folder, env=built, stdout=file, check=True)
     before = {path: path.stat().st_mtime_ns for path in out.glob("*.whl")}
     subprocess.run(
-        ["maturin", "build", "--release", "--locked", "--zig", "--quiet", "--target", f"{cpu}-unknown-linux-gnu",
-         "--compatibility", "manylinux2014", "--sbom-include", str(parts), "--out", str(out)],
+        ["maturin", "build", "--profile", "dist", "--locked", "--zig", "--quiet",
+         "--target", f"{cpu}-unknown-linux-gnu", "--compatibility", "manylinux2014",
+         "--sbom-include", str(parts), "--out", str(out)],
         cwd=folder, env={**built, "PATH": f"{tools}:{built['PATH']}"}, check=True,
     )  # fmt: skip
     (made,) = (path for path in out.glob(f"*{cpu}.whl") if before.get(path) != path.stat().st_mtime_ns)

@@ -1,12 +1,9 @@
 //! Field, Poseidon, DGS-1 noise and int4 products: the arithmetic of `docs/relation.md` in Rust.
 //!
 //! `rag_audit.relation` is the reference; every function here agrees with it bit for bit.
-pub mod bls;
-pub mod coins;
 pub mod commitment;
 #[cfg(feature = "count")]
 pub mod count;
-pub mod ed25519;
 pub mod g1;
 pub mod int4;
 pub mod lanes;
@@ -16,6 +13,7 @@ pub mod noise;
 pub mod pairs;
 pub mod poseidon;
 pub mod selection;
+pub mod signatures;
 pub mod sums;
 pub mod table;
 pub mod threads;

@@ -45,30 +45,29 @@ fn add_with_inverse<P: Group>(p: &Affine<P>, q: &Affine<P>, inverse: P::BaseFiel
     Affine::new_unchecked(x, slope * (p.x - x) - p.y)
 }
 
-/// `emit(i, p_i + q_i)` for the pairs `pair(0..count)`, in descending order of i. BN254's groups have no point
-/// with y = 0, so no denominator is zero.
+/// Calls `each(state, i, 1 / denominator(state, i))` for all i below `count`, in descending order, with one inversion. BN254's
+/// groups have no point with y = 0, so no denominator is zero.
 #[inline]
-pub fn add_pairs<P: Group>(
+fn with_inverses<T: ?Sized, F: Field>(
+    state: &mut T,
     count: usize,
-    scratch: &mut Vec<P::BaseField>,
-    pair: impl Fn(usize) -> (Affine<P>, Affine<P>),
-    mut emit: impl FnMut(usize, Affine<P>),
+    scratch: &mut Vec<F>,
+    denominator: impl Fn(&T, usize) -> F,
+    mut each: impl FnMut(&mut T, usize, F),
 ) {
     scratch.clear();
-    let mut product = P::BaseField::one();
+    let mut product = F::one();
     for i in 0..count {
-        let (p, q) = pair(i);
         scratch.push(product);
-        product *= denominator(&p, &q);
+        product *= denominator(state, i);
     }
     let Some(mut inverse) = product.inverse() else {
         return;
     };
     for i in (0..count).rev() {
-        let (p, q) = pair(i);
-        let d = denominator(&p, &q);
-        emit(i, add_with_inverse(&p, &q, inverse * scratch[i]));
-        inverse *= d;
+        let own = denominator(state, i);
+        each(state, i, inverse * scratch[i]);
+        inverse *= own;
     }
 }
 
@@ -78,39 +77,26 @@ pub fn add_assign<P: Group>(
     scratch: &mut Vec<P::BaseField>,
     addend: impl Fn(usize) -> Affine<P>,
 ) {
-    scratch.clear();
-    let mut product = P::BaseField::one();
-    for (i, p) in acc.iter().enumerate() {
-        scratch.push(product);
-        product *= denominator(p, &addend(i));
-    }
-    let Some(mut inverse) = product.inverse() else {
-        return;
-    };
-    for (i, p) in acc.iter_mut().enumerate().rev() {
-        let q = addend(i);
-        let d = denominator(p, &q);
-        *p = add_with_inverse(p, &q, inverse * scratch[i]);
-        inverse *= d;
-    }
+    let count = acc.len();
+    with_inverses(
+        acc,
+        count,
+        scratch,
+        |acc, i| denominator(&acc[i], &addend(i)),
+        |acc, i, inverse| acc[i] = add_with_inverse(&acc[i], &addend(i), inverse),
+    );
 }
 
 /// acc[i] *= 2
 pub fn double_assign<P: Group>(acc: &mut [Affine<P>], scratch: &mut Vec<P::BaseField>) {
-    scratch.clear();
-    let mut product = P::BaseField::one();
-    for p in acc.iter() {
-        scratch.push(product);
-        product *= denominator(p, p);
-    }
-    let Some(mut inverse) = product.inverse() else {
-        return;
-    };
-    for (i, p) in acc.iter_mut().enumerate().rev() {
-        let d = denominator(p, p);
-        *p = add_with_inverse(p, p, inverse * scratch[i]);
-        inverse *= d;
-    }
+    let count = acc.len();
+    with_inverses(
+        acc,
+        count,
+        scratch,
+        |acc, i| denominator(&acc[i], &acc[i]),
+        |acc, i, inverse| acc[i] = add_with_inverse(&acc[i], &acc[i], inverse),
+    );
 }
 
 /// Replace each of the consecutive segments of `points` (their lengths in `lengths`) by its sum, in place of
@@ -140,14 +126,18 @@ pub fn segment_sums<P: Group>(
             out += half;
             *n = half;
         }
-        add_pairs(
+        let pair = |i: usize| {
+            let first = pairs[i].0 as usize;
+            (&points[first], &points[first + 1])
+        };
+        with_inverses(
+            &mut next,
             pairs.len(),
             scratch,
-            |i| {
-                let first = pairs[i].0 as usize;
-                (points[first], points[first + 1])
+            |_, i| denominator(pair(i).0, pair(i).1),
+            |next, i, inverse| {
+                next[pairs[i].1 as usize] = add_with_inverse(pair(i).0, pair(i).1, inverse);
             },
-            |i, sum| next[pairs[i].1 as usize] = sum,
         );
         points = next;
     }

@@ -24,7 +24,6 @@ mod kept;
 pub mod msm;
 #[cfg(feature = "prover")]
 pub mod plan;
-pub mod proof;
 #[cfg(feature = "prover")]
 pub mod prove;
 #[cfg(feature = "prover")]

@@ -15,10 +15,9 @@ use crate::error::{malformed, Error, Result};
 use crate::fft;
 use crate::field::limbs;
 use crate::hidden::{msm_plain, Digits};
-use crate::proof::Proof;
 use crate::r1cs::Witness;
 use crate::transcript::random_scalar;
-use crate::verify::VerifyingKey;
+use crate::verify::{Proof, VerifyingKey};
 use crate::widths::{Widths, WHOLE};
 use crate::zkey::{KeyFile, COEFFICIENT};
 

@@ -1,4 +1,4 @@
-//! Verification keys in snarkjs's JSON, and the verifier (Groth 2016, section 3.2), alone and in batches.
+//! Proofs, verification keys in snarkjs's JSON, and the verifier (Groth 2016, section 3.2), alone and in batches.
 use std::sync::{Arc, Mutex};
 
 use ark_bn254::{g1, g2, Bn254, Fq, Fq12, Fq2, Fq6, Fr, G1Affine, G1Projective, G2Affine};
@@ -9,22 +9,62 @@ use ark_ff::{AdditiveGroup, BigInt, BigInteger, PrimeField, Zero};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{malformed, Error, Result};
-use crate::field::{checked_point, checked_point_from_be, scalar_from_be};
+use crate::field::{checked_point, checked_point_from_be, g1_be, g2_be, scalar_from_be};
 use crate::msm::recode;
-use crate::proof::{Proof, PROOF_BYTES};
 #[cfg(feature = "prover")]
 use crate::zkey::KeyFile;
 
 type Prepared2 = <Bn254 as Pairing>::G2Prepared;
 type Target = PairingOutput<Bn254>;
 
+/// The number of a proof that does not verify: with the reason if it or its inputs are malformed, none if the equation
+/// fails.
+pub type Refusal = (usize, Option<Error>);
+
 #[cfg(feature = "prover")]
 mod batch;
-#[cfg(feature = "prover")]
-pub use batch::Refusal;
+
+/// A page's module draws no weights and has no threads.
+#[cfg(not(feature = "prover"))]
+impl VerifyingKey {
+    fn decode_all<B: AsRef<[u8]>>(
+        &self,
+        proofs: &[B],
+        inputs: &[B],
+    ) -> Vec<Result<(Proof, Vec<Fr>)>> {
+        let pairs = proofs.iter().zip(inputs);
+        pairs
+            .map(|(proof, inputs)| self.decode(proof.as_ref(), inputs.as_ref()))
+            .collect()
+    }
+
+    fn wrong(&self, proofs: &[Proof], inputs: &[Vec<Fr>]) -> Result<Vec<usize>> {
+        self.alone(proofs, inputs)
+    }
+}
 
 /// Digits base 2^4 for the sum over the public inputs.
 const WIDTH: usize = 4;
+
+/// A . B . C, uncompressed and big-endian, in EIP-197's order (the imaginary part of B's coordinates first).
+pub const PROOF_BYTES: usize = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    pub a: G1Affine,
+    pub b: G2Affine,
+    pub c: G1Affine,
+}
+
+impl Proof {
+    pub fn to_bytes(&self) -> [u8; PROOF_BYTES] {
+        let mut out = [0u8; PROOF_BYTES];
+        out[..64].copy_from_slice(&g1_be(&self.a));
+        out[64..192].copy_from_slice(&g2_be(&self.b));
+        out[192..].copy_from_slice(&g1_be(&self.c));
+        out
+    }
+}
 
 /// A checked key, with what every verification would compute again.
 pub struct VerifyingKey {
@@ -343,16 +383,63 @@ impl VerifyingKey {
         Ok(Bn254::final_exponentiation(product) == Some(self.alpha_beta))
     }
 
-    /// [`Self::verify`] of an encoded proof and inputs, which needs no randomness.
-    pub fn verify_alone(&self, proof: &[u8], inputs: &[u8]) -> Result<bool> {
-        let (proof, inputs) = self.decode(proof, inputs)?;
-        self.verify(&proof, &inputs)
+    /// Which encoded proofs do not verify for their inputs, ascending: a malformed one is refused with its reason, and the
+    /// others are verified without it.
+    ///
+    /// ```no_run
+    /// # fn main() -> ragaudit_groth16::Result<()> {
+    /// # let (text, proof, inputs) = ("", [0u8; 256], [0u8; 32]);
+    /// let key = ragaudit_groth16::verify::VerifyingKey::cached(text)?;
+    /// assert!(key.refusals(&[&proof[..]], &[&inputs[..]])?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn refusals<B: AsRef<[u8]> + Sync>(
+        &self,
+        proofs: &[B],
+        inputs: &[B],
+    ) -> Result<Vec<Refusal>> {
+        if proofs.len() != inputs.len() {
+            return malformed(
+                "public inputs",
+                format!(
+                    "expected {} lists, one for each proof, found {}",
+                    proofs.len(),
+                    inputs.len()
+                ),
+            );
+        }
+        let (mut bad, mut places) = (Vec::new(), Vec::new());
+        let (mut read, mut values) = (Vec::new(), Vec::new());
+        for (i, decoded) in self.decode_all(proofs, inputs).into_iter().enumerate() {
+            match decoded {
+                Ok((proof, inputs)) => {
+                    places.push(i);
+                    read.push(proof);
+                    values.push(inputs);
+                }
+                Err(reason) => bad.push((i, Some(reason))),
+            }
+        }
+        let wrong = self.wrong(&read, &values)?;
+        bad.extend(wrong.into_iter().map(|i| (places[i], None)));
+        bad.sort_unstable_by_key(|(i, _)| *i);
+        Ok(bad)
     }
 
     fn decode(&self, proof: &[u8], inputs: &[u8]) -> Result<(Proof, Vec<Fr>)> {
         let inputs = decode_inputs(inputs)?;
         self.check_count(&inputs)?;
         Ok((decode_proof(proof)?, inputs))
+    }
+
+    fn alone(&self, proofs: &[Proof], inputs: &[Vec<Fr>]) -> Result<Vec<usize>> {
+        let each = proofs.iter().zip(inputs).enumerate();
+        let wrong = each.filter_map(|(i, (proof, inputs))| match self.verify(proof, inputs) {
+            Ok(holds) => (!holds).then_some(Ok(i)),
+            Err(reason) => Some(Err(reason)),
+        });
+        wrong.collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The Python module `rag_audit._native`: thin bindings, no logic of their own.
 //!
-//! Each submodule registers its functions through `register(m)`. Every function releases the GIL while it
-//! computes, and turns a Rust panic into a Python `RuntimeError` (`guard`): a panic that reaches Python is a bug.
+//! Every function releases the GIL while it computes, and turns a Rust panic into a Python `RuntimeError` (`guard`): a panic
+//! that reaches Python is a bug.
 use std::error::Error;
 use std::io;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -11,14 +11,12 @@ use pyo3::prelude::*;
 use ragaudit_field_simd::threads;
 use ragaudit_zeroizing_alloc::{Stacks, Wiping};
 
+mod arithmetic;
 mod batch_py;
-mod core_py;
-mod groth16_py;
-mod json_py;
-mod json_reading_py;
-mod ledger_py;
+mod groth16;
+mod json;
+mod ledger;
 mod listing_py;
-mod plan_py;
 mod scan_py;
 mod together_py;
 
@@ -27,17 +25,38 @@ mod together_py;
 static MEMORY: Wiping = Wiping;
 
 #[pymodule]
-fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    core_py::register(m)?;
-    groth16_py::register(m)?;
-    plan_py::register(m)?;
-    json_py::register(m)?;
-    json_reading_py::register(m)?;
-    ledger_py::register(m)?;
-    scan_py::register(m)?;
-    listing_py::register(m)?;
-    together_py::register(m)?;
-    batch_py::register(m)
+mod _native {
+    use super::*;
+
+    #[pymodule_export]
+    use arithmetic::{
+        bls_signed_in_g1, bls_signed_in_g2, draw_coins, draw_noise, index_commitment,
+        joining_pairs, lanes, noise_table, noised_top_k, poseidon_absorb, poseidon_hash,
+        poseidon_hash_list, poseidon_permute, set_threads, table_tree, thread_count, top_k,
+        PackedIndex,
+    };
+
+    #[pymodule_export]
+    use groth16::{
+        groth16_plan, groth16_prove, groth16_setup, groth16_setup_one_party,
+        groth16_verification_key, groth16_verify, groth16_verify_batch, groth16_witness,
+        ptau_contributions, ptau_fault, ptau_new, ptau_powers, r1cs_unsatisfied, zkey_beacon,
+        zkey_contribute, zkey_contributions, zkey_fault, zkey_new, Groth16Witness,
+    };
+
+    #[pymodule_export]
+    use json::{canonical_json, json_values, plain_json};
+
+    #[pymodule_export]
+    use ledger::{ed25519_verifies, path_root, GrowingTree};
+
+    #[pymodule_init]
+    fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        scan_py::register(m)?;
+        listing_py::register(m)?;
+        together_py::register(m)?;
+        batch_py::register(m)
+    }
 }
 
 /// Runs `work` on the thread pool without the GIL. An error becomes `ValueError` (`OSError` if an I/O error is

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ark_bn254::Fr;
 use ark_ff::Field;
 use ragaudit_field_simd::field::elements;
-use ragaudit_groth16::verify::{decode_inputs, decode_proof, VerifyingKey};
+use ragaudit_groth16::verify::VerifyingKey;
 use ragaudit_scan_protocol::answer::{self, Parameters, Record, Slot};
 use ragaudit_scan_protocol::answers::{self, Together};
 use ragaudit_scan_protocol::batch::{Refusals, CHUNK};
@@ -422,12 +422,13 @@ fn refused(out: &mut Results, bad: &Refusals) {
 }
 
 fn groth16_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let key = a.text()?;
-    let (proof, inputs) = (a.bytes()?, a.bytes()?);
-    let inputs = decode_inputs(inputs).map_err(text)?;
-    let proof = decode_proof(proof).map_err(text)?;
-    let key = VerifyingKey::cached(key).map_err(text)?;
-    out.integer(i64::from(key.verify(&proof, &inputs).map_err(text)?));
+    let key = VerifyingKey::cached(a.text()?).map_err(text)?;
+    let mut refused = key.refusals(&[a.bytes()?], &[a.bytes()?]).map_err(text)?;
+    let reason = match refused.pop() {
+        Some((_, Some(reason))) => return Err(text(reason)),
+        other => other,
+    };
+    out.integer(i64::from(reason.is_none()));
     Ok(())
 }
 
@@ -435,26 +436,12 @@ fn groth16_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
 fn groth16_verify_batch(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let key = VerifyingKey::cached(a.text()?).map_err(text)?;
     let (proofs, inputs) = (a.list(Arguments::bytes)?, a.list(Arguments::bytes)?);
-    if proofs.len() != inputs.len() {
-        return Err(format!(
-            "public inputs: expected {} lists, one for each proof, found {}",
-            proofs.len(),
-            inputs.len()
-        ));
-    }
-    let mut bad: Vec<(usize, Option<String>)> = Vec::new();
-    for (i, (proof, inputs)) in proofs.iter().zip(inputs).enumerate() {
-        let outcome = key.verify_alone(proof, inputs);
-        match outcome {
-            Ok(true) => {}
-            Ok(false) => bad.push((i, None)),
-            Err(reason) => bad.push((i, Some(text(reason)))),
-        }
-    }
-    out.list(&bad, |out, (i, reason)| {
+    let refused = key.refusals(&proofs, &inputs).map_err(text)?;
+    out.list(&refused, |out, (i, reason)| {
         out.integer(*i as i64);
-        let reason: Vec<&String> = reason.iter().collect();
-        out.list(&reason, |out, reason| out.bytes(reason.as_bytes()));
+        out.list(reason.as_slice(), |out, reason| {
+            out.bytes(reason.to_string().as_bytes())
+        });
     });
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Hashes and signatures, by the core's rules: Poseidon, Ed25519, BLS of drand chains.
 use ragaudit_field_simd::field::{elements, to_bytes, Fr};
-use ragaudit_field_simd::{bls, ed25519, poseidon};
+use ragaudit_field_simd::{poseidon, signatures};
 
 use crate::wire::{Arguments, Outcome, Results};
 
@@ -10,8 +10,8 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "poseidon_hash" => poseidon_hash(a, out),
         "poseidon_hash_list" => poseidon_hash_list(a, out),
         "ed25519_verify" => verify(a, out),
-        "bls_signed_in_g1" => signed(a, out, bls::signed_in_g1),
-        "bls_signed_in_g2" => signed(a, out, bls::signed_in_g2),
+        "bls_signed_in_g1" => signed(a, out, signatures::signed_in_g1),
+        "bls_signed_in_g2" => signed(a, out, signatures::signed_in_g2),
         _ => return None,
     })
 }
@@ -39,7 +39,7 @@ fn poseidon_hash_list(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
 fn verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let (key, signature, message) = (a.bytes()?, a.bytes()?, a.bytes()?);
     let holds = match (key.try_into(), signature.try_into()) {
-        (Ok(key), Ok(signature)) => ed25519::verifies(key, message, signature),
+        (Ok(key), Ok(signature)) => signatures::ed25519_verifies(key, message, signature),
         _ => false,
     };
     out.integer(i64::from(holds));

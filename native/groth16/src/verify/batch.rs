@@ -5,31 +5,29 @@ use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{BigInt, One, PrimeField, Zero};
 use rayon::prelude::*;
 
-use super::{Target, VerifyingKey};
-use crate::error::{malformed, Error, Result};
+use super::{Proof, Target, VerifyingKey};
+use crate::error::Result;
 use crate::msm::msm;
-use crate::proof::Proof;
 use crate::transcript::random_word;
 
 impl VerifyingKey {
+    pub(super) fn decode_all<B: AsRef<[u8]> + Sync>(
+        &self,
+        proofs: &[B],
+        inputs: &[B],
+    ) -> Vec<Result<(Proof, Vec<Fr>)>> {
+        let pairs = proofs.par_iter().zip(inputs);
+        let decode = |(proof, inputs): (&B, &B)| self.decode(proof.as_ref(), inputs.as_ref());
+        pairs.map(decode).collect()
+    }
+
     /// Indices of the proofs that do not verify, ascending.
     ///
     /// One equation for all: each proof's is raised to a random weight of 128 bits, so that a false one
     /// survives with probability 2^-128 (Bellare, Garay, Rabin 1998). If it fails, halves are tried.
-    pub fn verify_batch(&self, proofs: &[Proof], inputs: &[Vec<Fr>]) -> Result<Vec<usize>> {
-        if proofs.len() != inputs.len() {
-            return malformed(
-                "public inputs",
-                format!(
-                    "expected {} lists, one for each proof, found {}",
-                    proofs.len(),
-                    inputs.len()
-                ),
-            );
-        }
-        for (i, x) in inputs.iter().enumerate() {
-            self.check_count(x)
-                .map_err(|e| Error::Mismatch(format!("proof {i}: {e}")))?;
+    pub(super) fn wrong(&self, proofs: &[Proof], inputs: &[Vec<Fr>]) -> Result<Vec<usize>> {
+        if proofs.len() < 2 {
+            return self.alone(proofs, inputs);
         }
         let weights = proofs
             .iter()
@@ -51,45 +49,7 @@ impl VerifyingKey {
         batch.search(0, proofs.len(), &mut bad);
         Ok(bad)
     }
-
-    /// [`Self::verify_batch`] of encoded proofs and inputs, ascending: a malformed one is refused alone, and the others
-    /// are verified without it.
-    pub fn verify_encoded(&self, proofs: &[Vec<u8>], inputs: &[Vec<u8>]) -> Result<Vec<Refusal>> {
-        if proofs.len() != inputs.len() {
-            return malformed(
-                "public inputs",
-                format!(
-                    "expected {} lists, one for each proof, found {}",
-                    proofs.len(),
-                    inputs.len()
-                ),
-            );
-        }
-        let decode = |(proof, inputs): (&Vec<u8>, &Vec<u8>)| self.decode(proof, inputs);
-        let decoded: Vec<Result<(Proof, Vec<Fr>)>> =
-            proofs.par_iter().zip(inputs).map(decode).collect();
-        let (mut bad, mut places) = (Vec::new(), Vec::new());
-        let (mut proofs, mut inputs) = (Vec::new(), Vec::new());
-        for (i, decoded) in decoded.into_iter().enumerate() {
-            match decoded {
-                Ok((proof, values)) => {
-                    places.push(i);
-                    proofs.push(proof);
-                    inputs.push(values);
-                }
-                Err(reason) => bad.push((i, Some(reason))),
-            }
-        }
-        let wrong = self.verify_batch(&proofs, &inputs)?;
-        bad.extend(wrong.into_iter().map(|i| (places[i], None)));
-        bad.sort_unstable_by_key(|(i, _)| *i);
-        Ok(bad)
-    }
 }
-
-/// The number of a proof that does not verify: with the reason if it or its inputs are malformed, none if the equation
-/// fails.
-pub type Refusal = (usize, Option<Error>);
 
 struct Batch<'a> {
     key: &'a VerifyingKey,

@@ -13,7 +13,7 @@ use crate::transcript::Hash;
 use crate::words::{high, highest, push_upper, upper, HIGH_LIMBS, TAG_SEED};
 use ark_ff::Field;
 use ark_ff::{BigInt, BigInteger, PrimeField};
-use ragaudit_field_simd::coins::{coins, COIN_BITS};
+use ragaudit_field_simd::noise::{coins, COIN_BITS};
 use ragaudit_field_simd::poseidon::hash;
 use ragaudit_scan_protocol::coins::{certify, check_coins as check_as};
 

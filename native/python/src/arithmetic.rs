@@ -7,8 +7,7 @@ use ragaudit_field_simd::field::{self, Fr};
 use ragaudit_field_simd::int4;
 use ragaudit_field_simd::lanes::Lanes;
 use ragaudit_field_simd::selection::{self, ScoreWindow};
-use ragaudit_field_simd::{bls, coins, dispatch, noise, pairs, poseidon, table, threads, Error};
-use zeroize::Zeroizing;
+use ragaudit_field_simd::{dispatch, noise, pairs, poseidon, signatures, table, threads, Error};
 
 use crate::{guard, guard_inline};
 
@@ -44,20 +43,20 @@ fn to_gains(gains: &[i64]) -> Result<Vec<u32>, Error> {
 
 /// Sets how many threads later native computations use (1..1024).
 #[pyfunction]
-fn set_threads(py: Python<'_>, n: usize) -> PyResult<()> {
+pub fn set_threads(py: Python<'_>, n: usize) -> PyResult<()> {
     guard_inline(py, || threads::set(n))
 }
 
 /// The number of threads that native computations use: by default the cores available to the process.
 #[pyfunction(name = "threads")]
-fn thread_count() -> usize {
+pub fn thread_count() -> usize {
     threads::count()
 }
 
 /// How many residues the field's kernels take at a time, and whether int4 products use AVX2: both are chosen when the
 /// process starts, by what its processor has.
 #[pyfunction]
-fn lanes() -> (usize, bool) {
+pub fn lanes() -> (usize, bool) {
     #[cfg(target_arch = "x86_64")]
     let products = is_x86_feature_detected!("avx2");
     #[cfg(not(target_arch = "x86_64"))]
@@ -78,7 +77,7 @@ fn permuted<const T: usize>(
 
 /// Poseidon permutation, t = 9, 13 or 17.
 #[pyfunction]
-fn poseidon_permute(py: Python<'_>, state: &[u8]) -> PyResult<Vec<u8>> {
+pub fn poseidon_permute(py: Python<'_>, state: &[u8]) -> PyResult<Vec<u8>> {
     guard_inline(py, || {
         let words = field::elements(state, "state")?;
         permuted(&words, poseidon::permute)
@@ -90,7 +89,7 @@ fn poseidon_permute(py: Python<'_>, state: &[u8]) -> PyResult<Vec<u8>> {
 
 /// H: 1 to 16 field elements, padded with zeros, to one.
 #[pyfunction]
-fn poseidon_hash(py: Python<'_>, inputs: &[u8]) -> PyResult<Vec<u8>> {
+pub fn poseidon_hash(py: Python<'_>, inputs: &[u8]) -> PyResult<Vec<u8>> {
     guard_inline(py, || {
         let hash = poseidon::hash(&field::elements(inputs, "inputs")?)?;
         Ok::<_, Error>(field::to_bytes(&hash).to_vec())
@@ -99,7 +98,7 @@ fn poseidon_hash(py: Python<'_>, inputs: &[u8]) -> PyResult<Vec<u8>> {
 
 /// HL: a list of field elements under a domain tag, to one.
 #[pyfunction]
-fn poseidon_hash_list(py: Python<'_>, tag: u64, elements: &[u8]) -> PyResult<Vec<u8>> {
+pub fn poseidon_hash_list(py: Python<'_>, tag: u64, elements: &[u8]) -> PyResult<Vec<u8>> {
     guard_inline(py, || {
         let hash = poseidon::hash_list(tag, &field::elements(elements, "elements")?);
         Ok::<_, Error>(field::to_bytes(&hash).to_vec())
@@ -108,7 +107,7 @@ fn poseidon_hash_list(py: Python<'_>, tag: u64, elements: &[u8]) -> PyResult<Vec
 
 /// HL of several lists side by side, each from the hash that its tag and length give: H(10, tag, len).
 #[pyfunction]
-fn poseidon_absorb(
+pub fn poseidon_absorb(
     py: Python<'_>,
     lists: Vec<(PyBackedBytes, PyBackedBytes)>,
 ) -> PyResult<Vec<Vec<u8>>> {
@@ -127,7 +126,7 @@ fn poseidon_absorb(
 
 /// HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension).
 #[pyfunction]
-fn index_commitment(
+pub fn index_commitment(
     py: Python<'_>,
     salt: &[u8],
     rows_int8: &[u8],
@@ -142,29 +141,29 @@ fn index_commitment(
 
 /// Whether a BLS12-381 signature in G1 (48 bytes) is that of a key in G2 (96 bytes) on a message: RFC 9380, ZCash form.
 #[pyfunction]
-fn bls_signed_in_g1(
+pub fn bls_signed_in_g1(
     py: Python<'_>,
     key: &[u8],
     message: &[u8],
     signature: &[u8],
 ) -> PyResult<bool> {
-    guard_inline(py, || bls::signed_in_g1(key, message, signature))
+    guard_inline(py, || signatures::signed_in_g1(key, message, signature))
 }
 
 /// The same for a signature in G2 (96 bytes) and a key in G1 (48 bytes).
 #[pyfunction]
-fn bls_signed_in_g2(
+pub fn bls_signed_in_g2(
     py: Python<'_>,
     key: &[u8],
     message: &[u8],
     signature: &[u8],
 ) -> PyResult<bool> {
-    guard_inline(py, || bls::signed_in_g2(key, message, signature))
+    guard_inline(py, || signatures::signed_in_g2(key, message, signature))
 }
 
 /// All nodes of the tree over an embedder's table, int8 rows of shape (rows, dimension): leaves first, root last.
 #[pyfunction]
-fn table_tree(
+pub fn table_tree(
     py: Python<'_>,
     rows_int8: &[u8],
     dimension: usize,
@@ -178,32 +177,31 @@ fn table_tree(
 
 /// DGS-1 noise of one slot, one int32 a position.
 #[pyfunction]
-fn draw_noise(
+pub fn draw_noise(
     py: Python<'_>,
     kappa: &[u8],
     positions: usize,
     gains: Vec<i64>,
 ) -> PyResult<Vec<u8>> {
     guard(py, || {
-        let kappa = Zeroizing::new(field::element(kappa, "kappa")?);
+        let kappa = field::element(kappa, "kappa")?;
         let gains = to_gains(&gains)?;
-        let z = Zeroizing::new(noise::draw(&kappa, positions, &gains)?);
-        Ok::<_, Error>(from_int32(&z))
+        Ok::<_, Error>(from_int32(&noise::draw(&kappa, positions, &gains)?))
     })
 }
 
 /// One byte a position, 1 where the slot's draw is below the bound, a probability over 2^40.
 #[pyfunction]
-fn draw_coins(py: Python<'_>, kappa: &[u8], positions: usize, bound: u64) -> PyResult<Vec<u8>> {
+pub fn draw_coins(py: Python<'_>, kappa: &[u8], positions: usize, bound: u64) -> PyResult<Vec<u8>> {
     guard(py, || {
-        let kappa = Zeroizing::new(field::element(kappa, "kappa")?);
-        coins::coins(&kappa, positions, bound)
+        let kappa = field::element(kappa, "kappa")?;
+        noise::coins(&kappa, positions, bound)
     })
 }
 
 /// The DGS-1 alias table: 128 records of 5 bytes, threshold (uint32, little-endian) and alias (uint8).
 #[pyfunction]
-fn noise_table(py: Python<'_>) -> PyResult<Vec<u8>> {
+pub fn noise_table(py: Python<'_>) -> PyResult<Vec<u8>> {
     guard_inline(py, || {
         let table = noise::alias_table();
         let record = |(t, w): (&u32, &u8)| [t.to_le_bytes().as_slice(), &[*w]].concat();
@@ -213,8 +211,8 @@ fn noise_table(py: Python<'_>) -> PyResult<Vec<u8>> {
 }
 
 /// An int4 index in the layout that the score kernel reads; immutable.
-#[pyclass(frozen, module = "rag_audit._native")]
-struct PackedIndex(int4::PackedIndex);
+#[pyclass(frozen)]
+pub struct PackedIndex(int4::PackedIndex);
 
 #[pymethods]
 impl PackedIndex {
@@ -246,7 +244,7 @@ impl PackedIndex {
 
 /// First k positions of quantise(scores) + noise: larger first, then smaller position.
 #[pyfunction]
-fn noised_top_k(
+pub fn noised_top_k(
     py: Python<'_>,
     scores: &[u8],
     lo: i64,
@@ -268,7 +266,7 @@ fn noised_top_k(
 #[pyfunction]
 #[pyo3(signature = (runs, asked, lo, hi, lattice, k, kept=None))]
 #[allow(clippy::too_many_arguments)]
-fn top_k(
+pub fn top_k(
     py: Python<'_>,
     runs: Vec<Py<PackedIndex>>,
     asked: Vec<(Vec<u8>, Option<PyBackedBytes>)>,
@@ -299,7 +297,7 @@ fn top_k(
 
 /// Pairs of rows (earlier, later) that join accounts whose vectors reach cosine p/q.
 #[pyfunction]
-fn joining_pairs(
+pub fn joining_pairs(
     py: Python<'_>,
     rows_int8: &[u8],
     dimension: usize,
@@ -312,26 +310,4 @@ fn joining_pairs(
         let threshold = pairs::Threshold::new(p, q)?;
         pairs::joining_pairs(&to_int8(rows_int8), dimension, &accounts, &first, threshold)
     })
-}
-
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PackedIndex>()?;
-    m.add_function(wrap_pyfunction!(set_threads, m)?)?;
-    m.add_function(wrap_pyfunction!(thread_count, m)?)?;
-    m.add_function(wrap_pyfunction!(lanes, m)?)?;
-    m.add_function(wrap_pyfunction!(poseidon_permute, m)?)?;
-    m.add_function(wrap_pyfunction!(poseidon_hash, m)?)?;
-    m.add_function(wrap_pyfunction!(poseidon_hash_list, m)?)?;
-    m.add_function(wrap_pyfunction!(poseidon_absorb, m)?)?;
-    m.add_function(wrap_pyfunction!(index_commitment, m)?)?;
-    m.add_function(wrap_pyfunction!(bls_signed_in_g1, m)?)?;
-    m.add_function(wrap_pyfunction!(bls_signed_in_g2, m)?)?;
-    m.add_function(wrap_pyfunction!(table_tree, m)?)?;
-    m.add_function(wrap_pyfunction!(draw_noise, m)?)?;
-    m.add_function(wrap_pyfunction!(draw_coins, m)?)?;
-    m.add_function(wrap_pyfunction!(noise_table, m)?)?;
-    m.add_function(wrap_pyfunction!(noised_top_k, m)?)?;
-    m.add_function(wrap_pyfunction!(top_k, m)?)?;
-    m.add_function(wrap_pyfunction!(joining_pairs, m)?)?;
-    Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use ragaudit_field_simd::merkle::{self, Hash};
-use ragaudit_field_simd::{ed25519, Error};
+use ragaudit_field_simd::{signatures, Error};
 
 use crate::guard_inline;
 
@@ -24,8 +24,8 @@ fn invalid(error: Error) -> PyErr {
 }
 
 /// A growing RFC 9162 tree over SHA-256. Safe to use from several threads.
-#[pyclass(frozen, module = "rag_audit._native")]
-struct GrowingTree(Mutex<merkle::Tree>);
+#[pyclass(frozen)]
+pub struct GrowingTree(Mutex<merkle::Tree>);
 
 impl GrowingTree {
     fn held(&self) -> MutexGuard<'_, merkle::Tree> {
@@ -77,7 +77,7 @@ impl GrowingTree {
 
 /// The root to which a path leads from a leaf hash at an index of a tree; None if the path has another length.
 #[pyfunction]
-fn path_root(
+pub fn path_root(
     leaf: &[u8],
     index: u64,
     size: u64,
@@ -91,7 +91,7 @@ fn path_root(
 
 /// Whether 64 bytes are the Ed25519 signature of a message under a key of 32 bytes.
 #[pyfunction]
-fn ed25519_verifies(
+pub fn ed25519_verifies(
     py: Python<'_>,
     key: &[u8],
     message: &[u8],
@@ -99,12 +99,6 @@ fn ed25519_verifies(
 ) -> PyResult<bool> {
     guard_inline(py, || {
         let (key, signature) = (array("key", key)?, array("signature", signature)?);
-        Ok::<_, Error>(ed25519::verifies(&key, message, &signature))
+        Ok::<_, Error>(signatures::ed25519_verifies(&key, message, &signature))
     })
-}
-
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<GrowingTree>()?;
-    m.add_function(wrap_pyfunction!(path_root, m)?)?;
-    m.add_function(wrap_pyfunction!(ed25519_verifies, m)?)
 }

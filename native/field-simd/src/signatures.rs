@@ -1,4 +1,5 @@
-//! Signatures of drand chains: BLS over BLS12-381 with RFC 9380's hashing to the curve, points in the ZCash form.
+//! Verification of signatures: Ed25519 (RFC 8032, section 5.1.7, without the cofactor), and those of drand chains, which are BLS
+//! over BLS12-381 with RFC 9380's hashing to the curve and points in the ZCash form.
 use ark_bls12_381::{g1, g2, Bls12_381, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::hashing::curve_maps::wb::WBMap;
 use ark_ec::hashing::map_to_curve_hasher::MapToCurveBasedHasher;
@@ -7,6 +8,7 @@ use ark_ec::pairing::Pairing;
 use ark_ec::AffineRepr;
 use ark_ff::field_hashers::DefaultFieldHasher;
 use ark_serialize::CanonicalDeserialize;
+use ed25519_dalek::Verifier;
 use sha2::Sha256;
 
 use crate::error::Error;
@@ -64,6 +66,16 @@ pub fn signed_in_g2(key: &[u8], message: &[u8], signature: &[u8]) -> Result<bool
 /// Whether e(a, b) = e(c, d).
 fn equal(a: G1Affine, b: G2Affine, c: G1Affine, d: G2Affine) -> bool {
     Bls12_381::multi_pairing([a, -c], [b, d]).0 == ark_ff::Field::ONE
+}
+
+/// Whether 64 bytes are the signature of a message under a key: S is below the group's order, and R is byte for byte the
+/// encoding of [S]B - [k]A. Bytes that encode no point are nobody's key.
+pub fn ed25519_verifies(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
+    let Ok(key) = ed25519_dalek::VerifyingKey::from_bytes(key) else {
+        return false;
+    };
+    key.verify(message, &ed25519_dalek::Signature::from_bytes(signature))
+        .is_ok()
 }
 
 #[cfg(test)]
