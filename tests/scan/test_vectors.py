@@ -24,7 +24,6 @@ from rag_audit.proofs.backends.scan import (
     commit_index,
     verify,
 )
-from rag_audit.proofs.backends.scan import embed as embed_module
 from rag_audit.proofs.backends.scan import key as key_module
 from rag_audit.proofs.backends.scan import system as system_module
 from rag_audit.proofs.backends.scan.embed import verify_embed
@@ -172,10 +171,10 @@ def test_limits_are_those_of_the_native_core() -> None:
         "lattice": MAX_LATTICE,
         "coalition_records": coalition.MAX_RECORDS,
         "coalition_dimension": coalition.MAX_DIMENSION,
-        **{name: embed_module._MOST[name] for name in ("tokens", "vocabulary", "norm_factor")},
+        **{name: key_module._MOST_EMBEDDED[name] for name in ("tokens", "vocabulary", "norm_factor")},
     }
     assert {name: limits[name] for name in own} == own
-    assert embed_module._MOST["dimension"] == limits["dimension"]
+    assert key_module._MOST_EMBEDDED["dimension"] == limits["dimension"]
     others = {"gains", "coalition_classes", "coalition_labels", "coalition_denominator"}
     assert set(limits) - set(own) == others
 
