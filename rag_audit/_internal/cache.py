@@ -22,9 +22,9 @@ from pathlib import Path
 import platformdirs
 
 from rag_audit._internal.canonical import Json, jcs, read_json
-from rag_audit._internal.durable import open_regular
 from rag_audit._internal.errors import RagAuditError, SetupError
 from rag_audit._internal.lock import locked
+from rag_audit._internal.regular import open_regular
 
 MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 1 << 22

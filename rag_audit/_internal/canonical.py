@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 import rfc8785
 
 from rag_audit import _native
-from rag_audit._internal.durable import open_regular
 from rag_audit._internal.errors import EncodingError, RagAuditError, SizeError, kind_of
+from rag_audit._internal.regular import open_regular
 
 if TYPE_CHECKING:
     Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"] | None

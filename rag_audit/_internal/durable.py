@@ -6,52 +6,20 @@ once `replace_file` has returned: the temporary file and the directory are both 
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 from rag_audit._internal.errors import SetupError, SizeError, StoreError
+from rag_audit._internal.regular import open_regular
 
 PRIVATE_MODE = 0o600
 
 Content = bytes | Callable[[BinaryIO], object]
-
-
-_KINDS = {
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFCHR: "a character device",
-    stat.S_IFBLK: "a block device",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFSOCK: "a socket",
-}
-
-
-def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading. Anything else is refused: a FIFO or a device could hang, or never end.
-
-    :raises OSError: the path cannot be opened, or is not a regular file; `strerror` says what it is
-    """
-    _check_regular(os.stat(path).st_mode, path)
-    # The path may name something else by now: it is opened without waiting, and checked again.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    try:
-        _check_regular(os.fstat(handle).st_mode, path)
-        return os.fdopen(handle, "rb")
-    except BaseException:
-        os.close(handle)
-        raise
-
-
-def _check_regular(mode: int, path: Path) -> None:
-    if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-        raise OSError(errno.EINVAL, f"not a regular file but {kind}", str(path))
 
 
 def beside(path: Path, name: str) -> Path:

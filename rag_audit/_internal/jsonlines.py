@@ -21,8 +21,8 @@ from rag_audit._internal.canonical import (
     read_bytes,
 )
 from rag_audit._internal.characters import MARKS, decode_text
-from rag_audit._internal.durable import open_regular
 from rag_audit._internal.errors import EncodingError, SchemaError, SizeError
+from rag_audit._internal.regular import open_regular
 
 MAX_TEXT_BYTES = 4 << 30
 _SURROGATE = re.compile(r"[\ud800-\udfff]")

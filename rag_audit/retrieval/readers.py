@@ -20,9 +20,9 @@ from typing import Any, BinaryIO, NoReturn
 from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.characters import decode_text
 from rag_audit._internal.closing import Closing
-from rag_audit._internal.durable import open_regular
 from rag_audit._internal.errors import EncodingError, RagAuditError, SetupError
 from rag_audit._internal.extras import missing
+from rag_audit._internal.regular import open_regular
 from rag_audit.retrieval.parsing.child import PARSERS, REQUEST
 from rag_audit.retrieval.parsing.results import (
     MAX_NAME,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rag_audit._internal.durable import open_regular
 from rag_audit._internal.errors import EncodingError, SetupError
+from rag_audit._internal.regular import open_regular
 from rag_audit.models.manifest import EmbedderManifest, Quantiser
 from rag_audit.relation.native import text_query_commitment
 from rag_audit.retrieval.embedders.base import (

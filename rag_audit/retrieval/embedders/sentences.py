@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from rag_audit._internal.canonical import digest_hex
-from rag_audit._internal.durable import open_regular
 from rag_audit._internal.errors import SetupError
+from rag_audit._internal.regular import open_regular
 from rag_audit.retrieval.embedders.base import PromptTemplate
 from rag_audit.retrieval.embedders.declared import DeclaredEmbedder, Floats
 from rag_audit.retrieval.embedders.settings import ENDPOINT, load_settings, with_published

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json
-from rag_audit._internal.durable import open_regular
 from rag_audit._internal.errors import CeremonyError, SetupError
+from rag_audit._internal.regular import open_regular
 
 
 @dataclass(frozen=True)
