@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.retrieval.engine import TenantIndex, no_noise, reference_select, select
-from rag_audit.retrieval.passes import MOST, SharedPasses
+from rag_audit.retrieval.engine import MOST, SharedPasses, TenantIndex, no_noise, reference_select, select
 
 
 class Held:
