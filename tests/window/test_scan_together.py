@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +15,7 @@ from rag_audit.errors import ExitCode, MissingTile, PolicyError
 from rag_audit.models.window_writer import save_window
 from rag_audit.proofs.backends.scan.key import PROTOCOL, TOGETHER_PROTOCOL
 from rag_audit.proofs.backends.scan.release import noise_protocols_digest, record_protocols_digest
+from rag_audit.proofs.records import Single
 from rag_audit.report.verification import verify_window
 from tests.window.forge import Forge
 from tests.window.simulator import Finished, finished_window
@@ -121,7 +121,6 @@ def test_a_record_under_another_pair_s_proof(paired: Finished, tmp_path: Path) -
 
 def test_more_records_than_the_argument_takes_are_refused(paired: Finished) -> None:
     with Window.resume(paired.window, key=paired.service.key, clock=paired.service.clock) as window:
-        shared: Any = window.prover._shared
         with pytest.raises(PolicyError, match=r"2\.\.64"):
-            shared("law", "retrieve", 65)
-        assert shared("law", "embed", 2) is None
+            window.prover.proofs("law", "retrieve", 65)
+        assert isinstance(window.prover.proofs("law", "embed", 2), Single)
