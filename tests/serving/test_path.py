@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -69,6 +70,7 @@ def _layers() -> dict[str, int]:
     return {package: number for number, row in enumerate(rows) for package in row}
 
 
+@cache
 def _imported(module: str) -> set[str]:
     """The modules that one imports, directly or by way of others."""
     found, left = set(), [module]
