@@ -207,7 +207,7 @@ def test_question_of_the_demo_under_the_pinned_table(limit: int) -> None:
     pytest.importorskip("wordllama", reason="the embedder's data comes with the extra [provider]")
     instance = EmbedInstance(tokens=limit)
     embedder = wordllama.WordLlama(query_tokens=limit)
-    path = Path(wordllama.__file__).parents[2] / "demo" / "questions.json"
+    path = Path(wordllama.__file__).parents[2] / "cli" / "demo" / "questions.json"
     questions = [case["question"] for case in json.loads(path.read_text())]
     first = " ".join(questions) if limit == 64 else questions[0]
     second = next(q for q in questions if embedder.tokenize(q) != embedder.tokenize(first))

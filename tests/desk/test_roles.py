@@ -20,7 +20,7 @@ from rag_audit.models.windowfile import WindowFile
 from tests.desk.public import CASES, ROOT, Case, files_below, public_folder, with_forged_roles
 from tests.simulate.cases import expected, run
 
-ROLES_JS = Path(rag_audit.__file__).parent / "browser" / "face" / "roles.js"
+ROLES_JS = Path(rag_audit.__file__).parent / "report" / "browser" / "face" / "roles.js"
 EXAMPLES = ROOT / "docs" / "examples"
 OWN_ROLES = ("trust", "receipt", "previous", "challenge", "attacks")
 

@@ -139,7 +139,7 @@ def test_a_fault_is_found(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None
                 run_case("window", number, bench)
     with monkeypatch.context() as patch:
         patch.setattr("rag_audit.cli.common.printable", lambda text: text)
-        patch.setattr("rag_audit._internal.printable", lambda text: text)
+        patch.setattr("rag_audit._internal.errors.printable", lambda text: text)
         with pytest.raises(Broken, match=r"printed|says"):
             for number in range(2_000):
                 run_case("trust new", number, bench)

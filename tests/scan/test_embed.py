@@ -240,7 +240,7 @@ def test_questions_under_the_pinned_table() -> None:
     embedder = wordllama.WordLlama()
     key = EmbedKey(EmbedArgument(embedder.limits.query), table_columns(wordllama.TABLE))
     assert key.digest.hex() == wordllama.TABLE_SCAN
-    path = Path(wordllama.__file__).parents[2] / "demo" / "questions.json"
+    path = Path(wordllama.__file__).parents[2] / "cli" / "demo" / "questions.json"
     questions = [case["question"] for case in json.loads(path.read_text())]
     texts = [questions[0], questions[1], " ".join(questions)]
 
