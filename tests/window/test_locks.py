@@ -87,7 +87,7 @@ def test_an_enrolment_counts_while_it_is_on_its_way(
 ) -> None:
     """Another enrolment comes while the first is on its way to the disk."""
     with service.open(accounts_max=accounts_max) as window:
-        lines = {name: new_account(service, name).roster_entry for name in names}
+        lines = {name: new_account(service, name).roster_entry for name in set(names)}
         refused = []
 
         def enrol_the_other() -> None:
