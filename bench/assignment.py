@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,8 @@ from typing import Any
 from bench.beside import record
 from bench.common import emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.proofs.backends.groth16 import generator, proving_key
+from rag_audit.proofs.backends.groth16 import RecordsJob, generator, proving_key
 from rag_audit.proofs.backends.groth16.circuit import assign, compile_circuit, compute_witness
-from rag_audit.proofs.backends.groth16.instance import Instance, RetrieveManyInstance
-from rag_audit.proofs.backends.groth16.job import ProofJob
-from rag_audit.proofs.backends.groth16.many import RetrieveManyJob
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -46,13 +44,9 @@ def whole(work: Callable[[], object]) -> tuple[float, float]:
 def measure(documents: int, gains: tuple[int, ...], queries: int, rounds: int) -> dict[str, Any]:
     """Medians over the rounds."""
     one = record(documents, gains)
-    job: ProofJob | RetrieveManyJob = one
-    instance: Instance = one.instance
-    if queries > 1:
-        instance = RetrieveManyInstance(queries, one.instance)
-        job = RetrieveManyJob(instance, (one,))
+    instance = replace(one.instance, queries=queries)
     circuit, keys = compile_circuit(instance), proving_key(instance)
-    inputs = job.inputs()
+    inputs = RecordsJob(instance, (one,)).inputs()
     found: dict[str, list[tuple[float, float]]] = {"plan": [], "generator": [], "prove": []}
     for _ in range(rounds + 1):
         found["plan"].append(whole(lambda: assign(circuit, inputs)))

@@ -15,10 +15,9 @@ from typing import Any
 from bench import scan
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.proofs.backends.groth16 import proving_key
+from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInputs, RetrieveInstance, proving_key
 from rag_audit.proofs.backends.groth16.circuit import assign, compile_circuit
-from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
-from rag_audit.proofs.backends.groth16.job import PUBLIC_INPUTS, ProofJob
+from rag_audit.proofs.backends.groth16.instance import PUBLIC_INPUTS
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import (
     index_commitment,
@@ -31,7 +30,7 @@ DIMENSION, LISTED = 256, 5
 SALT, SALT_C, SALT_K = 6, 7, 8
 
 
-def record(documents: int, gains: tuple[int, ...]) -> ProofJob:
+def record(documents: int, gains: tuple[int, ...]) -> RetrieveInputs:
     """A record from fixed numbers."""
     rows, vector, _, _, positions = scan.make_case(documents, DIMENSION, gains, LISTED)
     instance = RetrieveInstance(documents, DIMENSION, LISTED, gains, scan.LO, scan.HI, scan.LATTICE)
@@ -44,15 +43,25 @@ def record(documents: int, gains: tuple[int, ...]) -> ProofJob:
         cq=vector_commitment(SALT_C, vector.tolist()),
         htopk=topk_commitment(SALT_K, positions),
     )
-    return ProofJob(instance, statement, scan.S0, scan.S1, SALT, rows.tobytes(), vector.tobytes(), SALT_C,
-                    SALT_K, positions)  # fmt: skip
+    return RetrieveInputs(
+        instance=instance,
+        statement=statement,
+        s0=scan.S0,
+        s1=scan.S1,
+        index_salt=SALT,
+        rows=rows.tobytes(),
+        vector=vector.tobytes(),
+        salt_c=SALT_C,
+        salt_k=SALT_K,
+        positions=positions,
+    )
 
 
 def groth16(documents: int, gains: tuple[int, ...]) -> dict[str, Any]:
     """Witness, proof and verification of one record."""
-    job = record(documents, gains)
-    statement, circuit, keys = job.statement, compile_circuit(job.instance), proving_key(job.instance)
-    inputs = job.inputs()
+    one = record(documents, gains)
+    statement, circuit, keys = one.statement, compile_circuit(one.instance), proving_key(one.instance)
+    inputs = RecordsJob(one.instance, (one,)).inputs()
     assign(circuit, inputs)
     costs: dict[str, Cost] = {}
     costs["witness"], witness = measured(lambda: assign(circuit, inputs))

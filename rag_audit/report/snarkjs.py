@@ -25,8 +25,8 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import backend, groth16
 from rag_audit.proofs.backends.groth16 import snarkjs
 from rag_audit.proofs.backends.groth16.coalition import certificate_statement
-from rag_audit.proofs.backends.groth16.many import record_digest
-from rag_audit.proofs.backends.groth16.shared import many_statement
+from rag_audit.proofs.backends.groth16.statements import joined
+from rag_audit.proofs.backends.groth16.verifiers import record_digest
 from rag_audit.proofs.interface import places
 from rag_audit.proofs.statements.retrieve import record_public
 from rag_audit.proofs.statements.sample import kept_public
@@ -176,14 +176,14 @@ def _statements(
             proof = groth16.parse_proof(value, circuit, field=field)
             yield _exported(file, f"record-{seq}-{name}", name, [seq], circuit, values, proof)
             continue
-        shared = groth16.many_instance(constants, count).digest()
+        shared = groth16.record_instance(constants, count).digest()
         many = groth16.parse_many_proof(value, shared, field=field)
         if unknown := next((d.hex() for d in many.records if d not in whose), None):
             raise SchemaError(
                 "the proof is also for a record that the ledger does not have", field=field, found=unknown
             )
         own = [whose[d] for d in many.records]
-        together = many_statement([statement for _, statement in own], count)
+        together = joined([statement for _, statement in own], count)
         records = sorted({number for number, _ in own})
         yield _exported(file, f"records-{seq}-{name}", name, records, shared, together, many.proof)
 

@@ -35,7 +35,7 @@ with atheris.instrument_imports(include=["rag_audit"]):
     from rag_audit.models.requests import Answer, SignedRequest
     from rag_audit.models.trust import Trust
     from rag_audit.models.windowfile import WindowFile
-    from rag_audit.proofs.backends.groth16.job import parse_key, parse_proof
+    from rag_audit.proofs.backends.groth16.verifiers import parse_key, parse_proof
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"

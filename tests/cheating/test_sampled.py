@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag_audit.proofs.backends.groth16 import RetrieveManyInstance, RetrieveManyJob
-from rag_audit.proofs.backends.groth16.coins import SampledInstance
+from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInstance
 from rag_audit.relation.commitments import kept_commitment, topk_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k
@@ -49,7 +48,7 @@ def case() -> SampledCase:
     [SAMPLED, *(pytest.param(kind, marks=pytest.mark.full) for kind in (NOISY, EXACT))],
     ids=lambda k: k.name,
 )
-def test_the_honest_witness_of_the_forger_is_accepted(kind: SampledInstance) -> None:
+def test_the_honest_witness_of_the_forger_is_accepted(kind: RetrieveInstance) -> None:
     witness = forged(sampled_case(kind, 2))
     assert list(literal_system(kind).broken(witness)) == []
     assert list(shipped_system(kind).broken(shipped_witness(kind, witness))) == []
@@ -117,7 +116,7 @@ def test_noise_where_there_is_none(case: SampledCase) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["ctx[0]", "c_seed", "beacon[0]", "slot[0]"])
 @pytest.mark.parametrize("kind", [SAMPLED, EXACT], ids=lambda k: k.name)
-def test_public_values_of_another_record(kind: SampledInstance, name: str) -> None:
+def test_public_values_of_another_record(kind: RetrieveInstance, name: str) -> None:
     witness = forged(sampled_case(kind, 3))
     witness[literal_system(kind).wires[name]] += 1
     assert_caught(kind, witness, {name.replace("0", "")})
@@ -183,9 +182,9 @@ def test_other_seed_opened_for_the_commitment() -> None:
 @pytest.mark.full
 def test_one_record_of_two_scored_over_all_positions() -> None:
     """The second record counts what is not kept, while the first does not."""
-    pair = RetrieveManyInstance(2, SAMPLED)
+    pair = replace(SAMPLED, queries=2)
     cases = shared_sampled(SAMPLED, 8, 2)
-    inputs = RetrieveManyJob(pair, tuple(case.job() for case in cases)).inputs()
+    inputs = RecordsJob(pair, tuple(case.record() for case in cases)).inputs()
     literal = literal_system(pair)
     witness = forge(pair, inputs)
     assert list(literal.broken(witness)) == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from rag_audit.proofs.backends.groth16.coins import KeptInstance
-from rag_audit.proofs.backends.groth16.kept import KeptJob
+from rag_audit.proofs.backends.groth16.instance import KeptInstance
+from rag_audit.proofs.backends.groth16.job import KeptJob
 from rag_audit.proofs.statements.sample import KeptStatement
 from rag_audit.relation import commitments
 from rag_audit.relation.coins import COIN_RANGE, coins, uniforms

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rag_audit.proofs.backends.groth16.coins import ListingInstance
-from rag_audit.proofs.backends.groth16.listing import ListingJob, ListingQuery
+from rag_audit.proofs.backends.groth16.instance import ListingInstance
+from rag_audit.proofs.backends.groth16.job import ListingInputs, RecordsJob
 from rag_audit.proofs.backends.groth16.statements import ListingStatement
 from rag_audit.relation import commitments
 from rag_audit.relation.coins import COIN_RANGE, coins, first_winners, winners
@@ -88,21 +88,36 @@ class ListingCase:
             most=self.most,
         )
 
-    def job(self) -> ListingJob:
-        return ListingJob(
-            self.instance,
-            self.statement(),
-            s0=self.s0,
-            s1=self.s1,
-            index_salt=self.index_salt,
-            rows=np.array(self.rows, dtype=np.int8).tobytes(),
-            kept=(bytes(map(int, self.kept)), self.kept_salt),
-            before=(bytes(map(int, self.before)), self.before_salt),
-            after_salt=self.after_salt,
-            queries=tuple(
-                ListingQuery(np.array(a.q, dtype=np.int8).tobytes(), a.salt_c, a.salt_k) for a in self.asked
-            ),
-        )
+    def records(self) -> tuple[ListingInputs, ...]:
+        """The private inputs of each record, with the ledger's statement of it alone."""
+        one, held, salt = replace(self.instance, queries=1), self.before, self.before_salt
+        made = []
+        for number, asked in enumerate(self.asked):
+            after = self.after_salt if number + 1 == len(self.asked) else 5000 + number
+            alone = replace(
+                self, instance=one, before=held, before_salt=salt, after_salt=after, asked=(asked,)
+            )
+            made.append(
+                ListingInputs(
+                    instance=one,
+                    statement=alone.statement(),
+                    s0=self.s0,
+                    s1=self.s1,
+                    index_salt=self.index_salt,
+                    rows=np.array(self.rows, dtype=np.int8).tobytes(),
+                    vector=np.array(asked.q, dtype=np.int8).tobytes(),
+                    salt_c=asked.salt_c,
+                    salt_k=asked.salt_k,
+                    kept=(bytes(map(int, self.kept)), self.kept_salt),
+                    before=(bytes(map(int, held)), salt),
+                    after_salt=after,
+                )
+            )
+            held, salt = alone.lists()[1], after
+        return tuple(made)
+
+    def job(self) -> RecordsJob:
+        return RecordsJob(self.instance, self.records())
 
 
 def listing_case(instance: ListingInstance, seed: int, **changes: object) -> ListingCase:

@@ -7,24 +7,25 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from rag_audit.proofs.backends.groth16 import ProofJob, RetrieveManyInstance, RetrieveManyJob
+from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInputs, RetrieveInstance
 from rag_audit.proofs.statements.retrieve import Statement
 from tests.circuits.retrieve_case import TINY, Case, random_case
 
-PAIR = RetrieveManyInstance(2, TINY)
+PAIR = replace(TINY, queries=2)
 """The smallest instance."""
 
 
-def shared_cases(instance: RetrieveManyInstance, seed: int, count: int | None = None) -> list[Case]:
+def shared_cases(instance: RetrieveInstance, seed: int, count: int | None = None) -> list[Case]:
     """Records over one index and seed: other queries, slots, beacons, contexts and salts."""
-    first, *others = [random_case(instance.each, seed + n) for n in range(count or instance.queries)]
+    one = replace(instance, queries=1)
+    first, *others = [random_case(one, seed + n) for n in range(count or instance.queries)]
     shared = {name: getattr(first, name) for name in ("s0", "s1", "index_salt", "rows")}
     return [first, *[replace(other, **shared).solved() for other in others]]
 
 
-def proof_job(case: Case) -> ProofJob:
-    """One record's job."""
-    return ProofJob(
+def record_inputs(case: Case) -> RetrieveInputs:
+    """One record's private inputs."""
+    return RetrieveInputs(
         instance=case.instance,
         statement=Statement(**case.public()),
         s0=case.s0,
@@ -38,9 +39,14 @@ def proof_job(case: Case) -> ProofJob:
     )
 
 
-def many_job(instance: RetrieveManyInstance, cases: Sequence[Case]) -> RetrieveManyJob:
+def many_job(instance: RetrieveInstance, cases: Sequence[Case]) -> RecordsJob:
     """The records' job."""
-    return RetrieveManyJob(instance, tuple(map(proof_job, cases)))
+    return RecordsJob(instance, tuple(map(record_inputs, cases)))
+
+
+def proof_job(case: Case) -> RecordsJob:
+    """One record's job."""
+    return many_job(case.instance, [case])
 
 
 STATEMENT = [f.name for f in fields(Statement)]

@@ -8,16 +8,14 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from rag_audit.proofs.backends.groth16 import ProofJob
-from rag_audit.proofs.backends.groth16.coins import SampledInstance
-from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInputs, RetrieveInstance
 from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
 from rag_audit.relation import commitments
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.vectors import pack_bits
 from tests.circuits.retrieve_case import Case, random_case
 
-NOISY = SampledInstance(8, 16, 5, (1,), 20, 160, 64, True)
+NOISY = RetrieveInstance(8, 16, 5, (1,), 20, 160, 64, True)
 """The smallest instances of the three variants."""
 SAMPLED = replace(NOISY, gains=())
 EXACT = replace(SAMPLED, sampled=False)
@@ -27,7 +25,7 @@ EXACT = replace(SAMPLED, sampled=False)
 class SampledCase(Case):
     """A record's secrets and public values; without sampling every position is kept."""
 
-    kind: SampledInstance = SAMPLED
+    kind: RetrieveInstance = SAMPLED
     kept: Sequence[bool] = ()
     kept_salt: int = 0
 
@@ -49,10 +47,10 @@ class SampledCase(Case):
             found |= {"kept": pack_bits(self.kept), "kept_salt": self.kept_salt}
         return found
 
-    def job(self) -> ProofJob:
+    def record(self) -> RetrieveInputs:
         public = self.public()
         noisy = bool(self.kind.gains)
-        return ProofJob(
+        return RetrieveInputs(
             instance=self.kind,
             statement=SampledStatement(**public) if self.kind.sampled else Statement(**public),
             s0=self.s0 if noisy else None,
@@ -66,9 +64,12 @@ class SampledCase(Case):
             kept=(bytes(map(int, self.kept)), self.kept_salt) if self.kind.sampled else None,
         )
 
+    def job(self) -> RecordsJob:
+        return RecordsJob(self.kind, (self.record(),))
+
 
 def sampled_case(
-    kind: SampledInstance, seed: int, kept: Sequence[bool] | None = None, *, empty: int = 1
+    kind: RetrieveInstance, seed: int, kept: Sequence[bool] | None = None, *, empty: int = 1
 ) -> SampledCase:
     """A case with random kept positions, unless given."""
     rng = random.Random(f"kept {seed}")
@@ -84,7 +85,7 @@ def sampled_case(
     return made
 
 
-def shared_sampled(kind: SampledInstance, seed: int, count: int) -> list[SampledCase]:
+def shared_sampled(kind: RetrieveInstance, seed: int, count: int) -> list[SampledCase]:
     """Records over one index, seed and sample: other queries, slots, beacons, contexts and salts."""
     first, *others = [sampled_case(kind, seed + n) for n in range(count)]
     names = ("s0", "s1", "index_salt", "rows", "kept", "kept_salt")

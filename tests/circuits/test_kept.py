@@ -11,8 +11,8 @@ from rag_audit._internal.canonical import Json
 from rag_audit.errors import InvalidProof, PolicyError, WitnessError
 from rag_audit.proofs.backends.groth16 import VerificationKey, parse_proof, proving_key, refusals, verify
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.backends.groth16.coins import KEPT_INPUTS, KeptInstance
-from rag_audit.proofs.backends.groth16.kept import kept_positions
+from rag_audit.proofs.backends.groth16.instance import KEPT_INPUTS, KeptInstance
+from rag_audit.proofs.backends.groth16.job import kept_positions
 from rag_audit.proofs.statements.sample import KeptColumn, KeptStatement
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import kept_commitment

@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 
 from rag_audit._internal.canonical import Json
-from rag_audit.errors import InvalidProof, PolicyError, WitnessError
+from rag_audit.errors import InvalidProof, PolicyError, SchemaError, WitnessError
 from rag_audit.proofs.backends.groth16 import (
     VerificationKey,
-    parse_proof,
+    parse_many_proof,
     proving_key,
     public_inputs,
     refusals,
     verify,
 )
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.backends.groth16.coins import LISTING_INPUTS, ListingInstance
+from rag_audit.proofs.backends.groth16.instance import LISTING_INPUTS, ListingInstance
+from rag_audit.proofs.backends.groth16.job import RecordsJob
 from rag_audit.proofs.backends.groth16.statements import ListingStatement
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import held_commitment, list_commitment
@@ -208,17 +209,19 @@ def test_parameters_that_no_circuit_fits(change: dict[str, int]) -> None:
 
 
 def test_private_inputs_that_do_not_fit() -> None:
-    job = listing_case(TINY, 67).job()
+    (record,) = listing_case(TINY, 67).records()
     for field, change in (
         ("rows", {"rows": b""}),
         ("kept", {"kept": (bytes(7), 1)}),
         ("before", {"before": (bytes(9), 1)}),
-        ("queries", {"queries": ()}),
-        ("queries[0].vector", {"queries": (replace(job.queries[0], vector=b""),)}),
+        ("vector", {"vector": b""}),
     ):
         with pytest.raises(WitnessError) as caught:
-            replace(job, **change).inputs()
+            RecordsJob(TINY, (replace(record, **change),)).inputs()
         assert caught.value.field == field
+    with pytest.raises(SchemaError) as unfit:
+        RecordsJob(TINY, ()).inputs()
+    assert unfit.value.field == "records"
 
 
 # -- proofs --------------------------------------------------------------------------------------------------
@@ -244,12 +247,12 @@ def test_proof_verifies(key: VerificationKey, value: Json, case: ListingCase) ->
     statement = case.statement()
     names, _ = public_inputs(statement)
     assert key.inputs == len(names) == 8 + 5 * 2 and names[-3:] == ["chance", "threshold", "most"]
-    assert verify(key, parse_proof(value, PAIR.digest(), field="proof"), statement)
+    assert verify(key, parse_many_proof(value, PAIR.digest(), field="proof").proof, statement)
 
 
 @pytest.mark.parametrize("name", LISTING_INPUTS)
 def test_proof_of_another_statement(key: VerificationKey, value: Json, case: ListingCase, name: str) -> None:
-    proof = parse_proof(value, PAIR.digest(), field="proof")
+    proof = parse_many_proof(value, PAIR.digest(), field="proof").proof
     statement = case.statement()
     found = getattr(statement, name)
     changed = [found ^ 1] if isinstance(found, int) else [(found[1], found[0]), (found[0], found[1] ^ 1)]

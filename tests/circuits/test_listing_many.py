@@ -10,30 +10,18 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import SchemaError, WitnessError
-from rag_audit.proofs.backends.groth16.coins import ListingInstance
+from rag_audit.proofs.backends.groth16.instance import ListingInstance
+from rag_audit.proofs.backends.groth16.job import ListingInputs, RecordsJob
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.backends.groth16.listing import ListingJob, ListingManyJob
-from rag_audit.proofs.backends.groth16.many import ManyProof
 from rag_audit.proofs.backends.groth16.shared import Shared
 from rag_audit.proofs.backends.groth16.statements import ListingStatement
+from rag_audit.proofs.backends.groth16.verifiers import ManyProof
 from rag_audit.relation.native import held_commitment
-from tests.circuits.listing_case import PAIR, ListingCase, listing_case
+from tests.circuits.listing_case import PAIR, listing_case
 
 pytestmark = pytest.mark.circuits
 SHARED = Shared(PAIR)
 NAMES = ("record 4", "record 6")
-
-
-def alone(case: ListingCase) -> tuple[ListingJob, ...]:
-    """The jobs of a case's records, each by itself."""
-    one, held, before = replace(PAIR, queries=1), case.before, case.before_salt
-    jobs = []
-    for number, asked in enumerate(case.asked):
-        after = case.after_salt if number + 1 == len(case.asked) else 5000 + number
-        each = replace(case, instance=one, before=held, before_salt=before, after_salt=after, asked=(asked,))
-        jobs.append(each.job())
-        held, before = each.lists()[1], after
-    return tuple(jobs)
 
 
 @dataclass(frozen=True)
@@ -54,24 +42,24 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def jobs() -> tuple[ListingJob, ...]:
-    return alone(listing_case(PAIR, 70, most=2))
+def jobs() -> tuple[ListingInputs, ...]:
+    return listing_case(PAIR, 70, most=2).records()
 
 
-def made_of(jobs: Sequence[ListingJob]) -> Made:
+def made_of(jobs: Sequence[ListingInputs]) -> Made:
     keys = proving_key(PAIR)
-    job = ListingManyJob(PAIR, tuple(jobs), NAMES)
+    job = RecordsJob(PAIR, tuple(jobs), NAMES)
     value = pickle.loads(pickle.dumps(replace(job, vk=keys.vk_digest))).run()
     proof = SHARED.parse_proof(value, field="proof")
     return Made(VerificationKey.parse(keys.vk, field="vk"), proof, tuple(job.statement for job in jobs))
 
 
 @pytest.fixture(scope="module")
-def made(jobs: tuple[ListingJob, ...]) -> Made:
+def made(jobs: tuple[ListingInputs, ...]) -> Made:
     return made_of(jobs)
 
 
-def left_with(jobs: Sequence[ListingJob], commitment: int) -> list[ListingJob]:
+def left_with(jobs: Sequence[ListingInputs], commitment: int) -> list[ListingInputs]:
     """The jobs of records of which the ledger says this after the first. The circuit has no such input."""
     first, second = jobs
     return [
@@ -110,7 +98,7 @@ def test_another_account_that_holds_the_same(made: Made) -> None:
     assert made.refused(every=[first, second, third]) == {0: said, 1: said}
 
 
-def test_nothing_held_after_a_list_is_where_every_account_begins(jobs: tuple[ListingJob, ...]) -> None:
+def test_nothing_held_after_a_list_is_where_every_account_begins(jobs: tuple[ListingInputs, ...]) -> None:
     nothing = held_commitment(0, (), PAIR.capacity)
     with_nothing = made_of(left_with(jobs, nothing))
     said = "two records say that an account holds the same after them"
@@ -141,15 +129,18 @@ def test_records_in_another_order_or_of_other_rules(made: Made) -> None:
             "records[1].held_before",
         ),
         (
-            lambda j: replace(j, queries=(replace(j.queries[0], salt_k=1),)),
+            lambda j: replace(j, salt_k=1),
             WitnessError,
             "record 6",
         ),
     ],
 )
 def test_jobs_that_do_not_belong_together(
-    jobs: tuple[ListingJob, ...], change: Callable[[ListingJob], ListingJob], error: type[Any], field: str
+    jobs: tuple[ListingInputs, ...],
+    change: Callable[[ListingInputs], ListingInputs],
+    error: type[Any],
+    field: str,
 ) -> None:
     with pytest.raises(error) as caught:
-        ListingManyJob(PAIR, (jobs[0], change(jobs[1])), NAMES).run()
+        RecordsJob(PAIR, (jobs[0], change(jobs[1])), NAMES).run()
     assert caught.value.field == field

@@ -14,7 +14,6 @@ from rag_audit.errors import EncodingError, PolicyError, SchemaError, WitnessErr
 from rag_audit.proofs.backends.groth16 import (
     ENGINES,
     RetrieveInstance,
-    RetrieveManyInstance,
     VerificationKey,
     parse_many_proof,
     parse_proof,
@@ -24,13 +23,13 @@ from rag_audit.proofs.backends.groth16 import (
     verify_many,
 )
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.backends.groth16.many import ManyProof, record_digest
 from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.proofs.backends.groth16.statements import ManyStatement
+from rag_audit.proofs.backends.groth16.verifiers import ManyProof, record_digest
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k
-from tests.circuits.many_case import PAIR, STATEMENT, many_job, proof_job, shared_cases
+from tests.circuits.many_case import PAIR, STATEMENT, many_job, record_inputs, shared_cases
 from tests.circuits.r1cs import System, read_witness
 from tests.circuits.retrieve_case import SMALL, TINY, Case
 
@@ -168,7 +167,7 @@ def test_prover_is_told_which_record_is_bad(cases: list[Case], number: int) -> N
         many_job(PAIR, with_record(positions=tuple(other))).run()
     assert caught.value.field == f"records[{number}].positions"
     for name, secret in (("cq", "salt_c"), ("htopk", "salt_k")):
-        jobs = [proof_job(case) for case in cases]
+        jobs = [record_inputs(case) for case in cases]
         jobs[number] = replace(jobs[number], **{secret: 1})
         with pytest.raises(WitnessError) as caught:
             replace(many_job(PAIR, cases), records=tuple(jobs)).run()
@@ -226,18 +225,18 @@ def test_sizes_say_nothing_about_the_records(value: dict[str, Any]) -> None:
     assert len(jcs(again)) == len(jcs(value)) and again["a"] != value["a"]
 
 
-@pytest.mark.parametrize("queries", [1, 17])
+@pytest.mark.parametrize("queries", [0, 17])
 def test_number_of_queries_that_no_circuit_fits(queries: int) -> None:
     with pytest.raises(PolicyError):
-        RetrieveManyInstance(queries, TINY)
+        replace(TINY, queries=queries)
 
 
-def agree(instance: RetrieveManyInstance, cases: list[Case]) -> None:
+def agree(instance: RetrieveInstance, cases: list[Case]) -> None:
     """The witness's order keys of the listed positions are the reference's, record by record."""
     circuit = compile_circuit(instance)
     values = read_witness(compute_witness(circuit, many_job(instance, cases).inputs()))
     wires = System.read_wires(circuit.symbols)
-    low = -127 * sum(instance.each.gains)
+    low = -127 * sum(instance.gains)
     for number, case in enumerate(cases):
         listed = [
             values[wires[f"answer[{number}].top_k.listed[{k}]"]] + low for k in range(len(case.positions))
@@ -262,9 +261,9 @@ def test_extreme_scores_agree_with_the_reference() -> None:
 @pytest.mark.full
 def test_one_proof_of_four_costs_what_is_written() -> None:
     """The shipped instance: the ceiling that the specification gives, and its records one by one."""
-    (instance,) = (i for i in SHIPPED if isinstance(i, RetrieveManyInstance))
+    (instance,) = (i for i in SHIPPED if isinstance(i, RetrieveInstance) and i.queries > 1)
     constraints = compile_circuit(instance).constraints
-    alone = compile_circuit(instance.each).constraints
-    assert isinstance(instance.each, RetrieveInstance) and alone < 421_000
+    alone = compile_circuit(replace(instance, queries=1)).constraints
+    assert alone < 421_000
     assert constraints <= 4 * 193_000
     agree(instance, shared_cases(instance, 1))

@@ -13,8 +13,7 @@ from collections import defaultdict
 import pytest
 
 from rag_audit.proofs.backends.groth16.circuit import Inputs, compile_circuit, compute_witness
-from rag_audit.proofs.backends.groth16.coins import ListingInstance, SampledInstance
-from rag_audit.proofs.backends.groth16.instance import Instance, RetrieveInstance
+from rag_audit.proofs.backends.groth16.instance import Instance, ListingInstance, RetrieveInstance
 from rag_audit.relation.field import MODULUS
 from tests.circuits import test_embed
 from tests.circuits.coalition_case import NEAR_A, A, B, C, window
@@ -128,7 +127,7 @@ def test_no_signal_of_kept_can_be_changed_alone() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", [NOISY, SAMPLED, EXACT], ids=lambda k: k.name)
-def test_no_signal_of_sampled_records_can_be_changed_alone(kind: SampledInstance) -> None:
+def test_no_signal_of_sampled_records_can_be_changed_alone(kind: RetrieveInstance) -> None:
     loose, _ = loose_signals(kind, sampled_case(kind, 16).job().inputs(), None, 16)
     assert loose == []
 

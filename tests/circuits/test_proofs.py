@@ -31,6 +31,7 @@ from rag_audit.errors import (
 from rag_audit.proofs.backends import backend
 from rag_audit.proofs.backends import groth16 as package
 from rag_audit.proofs.backends.groth16 import (
+    RecordsJob,
     VerificationKey,
     load_verification_key,
     parse_proof,
@@ -42,12 +43,12 @@ from rag_audit.proofs.backends.groth16 import (
 from rag_audit.proofs.backends.groth16.circuit import FOLDER as CIRCUITS
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit
 from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
-from rag_audit.proofs.backends.groth16.job import ENGINES
 from rag_audit.proofs.backends.groth16.shared import bound
 from rag_audit.proofs.backends.groth16.system import pinned_key
+from rag_audit.proofs.backends.groth16.verifiers import ENGINES
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
-from tests.circuits.many_case import proof_job
+from tests.circuits.many_case import proof_job, record_inputs
 from tests.circuits.retrieve_case import TINY, Case, random_case
 
 pytestmark = pytest.mark.circuits
@@ -121,12 +122,12 @@ def test_job_does_not_show_its_secrets(cases: list[Case]) -> None:
 
 
 def test_job_whose_private_values_do_not_fit(cases: list[Case]) -> None:
-    good = proof_job(cases[0])
+    good = record_inputs(cases[0])
     with pytest.raises(WitnessError, match="private inputs do not satisfy"):
-        replace(good, s0=good.s0 + 1).run()
+        RecordsJob(TINY, (replace(good, s0=cases[0].s0 + 1),)).run()
     for name in ("rows", "vector", "positions"):
         with pytest.raises(WitnessError) as caught:
-            replace(good, **{name: getattr(good, name)[:-1]}).run()
+            RecordsJob(TINY, (replace(good, **{name: getattr(good, name)[:-1]}),)).run()
         assert caught.value.field == name
 
 

@@ -17,8 +17,8 @@ from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.groth16 import (
-    RetrieveManyInstance,
-    RetrieveManyJob,
+    RecordsJob,
+    RetrieveInstance,
     VerificationKey,
     parse_many_proof,
     parse_proof,
@@ -28,11 +28,11 @@ from rag_audit.proofs.backends.groth16 import (
     verify_many,
 )
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.backends.groth16.coins import KeptInstance, SampledInstance
-from rag_audit.proofs.backends.groth16.job import public_inputs
+from rag_audit.proofs.backends.groth16.instance import KeptInstance
 from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.proofs.backends.groth16.statements import ManySampledStatement, ManyStatement
 from rag_audit.proofs.backends.groth16.system import SYSTEM
+from rag_audit.proofs.backends.groth16.verifiers import public_inputs
 from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, SampledStatement
 from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic
 from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic
@@ -51,9 +51,9 @@ from tests.circuits.sampled_case import (
 pytestmark = pytest.mark.circuits
 
 KINDS = [NOISY, SAMPLED, EXACT]
-N64 = SampledInstance(64, 16, 5, (1,), 20, 160, 64, True)
+N64 = RetrieveInstance(64, 16, 5, (1,), 20, 160, 64, True)
 """64 positions of short vectors, which compile in seconds."""
-LARGE = [i for i in SHIPPED if isinstance(i, SampledInstance)]
+LARGE = [i for i in SHIPPED if isinstance(i, RetrieveInstance) and (i.sampled or not i.gains)]
 
 
 def satisfied(case: SampledCase) -> bool:
@@ -65,7 +65,7 @@ def satisfied(case: SampledCase) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
-def test_only_the_reference_s_list_has_an_assignment(kind: SampledInstance) -> None:
+def test_only_the_reference_s_list_has_an_assignment(kind: RetrieveInstance) -> None:
     rng = random.Random(kind.name)
     for seed in range(4):
         case = sampled_case(kind, seed)
@@ -77,14 +77,14 @@ def test_only_the_reference_s_list_has_an_assignment(kind: SampledInstance) -> N
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
-def test_the_reference_s_list_has_an_assignment_two_hundred_times(kind: SampledInstance) -> None:
+def test_the_reference_s_list_has_an_assignment_two_hundred_times(kind: RetrieveInstance) -> None:
     for seed in range(200):
         assert satisfied(sampled_case(kind, 1000 + seed, empty=seed % 9))
 
 
 @pytest.mark.parametrize("kind", [NOISY, SAMPLED], ids=lambda k: k.name)
 @pytest.mark.parametrize("bit", [False, True])
-def test_all_kept_and_none_kept(kind: SampledInstance, bit: bool) -> None:
+def test_all_kept_and_none_kept(kind: RetrieveInstance, bit: bool) -> None:
     case = sampled_case(kind, 7, [bit] * 8)
     assert satisfied(case)
     if not (bit or kind.gains):
@@ -113,14 +113,14 @@ def test_a_position_that_is_not_kept_falls_behind() -> None:
 
 
 @pytest.mark.parametrize("kind", [N64], ids=lambda k: k.name)
-def test_agreement_at_64(kind: SampledInstance) -> None:
+def test_agreement_at_64(kind: RetrieveInstance) -> None:
     for seed in range(3):
         assert satisfied(sampled_case(kind, seed, empty=9))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", LARGE, ids=lambda k: k.name)
-def test_agreement_of_shipped_instances(kind: SampledInstance) -> None:
+def test_agreement_of_shipped_instances(kind: RetrieveInstance) -> None:
     assert satisfied(sampled_case(kind, 1, empty=9))
 
 
@@ -159,7 +159,6 @@ def test_field_elements_at_the_edge() -> None:
         {"gains": (2,)},
         {"lo": 160},
         {"lattice": 48},
-        {"sampled": False},
     ],
 )
 def test_parameters_that_no_circuit_fits(change: dict[str, Any]) -> None:
@@ -168,36 +167,36 @@ def test_parameters_that_no_circuit_fits(change: dict[str, Any]) -> None:
 
 
 def test_private_inputs_that_do_not_fit() -> None:
-    job = sampled_case(SAMPLED, 11).job()
+    record = sampled_case(SAMPLED, 11).record()
     for field, change in (
         ("kept", {"kept": None}),
         ("kept", {"kept": (bytes(7), 1)}),
         ("seed", {"s0": 1, "s1": 2}),
     ):
         with pytest.raises(WitnessError) as caught:
-            replace(job, **change).inputs()
+            replace(record, **change).private()
         assert caught.value.field == field
     with pytest.raises(WitnessError) as caught:
-        replace(sampled_case(NOISY, 11).job(), s1=None).inputs()
+        replace(sampled_case(NOISY, 11).record(), s1=None).private()
     assert caught.value.field == "seed"
 
 
 def test_misfit_names_what_does_not_fit() -> None:
     case = sampled_case(NOISY, 12)
-    job = case.job()
-    assert job.misfit() is None
-    assert sampled_case(EXACT, 12).job().misfit() is None
-    kept, salt = job.kept or (b"", 0)
-    assert replace(job, kept=(kept, salt + 1)).misfit() == "c_kept"
-    assert replace(job, s0=1).misfit() == "c_seed"
+    record = case.record()
+    assert record.misfit() is None
+    assert sampled_case(EXACT, 12).record().misfit() is None
+    kept, salt = record.kept or (b"", 0)
+    assert replace(record, kept=(kept, salt + 1)).misfit() == ".c_kept"
+    assert replace(record, s0=1).misfit() == ".c_seed"
     others = [not bit for bit in case.kept]
     flipped = replace(case, kept=others)
-    assert replace(flipped, positions=case.positions).job().misfit() == "positions"
+    assert replace(flipped, positions=case.positions).record().misfit() == ".positions"
 
 
 # -- several records in one proof ----------------------------------------------------------------------------
 
-PAIR = RetrieveManyInstance(2, SAMPLED)
+PAIR = replace(SAMPLED, queries=2)
 
 
 @pytest.fixture(scope="module")
@@ -206,13 +205,13 @@ def pair() -> list[SampledCase]:
 
 
 def test_several_records_share_the_sample(pair: list[SampledCase]) -> None:
-    job = RetrieveManyJob(PAIR, tuple(case.job() for case in pair))
+    job = RecordsJob(PAIR, tuple(case.record() for case in pair))
     key = VerificationKey.parse(proving_key(PAIR).vk, field="vk")
     assert isinstance(job.statement, ManySampledStatement)
     names, _ = public_inputs(job.statement)
     assert key.inputs == len(names) == 3 + 5 * 2 and names[-1] == "c_kept"
     proof = parse_many_proof(job.run(), PAIR.digest(), field="proof")
-    records = [case.job().statement for case in pair]
+    records = [case.record().statement for case in pair]
     assert verify_many(key, proof, records) == []
     assert verify_many(key, proof, records[:1]) == [0]
     for name in ("slot", "beacon", "ctx"):
@@ -223,18 +222,18 @@ def test_several_records_share_the_sample(pair: list[SampledCase]) -> None:
 
 
 def test_records_of_several_samples_cannot_share_a_proof(pair: list[SampledCase]) -> None:
-    first, second = (case.job().statement for case in pair)
+    first, second = (case.record().statement for case in pair)
     other = replace(second, c_kept=5)  # type: ignore[call-arg]
-    plain = sampled_case(EXACT, 31).job().statement
+    plain = sampled_case(EXACT, 31).record().statement
     for records in ([first, other], [first, replace(plain, c_seed=first.c_seed, c_idx=first.c_idx)]):
         with pytest.raises(SchemaError) as caught:
             ManyStatement.of(records, 2)
         assert caught.value.field == "records[1].c_kept"
-    jobs = [case.job() for case in pair]
+    jobs = [case.record() for case in pair]
     kept, salt = jobs[1].kept or (b"", 0)
     apart = replace(jobs[1], kept=(kept, salt + 1))
     with pytest.raises(WitnessError) as caught_job:
-        RetrieveManyJob(PAIR, (jobs[0], apart)).inputs()
+        RecordsJob(PAIR, (jobs[0], apart)).inputs()
     assert caught_job.value.field == "records[1].kept"
 
 
@@ -356,7 +355,7 @@ def test_a_record_of_the_sample_is_proved(
         public["cq"],
         public["htopk"],
     )
-    own = case.job()
+    own = case.record()
     private = RecordPrivate(
         case.s0, case.s1, case.index_salt, lambda: own.rows, bytes, bytes, lambda: None, (), own.vector, 0,
         case.salt_c, case.salt_k, case.positions, kept=(bytes(map(int, case.kept)), made.opening)
@@ -382,10 +381,10 @@ def test_a_proof_without_noise_is_about_one_seed_and_slot() -> None:
     """Nothing in it depends on seed, beacon or slot, and still none of them can be another."""
     case = sampled_case(EXACT, 50)
     key = VerificationKey.parse(proving_key(EXACT).vk, field="vk")
-    job = case.job()
+    job, stated = case.job(), case.record().statement
     assert not {"s0", "s1"} & set(job.inputs())
     proof = parse_proof(job.run(), EXACT.digest(), field="proof")
-    assert verify(key, proof, job.statement)
-    for name in vars(job.statement):
-        changed = replace(job.statement, **{name: getattr(job.statement, name) ^ 1})
+    assert verify(key, proof, stated)
+    for name in vars(stated):
+        changed = replace(stated, **{name: getattr(stated, name) ^ 1})
         assert isinstance(refusals(key, [proof], [changed])[0], InvalidProof), name

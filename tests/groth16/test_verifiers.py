@@ -16,7 +16,7 @@ from systems import off_subgroup, random_system
 
 from rag_audit import _native
 from rag_audit.errors import EncodingError
-from rag_audit.proofs.backends.groth16 import job, pyecc, snarkjs
+from rag_audit.proofs.backends.groth16 import pyecc, snarkjs, verifiers
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.relation.field import MODULUS
 
@@ -317,12 +317,12 @@ def test_an_engine_s_malformed_proof_hides_no_false_one(setup: Setup) -> None:
     wrong = encode([v ^ 1 for v in setup.system.inputs()])
     key = cast(VerificationKey, SimpleNamespace(snarkjs=setup.vk))
     for engine in ("native", "py_ecc"):
-        found = dict(job._refused(key, [outside, setup.proof], [setup.inputs, wrong], engine))
+        found = dict(verifiers._refused(key, [outside, setup.proof], [setup.inputs, wrong], engine))
         assert found.keys() == {0, 1} and found[1] is None
         assert "not in the subgroup of order r" in str(found[0])
     no_key = cast(VerificationKey, SimpleNamespace(snarkjs=setup.vk.replace("groth16", "other")))
     with pytest.raises(EncodingError, match="not a Groth16 key"):
-        job._refused(no_key, [outside], [setup.inputs], "py_ecc")
+        verifiers._refused(no_key, [outside], [setup.inputs], "py_ecc")
 
 
 def test_keys_with_the_same_text_prefix_are_not_confused(setup: Setup, tmp_path: Any) -> None:

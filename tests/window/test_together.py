@@ -16,8 +16,7 @@ from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, PolicyError, WitnessError
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
-from rag_audit.proofs.backends.groth16 import RetrieveManyInstance, RetrieveManyJob
-from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInstance
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.interface import RecordProofs
 from rag_audit.proofs.records import Single
@@ -28,7 +27,8 @@ from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 from tests.window.test_checks import lied_about_positions
 
-PAIR = RetrieveManyInstance(2, RetrieveInstance(8, 256, 2, (1, 4), 101, 810, 64))
+ONE = RetrieveInstance(8, 256, 2, (1, 4), 101, 810, 64)
+PAIR = replace(ONE, queries=2)
 FIRST, SECOND = ("law-2", 1), ("law-1", 2)
 """Slots of the two law records that share a proof, in ledger order."""
 FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
@@ -70,7 +70,7 @@ def test_shared_proofs_verify_beside_eager_ones(paired: Finished) -> None:
     forge = Forge(paired)
     assert retrieve(forge, FIRST) == retrieve(forge, SECOND) and len(retrieve(forge, FIRST)["records"]) == 2
     assert "records" not in retrieve(forge, ("law-1", 1))
-    assert set(paired.file.verification_keys) == {PAIR.digest(), PAIR.each.digest()}
+    assert set(paired.file.verification_keys) == {PAIR.digest(), ONE.digest()}
     lines = [(c.id, c.found) for c in verdict.checks if c.id == "proof.valid.law"]
     assert lines == [("proof.valid.law", "1 valid"), ("proof.valid.law", "2 valid")]
 
@@ -112,7 +112,7 @@ def proved_once(finished: Finished) -> dict[str, Any]:
         record = next(r for r in window.records if (r.account, r.i) == FIRST)
         one = window.prover.proofs("law", "retrieve", 1)
         job: Any = window.prover.job(one, [(record, window.prover.private(record))])
-        return RetrieveManyJob(PAIR, (job,)).run()
+        return RecordsJob(PAIR, job.records).run()
 
 
 def test_one_record_at_both_places_proves_no_other(paired: Finished, tmp_path: Path) -> None:
@@ -178,9 +178,9 @@ def test_a_copy_of_the_proof_is_missing(paired: Finished, tmp_path: Path) -> Non
         ("parts of two proofs", lambda f: in_both("a", lambda _: retrieve(f, ("medicine-2", 1))["a"])(f), FAIL,
          {"proof.valid.law"}),
         ("a circuit of other constants",
-         in_both("circuit", lambda _: RetrieveManyInstance(2, RetrieveInstance(8, 256, 2, (1, 1), 101, 810, 64)).digest()),
+         in_both("circuit", lambda _: replace(PAIR, gains=(1, 1)).digest()),
          UNDECIDED, {"proof.valid.law"}),
-        ("the circuit of one record", in_both("circuit", lambda _: PAIR.each.digest()), UNDECIDED, {"proof.valid.law"}),
+        ("the circuit of one record", in_both("circuit", lambda _: ONE.digest()), UNDECIDED, {"proof.valid.law"}),
         ("a place too many", in_both("records", lambda r: [*r, r[1]]), UNDECIDED, {"proof.key.law"}),
         ("no place", in_both("records", lambda r: []), UNDECIDED, {"proof.key.law"}),
         ("one place", in_both("records", lambda r: r[:1]), UNDECIDED, {"proof.valid.law"}),

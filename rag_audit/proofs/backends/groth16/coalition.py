@@ -11,11 +11,12 @@ from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import InvalidProof, WitnessError
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.instance import CoalitionInstance
-from rag_audit.proofs.backends.groth16.job import parse_key, parse_proof, prove
-from rag_audit.proofs.backends.groth16.job import verify as verify_proof
+from rag_audit.proofs.backends.groth16.job import prove
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.shared import pinned_key
 from rag_audit.proofs.backends.groth16.statements import CoalitionDigest
+from rag_audit.proofs.backends.groth16.verifiers import parse_key, parse_proof
+from rag_audit.proofs.backends.groth16.verifiers import verify as verify_proof
 from rag_audit.proofs.coalition import Coalition, Run
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import OpenedKey

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import cache
 from math import gcd
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import PolicyError, SetupError
 from rag_audit._internal.node import circuits_dir
 from rag_audit.relation.noise import MAX_MAGNITUDE, check_gains, table_digest
-from rag_audit.relation.scores import ScoreWindow
+from rag_audit.relation.scores import MAX_DIMENSION, ScoreWindow
 from rag_audit.relation.table import ARITY, MAX_ROWS
 
 COMPILER_FLAGS = ("--O2",)
@@ -36,6 +36,14 @@ MAX_QUERIES = 16
 """The most records of one proof."""
 COALITION_INPUTS = ("statement",)
 """The public input of `coalition`."""
+KEPT_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
+"""The public inputs of `kept`."""
+LISTING_INPUTS = (*PUBLIC_INPUTS, "c_kept", "held_before", "held_after", "chance", "threshold", "most")
+"""The public inputs of `listing`."""
+MAX_LISTING = 256
+"""The most positions of a listing tenant: larger ones are the scan argument's."""
+SAMPLED_INPUTS = (*PUBLIC_INPUTS, "c_kept")
+"""The public inputs of `retrieve` of a sampled tenant."""
 
 _INCLUDE = re.compile(r'^\s*include\s+"([^"]+)"\s*;', re.MULTILINE)
 
@@ -58,28 +66,20 @@ class Instance(Protocol):
         """The circuit's digest that a policy pins, 64 hexadecimal digits."""
 
 
-class RecordInstance(Instance, Protocol):
-    """The interface of an instance of `retrieve` for one record, of which there are others for several records."""
-
-    @property
-    def extra(self) -> dict[str, Json]:
-        """What the digest covers beside sources, compiler, flags and parameters."""
-
-    def main_source(self, queries: int = 1) -> str:
-        """The circom file with the `main` component for several records."""
-
-
 @dataclass(frozen=True)
 class RetrieveInstance:
-    """`retrieve`: claims A2, A3 and A4 for one record (docs/circuits.md).
+    """`retrieve`: claims A2, A3 and A4 for the records of a proof, one or several, of one tenant and window
+    (docs/circuits.md). Several share the cost of the index.
 
     :param capacity: N, positions of the index, a multiple of 8
     :param dimension: d, components of a vector
     :param top_k: K, positions that a record lists
-    :param gains: the policy's noise gains, one for each component
+    :param gains: the policy's noise gains, one for each component; empty without noise
     :param lo: lower end of the score window, raw units
     :param hi: upper end of the score window, raw units
     :param lattice: R, a power of two
+    :param sampled: whether positions that are not kept score 0
+    :param queries: Q, the number of records of a proof
     :raises PolicyError: parameters that the circuit cannot be built for
     """
 
@@ -90,85 +90,132 @@ class RetrieveInstance:
     lo: int
     hi: int
     lattice: int
+    sampled: bool = False
+    queries: int = 1
 
     def __post_init__(self) -> None:
-        check_gains(self.gains)
-        check_selection(
+        if self.gains:
+            check_gains(self.gains)
+        _check_queries(self.queries)
+        _check_selection(
             self.capacity, self.dimension, self.top_k, self.gains, ScoreWindow(self.lo, self.hi, self.lattice)
         )
 
     @property
     def name(self) -> str:
-        """The instance's name, such as `retrieve-n64-d256-k5-g1x8x64-w101x810-r128`."""
-        gains = "x".join(map(str, self.gains))
+        """The instance's name, such as `retrieve-n64-d256-k5-g1x8x64-w101x810-r128`, `retrieve-q4-n256-..` for several
+        records, `sampled-n64-..` of a sampled tenant, and `exact-n64-d256-k5-w101x810-r64` without sampling and noise.
+        """
+        kind = "sampled" if self.sampled else "retrieve" if self.gains else "exact"
+        several = f"-q{self.queries}" if self.queries > 1 else ""
+        gains = f"-g{'x'.join(map(str, self.gains))}" if self.gains else ""
         return (
-            f"retrieve-n{self.capacity}-d{self.dimension}-k{self.top_k}"
-            f"-g{gains}-w{self.lo}x{self.hi}-r{self.lattice}"
+            f"{kind}{several}-n{self.capacity}-d{self.dimension}-k{self.top_k}{gains}"
+            f"-w{self.lo}x{self.hi}-r{self.lattice}"
         )
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a proof needs the seed: without noise nothing depends on it."""
+        return bool(self.gains)
 
     @property
     def public_inputs(self) -> tuple[str, ...]:
-        """The seven public inputs, in order."""
-        return PUBLIC_INPUTS
+        """The public inputs, in order; those that differ between records stand for Q values each."""
+        return SAMPLED_INPUTS if self.sampled else PUBLIC_INPUTS
 
-    @property
-    def arguments(self) -> str:
-        """The parameters as the template takes them after the number of records."""
-        gains = ", ".join(map(str, self.gains))
-        return (
-            f"{self.capacity}, {self.dimension}, {self.top_k}, {len(self.gains)}, [{gains}], "
-            f"{self.lo}, {self.hi}, {self.lattice}"
-        )
-
-    @property
-    def extra(self) -> dict[str, Json]:
-        """What the digest covers beside sources, compiler, flags and parameters."""
-        return {"noise_table": table_digest()}
-
-    def main_source(self, queries: int = 1) -> str:
-        """The circom file with the `main` component; circuits/main holds those of the usual instances.
-
-        :param queries: the number of records of a proof
-        """
-        return main_file("retrieve", PUBLIC_INPUTS, f"Retrieve({queries}, {self.arguments})")
+    def main_source(self) -> str:
+        """The circom file with the `main` component; circuits/main holds those of the usual instances."""
+        window = f"{self.lo}, {self.hi}, {self.lattice}"
+        arguments = f"{self.queries}, {self.capacity}, {self.dimension}, {self.top_k}"
+        if self.gains:
+            template = "SampledNoise" if self.sampled else "Retrieve"
+            arguments += f", {len(self.gains)}, [{', '.join(map(str, self.gains))}]"
+        else:
+            template = "Sampled" if self.sampled else "Exact"
+        library = "retrieve" if template == "Retrieve" else "sampled"
+        return main_file(library, self.public_inputs, f"{template}({arguments}, {window})")
 
     def digest(self) -> str:
-        """SHA-256 over sources, compiler, flags, parameters and the noise table's digest."""
-        return circuit_digest(self, self.extra)
+        """SHA-256 over sources, compiler, flags, parameters and the digest of the noise table, if there is noise."""
+        return circuit_digest(self, {"noise_table": table_digest()} if self.gains else {})
 
 
 @dataclass(frozen=True)
-class RetrieveManyInstance:
-    """`retrieve` for several records of one tenant and window in one proof, which share the cost of the index.
+class KeptInstance:
+    """`kept`: the positions of a sampled tenant that count in a window. The probability is a public input.
 
-    :param queries: Q, the number of records of a proof
-    :param each: the circuit for one record
+    :param capacity: N, positions of the index
     :raises PolicyError: parameters that the circuit cannot be built for
     """
 
-    queries: int
-    each: RecordInstance
+    capacity: int
 
     def __post_init__(self) -> None:
-        check_queries(self.queries)
+        _check_capacity(self.capacity)
 
     @property
     def name(self) -> str:
-        """The instance's name, such as `retrieve-q4-n256-d256-k5-g1x8x64-w101x810-r128`."""
-        return self.each.name.replace("-", f"-q{self.queries}-", 1)
+        """The instance's name, such as `kept-n64`."""
+        return f"kept-n{self.capacity}"
 
     @property
     def public_inputs(self) -> tuple[str, ...]:
-        """The public inputs of one record, in their order; what differs between records stands for Q values each."""
-        return self.each.public_inputs
+        """The six public inputs, in order."""
+        return KEPT_INPUTS
 
     def main_source(self) -> str:
         """The circom file with the `main` component."""
-        return self.each.main_source(self.queries)
+        return main_file("kept", KEPT_INPUTS, f"Kept({self.capacity})")
 
     def digest(self) -> str:
-        """SHA-256 over what the digest of one record's circuit covers."""
-        return circuit_digest(self, self.each.extra)
+        """SHA-256 over sources, compiler, flags and parameters."""
+        return circuit_digest(self, {})
+
+
+@dataclass(frozen=True)
+class ListingInstance:
+    """`listing`: successive lists of one account of a listing tenant. What the policy says about lists is public input.
+
+    :param capacity: N, positions of the index, a multiple of 8, at most 256
+    :param dimension: d, components of a vector
+    :param queries: Q, the number of records of a proof, all of which are used
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    capacity: int
+    dimension: int
+    queries: int = 1
+    sampled: ClassVar[bool] = True
+    seeded: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_capacity(self.capacity, MAX_LISTING)
+        if not 1 <= self.dimension <= MAX_DIMENSION:
+            raise PolicyError("dimension out of range", field="dimension", expected=f"1..{MAX_DIMENSION}",
+                              found=self.dimension)  # fmt: skip
+        _check_queries(self.queries)
+
+    @property
+    def name(self) -> str:
+        """The instance's name, such as `listing-n64-d256`, or `listing-q4-n64-d256` for several records."""
+        several = f"-q{self.queries}" if self.queries > 1 else ""
+        return f"listing{several}-n{self.capacity}-d{self.dimension}"
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The public inputs, in order; those that differ between records stand for Q values each."""
+        return LISTING_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        return main_file(
+            "listing", LISTING_INPUTS, f"Listing({self.queries}, {self.capacity}, {self.dimension})"
+        )
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags and parameters."""
+        return circuit_digest(self, {})
 
 
 @dataclass(frozen=True)
@@ -280,7 +327,7 @@ class CoalitionInstance:
         return circuit_digest(self, {})
 
 
-def check_selection(
+def _check_selection(
     capacity: int, dimension: int, top_k: int, gains: tuple[int, ...], window: ScoreWindow
 ) -> None:
     """Refuse constants of a selection that no circuit can be built for; no gains are no noise.
@@ -293,7 +340,7 @@ def check_selection(
     if window.hi - window.lo < 2:
         raise PolicyError("the score window is too narrow for the circuit", field="hi",
                           expected=f"at least {window.lo + 2}", found=window.hi)  # fmt: skip
-    check_capacity(capacity)
+    _check_capacity(capacity)
     if not 2 <= top_k <= capacity:
         raise PolicyError("K does not fit the circuit", field="top_k", expected=f"2..{capacity}",
                           found=top_k)  # fmt: skip
@@ -302,7 +349,7 @@ def check_selection(
         raise PolicyError("noise or K are too large for the circuit", found=f"K {top_k}, gains {gains}")
 
 
-def check_capacity(capacity: int, most: int = MAX_CAPACITY) -> None:
+def _check_capacity(capacity: int, most: int = MAX_CAPACITY) -> None:
     """Refuse a capacity that no circuit can be built for.
 
     :raises PolicyError: the capacity is no multiple of 8, or too large
@@ -312,14 +359,14 @@ def check_capacity(capacity: int, most: int = MAX_CAPACITY) -> None:
                           expected=f"a multiple of 8, at most {most}", found=capacity)  # fmt: skip
 
 
-def check_queries(queries: int) -> None:
+def _check_queries(queries: int) -> None:
     """Refuse a number of records that no circuit proves together.
 
-    :raises PolicyError: it is below 2 or too large
+    :raises PolicyError: it is below 1 or too large
     """
-    if not 2 <= queries <= MAX_QUERIES:
+    if not 1 <= queries <= MAX_QUERIES:
         raise PolicyError(
-            "the number of queries does not fit the circuit", expected=f"2..{MAX_QUERIES}", found=queries
+            "the number of queries does not fit the circuit", expected=f"1..{MAX_QUERIES}", found=queries
         )
 
 

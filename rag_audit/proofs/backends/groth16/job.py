@@ -1,65 +1,39 @@
-"""Groth16 proof jobs, and the three verifiers: native, py_ecc, snarkjs."""
+"""The jobs that make Groth16 proofs: of records, one or several in a proof, and of a sample."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from rag_audit import _native
-from rag_audit._internal.canonical import Json, parse_hex
-from rag_audit._internal.errors import (
-    EncodingError,
-    InvalidProof,
-    RagAuditError,
-    SchemaError,
-    SetupError,
-    WitnessError,
-)
-from rag_audit.proofs.backends.groth16.circuit import Inputs, assign, compile_circuit
-from rag_audit.proofs.backends.groth16.coins import (
-    KEPT_INPUTS,
-    LISTING_INPUTS,
-    SAMPLED_INPUTS,
-    SampledInstance,
-)
-from rag_audit.proofs.backends.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import SetupError, WitnessError
+from rag_audit.proofs.backends.groth16.circuit import Inputs, assign, compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.instance import (
-    COALITION_INPUTS,
-    EMBED_INPUTS,
-    PUBLIC_INPUTS,
+    KEPT_INPUTS,
     Instance,
+    KeptInstance,
+    ListingInstance,
     RetrieveInstance,
 )
-from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.backends.groth16.statements import (
-    CoalitionDigest,
-    ListingStatement,
-    ManySampledStatement,
-    ManyStatement,
-)
-from rag_audit.proofs.batch import Refusals
-from rag_audit.proofs.statements.embed import EmbedStatement
-from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
-from rag_audit.proofs.statements.sample import KeptStatement
-from rag_audit.proofs.statements.tenant import PublicValues
+from rag_audit.proofs.backends.groth16.keys import proving_key
+from rag_audit.proofs.backends.groth16.statements import ListingStatement, ManyStatement, joined
+from rag_audit.proofs.backends.groth16.verifiers import parse_key, proof_json, record_digest, verify
+from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.statements.sample import KeptColumn, KeptStatement
+from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues
 from rag_audit.relation import commitments, noise
+from rag_audit.relation.field import to_bytes, to_hex
+from rag_audit.relation.native import kept_commitment, noise_key
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
 from rag_audit.relation.vectors import pack_bits, pack_nibbles
 
-ENGINES = ("native", "py_ecc", "snarkjs")
-_ORDER: dict[type[PublicValues], tuple[str, ...]] = {
-    Statement: PUBLIC_INPUTS,
-    ManyStatement: PUBLIC_INPUTS,
-    SampledStatement: SAMPLED_INPUTS,
-    ManySampledStatement: SAMPLED_INPUTS,
-    EmbedStatement: EMBED_INPUTS,
-    CoalitionDigest: COALITION_INPUTS,
-    KeptStatement: KEPT_INPUTS,
-    ListingStatement: LISTING_INPUTS,
-}
-"""The names of a statement's public values, in the order of its circuit's verification key."""
+_SHARED = ("s0", "s1", "index_salt", "rows", "kept")
+"""The private inputs that the records of a proof have in common."""
+_OWN = ("salt_c", "query", "salt_k", "position")
+"""The signals that have a value for each record."""
 
 
 class Bound:
@@ -78,82 +52,99 @@ class Bound:
         return {} if self.vk is None else {self.instance.digest(): self.vk}
 
 
-@dataclass(frozen=True)
-class ProofJob(Bound):
-    """The job that proves `retrieve` for one record. It is picklable, and holds secrets, which `repr` omits.
+@dataclass(frozen=True, kw_only=True)
+class RecordInputs:
+    """One record's private inputs, which `repr` omits, and what is proved of it.
 
-    :param instance: the circuit
+    :param instance: the circuit for this record alone
     :param statement: the public values
-    :param s0: first half of the seed; None without noise, whose proofs do not need it
+    :param s0: first half of the seed; None without noise and coins, whose proofs do not need it
     :param s1: second half of the seed, likewise
     :param index_salt: salt of the index commitment
     :param rows: the committed index, capacity x dimension int8, row by row
     :param vector: the query vector, dimension int8
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
-    :param positions: the listed positions in rank order
     :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the salt of c_kept
-    :param vk: see `prove`
     """
 
-    instance: RetrieveInstance | SampledInstance
-    statement: Statement
-    s0: int | None = field(repr=False)
-    s1: int | None = field(repr=False)
+    instance: RetrieveInstance | ListingInstance
+    statement: Statement | ListingStatement
+    s0: int | None = field(repr=False, default=None)
+    s1: int | None = field(repr=False, default=None)
     index_salt: int = field(repr=False)
     rows: bytes = field(repr=False)
     vector: bytes = field(repr=False)
     salt_c: int = field(repr=False)
     salt_k: int = field(repr=False)
-    positions: Sequence[int] = field(repr=False)
     kept: tuple[bytes, int] | None = field(repr=False, default=None)
-    vk: str | None = None
 
-    def inputs(self) -> Inputs:
-        """The circuit's inputs by signal name.
-
-        :raises WitnessError: rows, vector, positions or kept positions have another size than the circuit's, or the
-            seed is there and no noise, or the reverse
-        """
+    def sizes(self) -> Mapping[str, tuple[int, int]]:
+        """The sizes of the private inputs, and those that the circuit expects."""
         instance = self.instance
-        sampled = isinstance(instance, SampledInstance) and instance.sampled
-        sizes = {
+        return {
             "rows": (len(self.rows), instance.capacity * instance.dimension),
             "vector": (len(self.vector), instance.dimension),
-            "positions": (len(self.positions), instance.top_k),
-            "kept": (len(self.kept[0]) if self.kept else 0, instance.capacity if sampled else 0),
-            "seed": ((self.s0 is not None) + (self.s1 is not None), 2 if instance.gains else 0),
+            "kept": (len(self.kept[0]) if self.kept else 0, instance.capacity if instance.sampled else 0),
+            "seed": ((self.s0 is not None) + (self.s1 is not None), 2 if instance.seeded else 0),
         }
-        for name, (found, expected) in sizes.items():
+
+    def private(self) -> Inputs:
+        """The circuit's private inputs by signal name.
+
+        :raises WitnessError: an input has another size than the circuit's, or the seed is there and the proof does not
+            need it, or the reverse
+        """
+        for name, (found, expected) in self.sizes().items():
             if found != expected:
                 raise WitnessError("does not fit the circuit", field=name, expected=expected, found=found)
-        private: dict[str, int | Sequence[int]] = {}
-        if self.s0 is not None and self.s1 is not None:
-            private |= {"s0": self.s0, "s1": self.s1}
+        seed = {} if self.s0 is None or self.s1 is None else {"s0": self.s0, "s1": self.s1}
+        kept: Inputs = {}
         if self.kept is not None:
-            private |= {"kept": pack_bits(map(bool, self.kept[0])), "kept_salt": self.kept[1]}
+            kept = {"kept": _bits(self.kept[0]), "kept_salt": self.kept[1]}
         return {
-            **{name: getattr(self.statement, name) for name in instance.public_inputs},
-            **private,
+            **seed,
+            **kept,
             "index_salt": self.index_salt,
             "index": pack_nibbles(memoryview(self.rows).cast("b")),
             "salt_c": self.salt_c,
             "query": pack_nibbles(memoryview(self.vector).cast("b")),
             "salt_k": self.salt_k,
-            "position": list(self.positions),
         }
 
-    def run(self) -> dict[str, Json]:
-        """The proof as JSON: system, circuit, a, b, c.
+    def misfit(self) -> str | None:
+        """The reason why the private inputs do not satisfy the statement, as a suffix of the record's name; None if
+        all fits."""
+        alone = RecordsJob(self.instance, (self,))
+        try:
+            compute_witness(compile_circuit(self.instance), alone.inputs())
+        except WitnessError:
+            return ""
+        return None
 
-        :raises WitnessError: the private inputs do not satisfy the statement
-        :raises SetupError: Node, circuit or keys are missing and cannot be made
-        """
-        return prove(self.instance, self.inputs(), self.statement, vk=self.vk)
+
+@dataclass(frozen=True, kw_only=True)
+class RetrieveInputs(RecordInputs):
+    """`RecordInputs` of a tenant that lists the first K.
+
+    :param positions: the listed positions in rank order
+    """
+
+    instance: RetrieveInstance
+    statement: Statement
+    positions: Sequence[int] = field(repr=False)
+
+    def sizes(self) -> Mapping[str, tuple[int, int]]:
+        """See `RecordInputs.sizes`."""
+        return {**super().sizes(), "positions": (len(self.positions), self.instance.top_k)}
+
+    def private(self) -> Inputs:
+        """See `RecordInputs.private`."""
+        return {**super().private(), "position": list(self.positions)}
 
     def misfit(self) -> str | None:
-        """The reason why the private inputs do not satisfy the statement: the first public value that they do not give,
-        or "positions" where these are not the first K; None if all fits. The reference takes seconds to find it.
+        """See `RecordInputs.misfit`: the first public value that the private inputs do not give, or "positions" where
+        these are not the first K. The reference takes seconds to find it.
         """
         instance = self.instance
         vector = memoryview(self.vector).cast("b").tolist()
@@ -174,10 +165,197 @@ class ProofJob(Bound):
             given["c_kept"] = commitments.kept_commitment(self.kept[1], kept)
         for name, value in given.items():
             if getattr(self.statement, name) != value:
-                return name
+                return f".{name}"
         window = ScoreWindow(instance.lo, instance.hi, instance.lattice)
         y = [bit * window.quantise(dot(vector, row)) + n for bit, row, n in zip(kept, rows, z, strict=True)]
-        return None if top_k(y, instance.top_k) == list(self.positions) else "positions"
+        return None if top_k(y, instance.top_k) == list(self.positions) else ".positions"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListingInputs(RecordInputs):
+    """`RecordInputs` of a listing tenant.
+
+    :param before: what the account holds before the record, one byte 0 or 1 for each position, and the salt of its
+        commitment
+    :param after_salt: salt of the commitment to what it holds after the record
+    """
+
+    instance: ListingInstance
+    statement: ListingStatement
+    before: tuple[bytes, int] = field(repr=False)
+    after_salt: int = field(repr=False)
+
+    def sizes(self) -> Mapping[str, tuple[int, int]]:
+        """See `RecordInputs.sizes`."""
+        return {**super().sizes(), "before": (len(self.before[0]), self.instance.capacity)}
+
+    def private(self) -> Inputs:
+        """See `RecordInputs.private`."""
+        held, salt = self.before
+        return {
+            **super().private(),
+            "before": _bits(held),
+            "before_salt": salt,
+            "after_salt": self.after_salt,
+        }
+
+
+@dataclass(frozen=True)
+class RecordsJob(Bound):
+    """The job that proves `retrieve` or `listing` for one record or several. It is picklable, and holds secrets, which
+    `repr` omits.
+
+    :param instance: the circuit
+    :param records: the records, in the order of their numbers; of `retrieve`, unused places repeat the last
+    :param names: names of several records in errors; their places if empty
+    :param vk: see `prove`
+    """
+
+    instance: RetrieveInstance | ListingInstance
+    records: tuple[RecordInputs, ...]
+    names: tuple[str, ...] = ()
+    vk: str | None = None
+
+    @property
+    def statement(self) -> ManyStatement | ListingStatement:
+        """The public values.
+
+        :raises SchemaError: there are no records or too many, or they cannot share a proof
+        """
+        return joined([record.statement for record in self.records], self.instance.queries)
+
+    def _at(self, number: int) -> str:
+        """The name of a record in errors; a record alone has none."""
+        if self.instance.queries == 1:
+            return ""
+        return self.names[number] if self.names else f"records[{number}]"
+
+    def inputs(self) -> Inputs:
+        """The circuit's inputs by signal name.
+
+        :raises SchemaError: as `statement`
+        :raises WitnessError: a record's private inputs do not fit the circuit, differ where they are shared, or are not
+            of what the record before it left to the account
+        """
+        statement = self.statement
+        first, one = self.records[0], replace(self.instance, queries=1)
+        own = []
+        for number, record in enumerate(self.records):
+            if record.instance != one:
+                raise WitnessError(
+                    "a record is of another circuit", field=_dotted(self._at(number), "instance")
+                )
+            for name in _SHARED:
+                if getattr(record, name) != getattr(first, name):
+                    raise WitnessError("a record has other private inputs than the rest",
+                                       field=_dotted(self._at(number), name))  # fmt: skip
+            try:
+                own.append(record.private())
+            except WitnessError as exc:
+                exc.field = _dotted(self._at(number), exc.field)
+                raise
+        for number, (before, after) in enumerate(pairwise(own), 1):
+            # The circuit opens what the account holds only before the first record and after the last.
+            if before.get("after_salt") != after.get("before_salt"):
+                raise WitnessError("a record does not follow the one before it",
+                                   field=_dotted(self._at(number), "before"))  # fmt: skip
+        own += [own[-1]] * (self.instance.queries - len(own))
+        return {
+            **own[0],
+            **{name: own[-1][name] for name in ("after_salt",) if name in own[-1]},
+            **{name: [x for v in own for x in _listed(v[name])] for name in _OWN if name in own[0]},
+            **{name: getattr(statement, name) for name in self.instance.public_inputs},
+        }
+
+    def run(self) -> dict[str, Json]:
+        """The proof as JSON: system, circuit, a, b, c, and of a circuit for several records `records`.
+
+        :raises WitnessError: the private inputs do not satisfy the statement; of several records, `field` names the
+            first that does not satisfy its own
+        :raises SchemaError: as `statement`
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        alone = self.instance.queries == 1
+        try:
+            proof = prove(self.instance, self.inputs(), self.statement, vk=self.vk)
+        except WitnessError as exc:
+            for number, record in enumerate(self.records if exc.field is None and not alone else ()):
+                misfit = record.misfit()
+                if misfit is not None:
+                    raise WitnessError(
+                        "a record's private inputs do not satisfy its statement",
+                        field=self._at(number) + misfit,
+                        found=exc.found,
+                    ) from exc
+            raise
+        if alone:
+            return proof
+        places = [record_digest(record.statement).hex() for record in self.records]
+        return proof | {"records": [*places, *places[-1:] * (self.instance.queries - len(places))]}
+
+
+def _dotted(record: str, name: str | None) -> str:
+    return f"{record}.{name}" if record else str(name)
+
+
+def _listed(value: int | Sequence[int]) -> Sequence[int]:
+    return (value,) if isinstance(value, int) else value
+
+
+def _bits(flags: bytes) -> list[int]:
+    return pack_bits(map(bool, flags))
+
+
+def kept_positions(
+    capacity: int, *, s0: int, s1: int, beacon: int, slot: int, keep: int, salt: int
+) -> tuple[bytes, int]:
+    """The positions that a seed keeps, one byte 0 or 1 each, and the commitment to them.
+
+    :param beacon: f(beacon value)
+    :param slot: the tenant's sampling slot
+    :param keep: Pi, in 1..2^40 - 1
+    :param salt: the commitment's salt
+    """
+    kept = _native.draw_coins(to_bytes(noise_key(s0, s1, beacon, slot)), capacity, keep)
+    return kept, kept_commitment(salt, [bool(bit) for bit in kept])
+
+
+@dataclass(frozen=True)
+class KeptJob(Bound):
+    """The job that proves `kept` for one tenant and window. It is picklable, and holds secrets, which `repr` omits.
+
+    :param instance: the circuit
+    :param statement: the public values
+    :param s0: first half of the seed
+    :param s1: second half of the seed
+    :param salt: salt of c_kept
+    :param vk: see `prove`
+    """
+
+    instance: KeptInstance
+    statement: KeptStatement
+    s0: int = field(repr=False)
+    s1: int = field(repr=False)
+    salt: int = field(repr=False)
+    vk: str | None = None
+
+    def inputs(self) -> Inputs:
+        """The circuit's inputs by signal name."""
+        return {
+            **{name: getattr(self.statement, name) for name in KEPT_INPUTS},
+            "s0": self.s0,
+            "s1": self.s1,
+            "salt": self.salt,
+        }
+
+    def run(self) -> KeptColumn:
+        """The commitment, its salt, and the proof as JSON: system, circuit, a, b, c.
+
+        :raises WitnessError: the private inputs do not satisfy the statement
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        proof = prove(self.instance, self.inputs(), self.statement, vk=self.vk)
+        return KeptColumn(KeptCommitment(to_hex(self.statement.c_kept)), proof, to_bytes(self.salt))
 
 
 def prove(
@@ -214,179 +392,3 @@ def prove(
             expected=f"the proving key of vk {keys.vk_digest}",
         )
     return proof_json(proof, keys.manifest["circuit"])
-
-
-def proof_json(proof: bytes, circuit: str) -> dict[str, Json]:
-    """A proof of 256 bytes (EIP-197 order) as files carry it."""
-    return {
-        "system": "groth16",
-        "circuit": circuit,
-        "a": [*g1_json(proof[:64])],
-        "b": [[*pair] for pair in g2_json(proof[64:192])],
-        "c": [*g1_json(proof[192:])],
-    }
-
-
-def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
-    """A proof from a file, as 256 bytes in EIP-197 order.
-
-    :param circuit: digest of the circuit that the policy names
-    :raises SchemaError: the proof has other fields, or is of another system or circuit
-    :raises EncodingError: a coordinate is not canonical, or a point is at infinity or off the curve
-    """
-    value = parse_fields(value, ("system", "circuit", "a", "b", "c"), field=field)
-    if value["system"] != "groth16":
-        raise SchemaError(
-            "the proof is of another system",
-            field=f"{field}.system",
-            expected="groth16",
-            found=value["system"],
-        )
-    if parse_hex(value["circuit"], 32, field=f"{field}.circuit").hex() != circuit:
-        raise SchemaError(
-            "the proof is of another circuit",
-            field=f"{field}.circuit",
-            expected=circuit,
-            found=value["circuit"],
-        )
-    return (
-        parse_g1(value["a"], field=f"{field}.a")
-        + parse_g2(value["b"], field=f"{field}.b")
-        + parse_g1(value["c"], field=f"{field}.c")
-    )
-
-
-def parse_key(value: Json, *, field: str) -> VerificationKey:
-    """Read a verification key from a file's value (`VerificationKey.parse`)."""
-    return VerificationKey.parse(value, field=field)
-
-
-def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engine: str = "native") -> bool:
-    """Whether a proof verifies.
-
-    :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for one of several records, an
-        `EmbedStatement` for one of `embed`, a `CoalitionDigest` for one of `coalition`, a `KeptStatement` for one of
-        `kept`, a `ListingStatement` for one of `listing`
-    :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
-    :raises EncodingError: a point is outside the subgroup, a number is not below r, or the key has another shape
-    :raises SetupError: the engine is not installed
-    """
-    reason = refusals(key, [proof], [statement], engine=engine).get(0)
-    if isinstance(reason, EncodingError):
-        raise reason
-    return reason is None
-
-
-def verify_batch(
-    key: VerificationKey,
-    proofs: Sequence[bytes],
-    statements: Sequence[PublicValues],
-    *,
-    engine: str = "native",
-) -> list[int]:
-    """The indices of the proofs that do not verify or are malformed, ascending."""
-    return list(refusals(key, proofs, statements, engine=engine))
-
-
-def refusals(
-    key: VerificationKey,
-    proofs: Sequence[bytes],
-    statements: Sequence[PublicValues],
-    *,
-    engine: str = "native",
-) -> Refusals:
-    """See `ProofSystem.refusals`. The native engine checks the proofs together.
-
-    :raises EncodingError: the key is malformed
-    :raises SetupError: the engine is not installed
-    """
-    bad: Refusals = {}
-    places, read, inputs = [], [], []
-    for i in range(len(statements)):
-        try:
-            statement, proof = statements[i], proofs[i]
-            inputs.append(statement.encode(order(statement)))
-        except RagAuditError as exc:
-            bad[i] = exc
-        else:
-            read.append(proof)
-            places.append(i)
-    for number, reason in _refused(key, read, inputs, engine):
-        if reason is None:
-            bad[places[number]] = InvalidProof("the pairing equation does not hold")
-        else:
-            bad[places[number]] = EncodingError("the verifier refuses it", field=engine, found=reason)
-    return dict(sorted(bad.items()))
-
-
-@dataclass(eq=False)
-class Pairing:
-    """Verifies proofs under any of this system's keys (`records.Verifies`)."""
-
-    ENGINES: ClassVar[tuple[str, ...]] = ENGINES
-
-    def refusals(
-        self,
-        key: VerificationKey,
-        proofs: Sequence[bytes],
-        statements: Sequence[PublicValues],
-        *,
-        engine: str = "native",
-    ) -> Refusals:
-        """See `refusals`."""
-        return refusals(key, proofs, statements, engine=engine)
-
-
-PAIRING = Pairing()
-
-
-def order(statement: PublicValues) -> tuple[str, ...]:
-    """The names of a statement's public values, in the order of its circuit's verification key."""
-    return _ORDER[type(statement)]
-
-
-def public_inputs(statement: PublicValues) -> tuple[list[str], bytes]:
-    """A statement's public inputs in the order of the circuit's `main`: their names, and 32 bytes big-endian each.
-
-    :raises EncodingError: a value is not a field element
-    """
-    names = []
-    for name in order(statement):
-        value = getattr(statement, name)
-        names += [name] if isinstance(value, int) else [f"{name}[{i}]" for i in range(len(value))]
-    return names, statement.encode(order(statement))
-
-
-def _refused(
-    key: VerificationKey, proofs: Sequence[bytes], inputs: Sequence[bytes], engine: str
-) -> list[tuple[int, str | None]]:
-    """The numbers of the proofs that do not verify, with the reason if malformed, or None if the equation fails."""
-    if engine == "native":
-        try:
-            return _native.groth16_verify_batch(key.snarkjs, list(proofs), list(inputs))
-        except ValueError as exc:
-            raise EncodingError("the verifier refuses the key", field=engine, found=str(exc)) from exc
-    check = _engine(engine)
-    from rag_audit.proofs.backends.groth16.pyecc import check_key  # which every other engine's parser is
-
-    check_key(key.snarkjs)
-    bad: list[tuple[int, str | None]] = []
-    for i, (proof, values) in enumerate(zip(proofs, inputs, strict=True)):
-        try:
-            if not check(key.snarkjs, proof, values):
-                bad.append((i, None))
-        except EncodingError as exc:
-            bad.append((i, str(exc)))
-    return bad
-
-
-def _engine(name: str) -> Callable[[str, bytes, bytes], bool]:
-    if name in ("py_ecc", "reference"):
-        from rag_audit.proofs.backends.groth16 import pyecc
-
-        return pyecc.verify
-    if name == "snarkjs":
-        from rag_audit.proofs.backends.groth16 import snarkjs
-
-        return snarkjs.verify
-    raise SetupError("the verifier is unknown", field="engine", expected=", ".join(ENGINES), found=name)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from rag_audit.models.policy import Policy
 from rag_audit.proofs.backends.groth16 import coalition
-from rag_audit.proofs.backends.groth16.coins import KeptInstance, ListingInstance, SampledInstance
 from rag_audit.proofs.backends.groth16.instance import (
     CoalitionInstance,
     EmbedInstance,
     Instance,
+    KeptInstance,
+    ListingInstance,
     RetrieveInstance,
-    RetrieveManyInstance,
 )
-from rag_audit.proofs.backends.groth16.shared import many_instance
+from rag_audit.proofs.backends.groth16.shared import record_instance
 from rag_audit.proofs.backends.groth16.system import instances
 from rag_audit.proofs.statements.coalition import CoalitionSize
 
@@ -23,10 +23,10 @@ SHIPPED: tuple[Instance, ...] = (
         for gains, lattice in (((1,), 64), ((1, 8, 64), 128))
     ),
     RetrieveInstance(1024, 256, 5, (1,), 101, 810, 64),
-    RetrieveManyInstance(4, RetrieveInstance(256, 256, 5, (1, 8, 64), 101, 810, 128)),
+    RetrieveInstance(256, 256, 5, (1, 8, 64), 101, 810, 128, queries=4),
     *(KeptInstance(capacity) for capacity in (64, 256)),
     *(
-        SampledInstance(capacity, 256, 5, gains, 101, 810, lattice, sampled)
+        RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice, sampled)
         for capacity in (64, 256)
         for gains, lattice, sampled in (((), 64, True), ((1,), 64, True), ((), 64, False))
     ),
@@ -63,7 +63,7 @@ def policy_instances(
     if together is not None:
         for tenant in policy.tenants:
             if tenant.system == "groth16":
-                many = many_instance(policy.constants(tenant, dimension, norm_factor), together)
+                many = record_instance(policy.constants(tenant, dimension, norm_factor), together)
                 named[many.digest()] = many
     certificate = policy.estimator.certificate
     if certificate is not None and certificate.system == "groth16":

@@ -10,15 +10,24 @@ from typing import TypeVar
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
-from rag_audit.proofs.backends.groth16.coins import ListingInstance, SampledInstance
 from rag_audit.proofs.backends.groth16.embed import EmbedJob
-from rag_audit.proofs.backends.groth16.instance import RetrieveInstance, RetrieveManyInstance
-from rag_audit.proofs.backends.groth16.job import PAIRING, ProofJob, parse_key
-from rag_audit.proofs.backends.groth16.kept import KeptJob
+from rag_audit.proofs.backends.groth16.instance import ListingInstance, RetrieveInstance
+from rag_audit.proofs.backends.groth16.job import (
+    KeptJob,
+    ListingInputs,
+    RecordInputs,
+    RecordsJob,
+    RetrieveInputs,
+)
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.backends.groth16.listing import ListingJob, ListingManyJob, ListingQuery
-from rag_audit.proofs.backends.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
-from rag_audit.proofs.backends.groth16.statements import ListingStatement, ManyStatement
+from rag_audit.proofs.backends.groth16.statements import ListingStatement, joined
+from rag_audit.proofs.backends.groth16.verifiers import (
+    PAIRING,
+    ManyProof,
+    parse_key,
+    parse_many_proof,
+    record_digest,
+)
 from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once, narrowed
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import Group, OpenedKey, OwnProofs, verify_groups
@@ -28,44 +37,19 @@ from rag_audit.relation.field import digest_to_field, from_hex
 from rag_audit.relation.native import held_commitment
 
 
-def retrieve_instance(c: Constants) -> RetrieveInstance | SampledInstance:
-    """The circuit of `retrieve` of a tenant that lists the first K.
+def record_instance(c: Constants, queries: int = 1) -> RetrieveInstance | ListingInstance:
+    """The circuit that proves so many records of a tenant at once.
 
-    :raises PolicyError: there is none for the constants
+    :raises PolicyError: there is none for this number of records or these constants
     """
-    values = (c.capacity, c.dimension, c.top_k, c.gains, c.lo, c.hi, c.lattice)
-    return RetrieveInstance(*values) if c.gains and not c.sampled else SampledInstance(*values, c.sampled)
-
-
-def listing_instance(c: Constants) -> ListingInstance:
-    """The circuit of `retrieve` of a listing tenant.
-
-    :raises PolicyError: there is none for the constants
-    """
+    if not c.listing:
+        return RetrieveInstance(
+            c.capacity, c.dimension, c.top_k, c.gains, c.lo, c.hi, c.lattice, c.sampled, queries
+        )
     if not 1 <= c.top_k <= c.capacity:
         raise PolicyError("the longest list does not fit the circuit", field="listed_max",
                           expected=f"1..{c.capacity}", found=c.top_k)  # fmt: skip
-    return ListingInstance(c.capacity, c.dimension)
-
-
-def many_instance(constants: Constants, queries: int) -> RetrieveManyInstance | ListingInstance:
-    """The circuit of `retrieve` for several records.
-
-    :raises PolicyError: the circuit cannot be built for this number of records or these constants
-    """
-    if constants.listing:
-        return replace(listing_instance(constants), queries=queries)
-    return RetrieveManyInstance(queries, retrieve_instance(constants))
-
-
-def many_statement(records: Sequence[PublicValues], places: int) -> ManyStatement | ListingStatement:
-    """The public values of one proof for records with these, in the proof's order.
-
-    :raises SchemaError: the records cannot share a proof
-    """
-    if isinstance(records[0], ListingStatement):
-        return ListingStatement.of(narrowed(ListingStatement, records), places)
-    return ManyStatement.of(narrowed(Statement, records), places)
+    return ListingInstance(c.capacity, c.dimension, queries)
 
 
 def retrieve_statement(record: RecordPublic) -> Statement:
@@ -104,54 +88,49 @@ def record_statement(record: RecordPublic) -> Statement | ListingStatement:
     return listing_statement(record) if record.tenant.constants.listing else retrieve_statement(record)
 
 
-def proof_job(record: RecordPublic, private: RecordPrivate) -> ProofJob:
-    """The job that proves a record of a tenant that lists the first K.
+def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
+    """What is proved of a record, and its private inputs.
 
-    :raises WitnessError: the tenant is sampled, and its kept positions are missing
+    :raises WitnessError: what the account of a listing tenant holds, or which positions are kept, is missing
     """
-    constants = record.tenant.constants
-    # Without noise nothing depends on the seed, which a prover on another machine then never sees.
-    s0, s1 = (private.s0, private.s1) if constants.gains else (None, None)
+    instance = record_instance(record.tenant.constants)
     kept = None
-    if constants.sampled:
+    if instance.sampled:
         if private.kept is None:
             raise WitnessError("the tenant is sampled, and its kept positions are missing", field="kept")
         bits, opening = private.kept
         kept = (bits, int.from_bytes(opening, "big"))
-    return ProofJob(
-        instance=retrieve_instance(constants),
+    if isinstance(instance, ListingInstance):
+        if private.listing is None:
+            raise WitnessError("what the account holds is missing", field="record")
+        before = private.listing.before
+        return ListingInputs(
+            instance=instance,
+            statement=listing_statement(record),
+            s0=private.s0,
+            s1=private.s1,
+            index_salt=private.index_salt,
+            rows=private.rows(),
+            vector=private.vector,
+            salt_c=private.salt_c,
+            salt_k=private.salt_k,
+            kept=kept,
+            before=(private.listing.held, 0 if before is None else digest_to_field(before)),
+            after_salt=digest_to_field(private.listing.after),
+        )
+    return RetrieveInputs(
+        instance=instance,
         statement=retrieve_statement(record),
-        s0=s0,
-        s1=s1,
+        # A prover on another machine never sees a seed that the proof does not need.
+        s0=private.s0 if instance.seeded else None,
+        s1=private.s1 if instance.seeded else None,
         index_salt=private.index_salt,
         rows=private.rows(),
         vector=private.vector,
         salt_c=private.salt_c,
         salt_k=private.salt_k,
-        positions=private.positions,
         kept=kept,
-    )
-
-
-def listing_job(record: RecordPublic, private: RecordPrivate) -> ListingJob:
-    """The job that proves a listing tenant's record.
-
-    :raises WitnessError: what the account holds, or which positions are kept, is missing
-    """
-    if private.listing is None or private.kept is None:
-        raise WitnessError("what the account holds, or which positions are kept, is missing", field="record")
-    before, (bits, opening) = private.listing.before, private.kept
-    return ListingJob(
-        instance=listing_instance(record.tenant.constants),
-        statement=listing_statement(record),
-        s0=private.s0,
-        s1=private.s1,
-        index_salt=private.index_salt,
-        rows=private.rows(),
-        kept=(bits, int.from_bytes(opening, "big")),
-        before=(private.listing.held, 0 if before is None else digest_to_field(before)),
-        after_salt=digest_to_field(private.listing.after),
-        queries=(ListingQuery(private.vector, private.salt_c, private.salt_k),),
+        positions=private.positions,
     )
 
 
@@ -178,7 +157,7 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
     return OpenedKey(key, found, pin.setup)
 
 
-BoundTo = TypeVar("BoundTo", ProofJob, EmbedJob, RetrieveManyJob, ListingJob, ListingManyJob, KeptJob)
+BoundTo = TypeVar("BoundTo", RecordsJob, EmbedJob, KeptJob)
 
 
 def bound(job: BoundTo) -> BoundTo:
@@ -192,23 +171,17 @@ class Shared:
     tenant's constants and the proof's number of places, and is accepted if its key is pinned.
     """
 
-    instance: RetrieveManyInstance | ListingInstance
+    instance: RetrieveInstance | ListingInstance
 
     @property
     def chained(self) -> bool:
         """See `ManyRecords.chained`."""
         return isinstance(self.instance, ListingInstance)
 
-    def job(
-        self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]
-    ) -> RetrieveManyJob | ListingManyJob:
+    def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> RecordsJob:
         """See `ManyRecords.job`."""
-        names = tuple(records)
-        if isinstance(self.instance, ListingInstance):
-            lists = tuple(listing_job(public, private) for public, private in records.values())
-            return bound(ListingManyJob(self.instance, lists, names))
-        jobs = tuple(proof_job(public, private) for public, private in records.values())
-        return bound(RetrieveManyJob(self.instance, jobs, names))
+        inputs = tuple(record_inputs(public, private) for public, private in records.values())
+        return bound(RecordsJob(self.instance, inputs, tuple(records)))
 
     def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
         """See `ManyRecords.carried`: a proof is short, and every record carries it."""
@@ -250,7 +223,7 @@ class Shared:
             # Nothing held is where every account begins.
             after[held_commitment(0, (), self.instance.capacity)] += 2
 
-        def joined(proof: Group, carried: Container[tuple[bytes, bytes]]) -> PublicValues:
+        def together(proof: Group, carried: Container[tuple[bytes, bytes]]) -> PublicValues:
             """The proof's public values.
 
             :raises InvalidProof: the records of a proof about successive ones of an account are not these
@@ -263,7 +236,7 @@ class Shared:
                 if any(after[s.held_after] > 1 for s in narrowed(ListingStatement, records[:-1])):
                     raise InvalidProof("two records say that an account holds the same after them")
             try:
-                return many_statement(records, len(records))
+                return joined(records, len(records))
             except SchemaError as exc:
                 if not self.chained:
                     raise
@@ -272,7 +245,7 @@ class Shared:
         def proved(whole: Sequence[Group], carried: Container[tuple[bytes, bytes]]) -> Refusals:
             def pair(i: int) -> tuple[bytes, PublicValues]:
                 [part] = whole[i].parts or (b"",)
-                return part, joined(whole[i], carried)
+                return part, together(whole[i], carried)
 
             return check(OwnProofs(PAIRING, key, engine), Lazy(len(whole), pair))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag_audit._internal.errors import SchemaError
+from rag_audit.proofs.batch import narrowed
 from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
 
@@ -137,3 +138,13 @@ class CoalitionDigest(PublicValues):
     """
 
     statement: int
+
+
+def joined(records: Sequence[PublicValues], places: int) -> ManyStatement | ListingStatement:
+    """The public values of one proof for records with these, in the proof's order.
+
+    :raises SchemaError: the records cannot share a proof
+    """
+    if records and isinstance(records[0], ListingStatement):
+        return ListingStatement.of(narrowed(ListingStatement, records), places)
+    return ManyStatement.of(narrowed(Statement, records), places)

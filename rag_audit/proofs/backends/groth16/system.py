@@ -13,23 +13,19 @@ from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import PolicyError, SetupError
 from rag_audit.models.constants import KEPT, Constants
 from rag_audit.proofs.backends.groth16 import coalition
-from rag_audit.proofs.backends.groth16.coins import KeptInstance
 from rag_audit.proofs.backends.groth16.embed import EmbedJob, table_tree
-from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance
-from rag_audit.proofs.backends.groth16.job import ENGINES, parse_proof, refusals
-from rag_audit.proofs.backends.groth16.kept import KeptJob, kept_positions
+from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance, KeptInstance
+from rag_audit.proofs.backends.groth16.job import KeptJob, RecordsJob, kept_positions
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.shared import (
     Shared,
     bound,
-    listing_instance,
-    listing_job,
-    many_instance,
     pinned_key,
-    proof_job,
+    record_inputs,
+    record_instance,
     record_statement,
-    retrieve_instance,
 )
+from rag_audit.proofs.backends.groth16.verifiers import ENGINES, parse_proof, refusals
 from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.interface import CoalitionProofs, IndexCommitment, Pins, RecordJob, RecordProofs, Setup
 from rag_audit.proofs.records import OpenedKey, Several, Single
@@ -52,9 +48,7 @@ def instances(constants: Constants) -> dict[str, Instance]:
 
     :raises PolicyError: `retrieve` cannot be built for the constants
     """
-    made: dict[str, Instance] = {
-        "retrieve": listing_instance(constants) if constants.listing else retrieve_instance(constants)
-    }
+    made: dict[str, Instance] = {"retrieve": record_instance(constants)}
     if constants.sampled:
         made[KEPT] = KeptInstance(constants.capacity)
     # There is no such circuit for other embedders and limits, whose A1 is not proved.
@@ -85,10 +79,7 @@ class Groth16:
 
     def check_constants(self, constants: Constants) -> None:
         """See `Backend.check_constants`."""
-        if constants.listing:
-            listing_instance(constants)
-        else:
-            retrieve_instance(constants)
+        record_instance(constants)
 
     def commit_index(
         self,
@@ -117,14 +108,14 @@ class Groth16:
         """See `Backend.batch`: each number has a key of its own, so none is chosen unless it is named."""
         if name != "retrieve" or wanted is None or wanted == 1:
             return 1
-        many_instance(constants, wanted)
+        record_instance(constants, wanted)
         return wanted
 
     def records(self, name: str, tenant: TenantPublic, places: int = 1) -> RecordProofs:
         """See `Backend.records`."""
         if places == 1 or name != "retrieve":
             return Single(self, name, tenant)
-        return Several(Shared(many_instance(tenant.constants, places)))
+        return Several(Shared(record_instance(tenant.constants, places)))
 
     def circuit(self, name: str, tenant: TenantPublic) -> str:
         """See `OneRecord.circuit`."""
@@ -146,9 +137,8 @@ class Groth16:
                 salt_c=private.salt_c,
             )
             return bound(embed)
-        if record.tenant.constants.listing:
-            return bound(listing_job(record, private))
-        return bound(proof_job(record, private))
+        inputs = record_inputs(record, private)
+        return bound(RecordsJob(inputs.instance, (inputs,)))
 
     def certificate_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
         """See `Backend.certificate_job`: there is none."""
