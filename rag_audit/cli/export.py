@@ -40,8 +40,7 @@ def export(
     tiles and entry bundles below `tile/`. --snarkjs makes one that `sh verify.sh` checks with snarkjs alone. --cose
     makes one that COSE libraries read: `<index>.cose` and the entry's bytes in `<index>.entry`.
     """
-    from rag_audit.report.export import write_cose, write_tiles
-    from rag_audit.report.snarkjs import write_snarkjs
+    from rag_audit.report.export import write_cose, write_snarkjs, write_tiles
 
     if tiles is None and snarkjs is None and cose is None:
         raise click.UsageError("give --tiles, --snarkjs or --cose")
@@ -56,7 +55,7 @@ def export(
     if snarkjs is not None:
         made |= {
             "snarkjs": str(snarkjs),
-            "proofs": len(write_snarkjs(file, snarkjs)),
+            "proofs": write_snarkjs(file, snarkjs),
             "run": f"sh {snarkjs}/verify.sh",
         }
     if cose is not None and key is not None:

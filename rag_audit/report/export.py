@@ -1,4 +1,5 @@
-"""A closed window's log for other tools: static tiles (C2SP tlog-tiles), and COSE Receipts (RFC 9942, RFC9162_SHA256).
+"""A closed window for other tools: proofs for snarkjs, static tiles of its log (C2SP tlog-tiles), and COSE Receipts
+(RFC 9942, RFC9162_SHA256).
 
 Nothing here verifies a window: readers of the files check them with keys of their own. A receipt is a COSE_Sign1 whose
 detached payload is the root that its inclusion proof leads to. A checkpoint's signature is over other bytes, so a
@@ -15,13 +16,22 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from rag_audit._internal.canonical import jcs
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, StoreError
+from rag_audit.estimate.statement import coalition_statement
+from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import ALG_ED25519
+from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.tiles import export_tiles
-from rag_audit.models.chain import FinalLog
+from rag_audit.models.chain import ClosedWindow, FinalLog
+from rag_audit.models.manifest import check_manifest
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import QueryRecord, parse_entry
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends import proof_writer
+from rag_audit.proofs.statements.coalition import CoalitionStatement
 
 ALG, KID, CWT_CLAIMS, VDS, VDP = 1, 4, 15, 395, 396
 """labels of header parameters (RFC 9052, RFC 9597, RFC 9942)"""
@@ -134,6 +144,36 @@ def write_cose(
         replace_file(directory / f"{index}.entry", log.entries[index])
         replace_file(directory / f"{index}.cose", receipt)
     return chosen
+
+
+def write_snarkjs(file: WindowFile, directory: Path) -> int:
+    """Write every Groth16 proof of a window for snarkjs: key, public inputs, proof, and `verify.sh` with the commands.
+
+    :returns: the number of proofs that were written, which are none of scan tenants
+    :raises SchemaError: the window has no Groth16 proof, a part is not well-formed, or a key is missing
+    :raises StoreError: a file cannot be written
+    """
+    return len(proof_writer()(file, directory, _coalition(file)))
+
+
+def _coalition(file: WindowFile) -> CoalitionStatement | None:
+    """The statement of the window's coalition proof, rebuilt from the published entries."""
+    closed = ClosedWindow.of(file, field="entries")
+    entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
+    wanted = Policy.parse(file.policy, field="policy").estimator.certificate
+    declared = closed.closing.coalition
+    if wanted is None or declared is None:
+        return None
+    size = closed.head.size - 1
+    tree = HashTree(leaf_hash(jcs(value)) for value in file.entries)
+    return coalition_statement(
+        [entry for entry in entries if isinstance(entry, QueryRecord)],
+        declared,
+        opening_digest=closed.digest,
+        head=Checkpoint(closed.opening.log, size, tree.root(size)),
+        dimension=check_manifest(file.embedder)["schema"]["dimension"],
+        capacity=wanted.records,
+    )
 
 
 def write_tiles(file: WindowFile, directory: Path) -> int:

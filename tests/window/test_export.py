@@ -30,8 +30,8 @@ from rag_audit.models.chain import FinalLog
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import DocumentOpening, QueryRecord, ReceiptBody, SignedReceiptBody
 from rag_audit.proofs.backends.groth16 import snarkjs
-from rag_audit.report.export import write_tiles
-from rag_audit.report.snarkjs import SNARKJS, write_snarkjs
+from rag_audit.proofs.backends.groth16.export import SNARKJS
+from rag_audit.report.export import write_snarkjs, write_tiles
 from tests.window.simulator import ORIGIN, Finished, Service
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,12 +150,13 @@ def test_snarkjs_checks_what_is_written_for_it(finished: Finished, tmp_path: Pat
     """The real snarkjs, run as a reader runs it; one proof of each statement, to save time."""
     proofs = finished.value()["proofs"]
     kept = dict(sorted(proofs.items(), key=lambda item: int(item[0]))[:1])
-    made = write_snarkjs(finished.changed(proofs=kept), tmp_path)
-    assert sorted(p.statement for p in made) == ["embed", "retrieve"]
+    assert write_snarkjs(finished.changed(proofs=kept), tmp_path) == 2
+    made = json.loads((tmp_path / "index.json").read_text())["proofs"]
+    assert sorted(p["statement"] for p in made) == ["embed", "retrieve"]
     done = run(tmp_path / "verify.sh")
     assert done.returncode == 0 and done.stdout.count("OK!") == 2, done.stdout + done.stderr
     # Another public input: snarkjs, and so the script, says no.
-    path = tmp_path / made[0].folder / "public.json"
+    path = tmp_path / made[0]["folder"] / "public.json"
     values = json.loads(path.read_text())
     path.write_text(json.dumps([*values[:-1], str(int(values[-1]) + 1)]))
     assert run(tmp_path / "verify.sh").returncode != 0
@@ -165,7 +166,7 @@ def test_the_index_names_what_was_written(finished: Finished, tmp_path: Path) ->
     made = write_snarkjs(finished.file, tmp_path)
     index = json.loads((tmp_path / "index.json").read_text())
     records = [e for e in finished.file.entries if isinstance(e, dict) and e["type"] == "query"]
-    assert len(made) == len(index["proofs"]) == 2 * len(records)
+    assert made == len(index["proofs"]) == 2 * len(records)
     assert index["keys"] == {p.circuit: p.vk for p in finished.service.trust(finished.policy).pins.groth16}
     for part in index["proofs"]:
         (record,) = (r for r in records if [r["seq"]] == part["records"])

@@ -2,16 +2,21 @@
 
 A folder with a module `system` is a proof system; its `SYSTEM` is a `Backend`. A folder with a module `engine` is a
 second verifier of another system's proofs. A folder with a module `release` has transparent protocols, which trust.toml
-pins by one digest. No code outside a folder names it: a policy does, and the registry loads what the policy names.
+pins by one digest. A folder with a module `export` writes its proofs for another program. No code outside a folder
+names it: a policy does, and the registry loads what the policy names.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable, Sized
+from pathlib import Path
 
 from rag_audit._internal.errors import VersionError
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.interface import Backend
+from rag_audit.proofs.statements.coalition import CoalitionStatement
 
 
 def _folders(module: str) -> tuple[str, ...]:
@@ -52,3 +57,11 @@ def protocols_digest() -> str:
     [name] = _folders("release")
     digest: str = importlib.import_module(f"{__name__}.{name}.release").protocols_digest()
     return digest
+
+
+def proof_writer() -> Callable[[WindowFile, Path, CoalitionStatement | None], Sized]:
+    """What writes a window's proofs, and that of its coalition statement, for snarkjs, and returns what it wrote."""
+    [name] = _folders("export")
+    writer: Callable[[WindowFile, Path, CoalitionStatement | None], Sized]
+    writer = importlib.import_module(f"{__name__}.{name}.export").write_snarkjs
+    return writer

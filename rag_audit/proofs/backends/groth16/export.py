@@ -13,21 +13,26 @@ from pathlib import Path
 from rag_audit._internal.canonical import Json, digest_hex, jcs
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError, StoreError
-from rag_audit.estimate.statement import coalition_statement
-from rag_audit.log.checkpoint import Checkpoint
-from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.constants import KEPT, STATEMENTS, Constants
 from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconEntry, Enrolment, KeptEntry, QueryRecord, TenantEntry, parse_entry
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import backend, groth16
 from rag_audit.proofs.backends.groth16 import snarkjs
 from rag_audit.proofs.backends.groth16.coalition import certificate_statement
+from rag_audit.proofs.backends.groth16.shared import record_instance
 from rag_audit.proofs.backends.groth16.statements import joined
-from rag_audit.proofs.backends.groth16.verifiers import record_digest
+from rag_audit.proofs.backends.groth16.system import SYSTEM
+from rag_audit.proofs.backends.groth16.verifiers import (
+    parse_key,
+    parse_many_proof,
+    parse_proof,
+    public_inputs,
+    record_digest,
+)
 from rag_audit.proofs.interface import places
+from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.proofs.statements.retrieve import record_public
 from rag_audit.proofs.statements.sample import kept_public
 from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, TenantPublic, tenant_public
@@ -61,14 +66,15 @@ class Exported:
     files: dict[str, str]
 
 
-def write_snarkjs(file: WindowFile, directory: Path) -> list[Exported]:
+def write_snarkjs(file: WindowFile, directory: Path, coalition: CoalitionStatement | None) -> list[Exported]:
     """Write every Groth16 proof of a window for snarkjs: key, public inputs, proof, and `verify.sh` with the commands.
 
+    :param coalition: the statement of the window's coalition proof; None if the window declares none
     :returns: the proofs that were written, which are none of scan tenants
     :raises SchemaError: the window has no Groth16 proof, a part is not well-formed, or a key is missing
     :raises StoreError: a file cannot be written
     """
-    proofs = list(_groth16_proofs(file))
+    proofs = list(_proofs(file, coalition))
     if not proofs:
         raise SchemaError("the window has no Groth16 proof", field="proofs",
                           hint="snarkjs does not verify proofs of scan tenants")  # fmt: skip
@@ -102,7 +108,7 @@ def write_snarkjs(file: WindowFile, directory: Path) -> list[Exported]:
     return proofs
 
 
-def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
+def _proofs(file: WindowFile, coalition: CoalitionStatement | None) -> Iterator[Exported]:
     closed = ClosedWindow.of(file, field="entries")
     entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
     queries = [e for e in entries if isinstance(e, QueryRecord)]
@@ -114,7 +120,7 @@ def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
     for number, value in enumerate(file.tenants):
         tenant = TenantEntry.parse(value, field=f"tenants[{number}]")
         part = policy.tenant(tenant.tenant)
-        if part is None or "snarkjs" not in backend(part.system).ENGINES:
+        if part is None or part.system != "groth16":
             continue
         sample = kept.get(tenant.tenant)
         public = tenant_public(
@@ -135,9 +141,18 @@ def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
             if q.tenant == tenant.tenant
         }
         for name in (n for n in STATEMENTS if n in part.circuits):
-            stated = {seq: groth16.SYSTEM.statement(name, fact) for seq, fact in facts.items()}
+            stated = {seq: SYSTEM.statement(name, fact) for seq, fact in facts.items()}
             yield from _statements(file, public.constants, name, stated)
-    yield from _certificate(file, closed, policy, queries)
+    wanted = policy.estimator.certificate
+    if (
+        coalition is not None
+        and file.certificate is not None
+        and wanted is not None
+        and wanted.system == "groth16"
+    ):
+        circuit, values = certificate_statement(coalition)
+        proof = parse_proof(file.certificate, circuit, field="certificate")
+        yield _exported(file, "coalition", "coalition", [q.seq for q in queries], circuit, values, proof)
 
 
 def _sample(
@@ -152,10 +167,10 @@ def _sample(
     value, field = _proof(file, entry.seq, KEPT), f"proofs.{entry.seq}.{KEPT}"
     if value is None:
         return
-    circuit = groth16.SYSTEM.circuits(tenant.constants)[KEPT]
+    circuit = SYSTEM.circuits(tenant.constants)[KEPT]
     public = kept_public(tenant, policy, opening=closed.opening, beacon=beacon)
     values = public.statement(from_hex(entry.commitment, field=f"entries[{entry.seq}].commitment"))
-    proof = groth16.parse_proof(value, circuit, field=field)
+    proof = parse_proof(value, circuit, field=field)
     yield _exported(file, f"{KEPT}-{entry.tenant}", KEPT, [entry.seq], circuit, values, proof)
 
 
@@ -163,7 +178,7 @@ def _statements(
     file: WindowFile, constants: Constants, name: str, stated: dict[int, PublicValues]
 ) -> Iterator[Exported]:
     """The proofs of one statement about one tenant's records, by `seq`; a proof for several records is given once."""
-    circuit = groth16.SYSTEM.circuits(constants)[name]
+    circuit = SYSTEM.circuits(constants)[name]
     whose = {record_digest(s): (seq, s) for seq, s in stated.items()} if name == "retrieve" else {}
     written: set[str] = set()
     for seq, values in stated.items():
@@ -173,11 +188,11 @@ def _statements(
         written.add(digest)
         count = places(name, value)
         if count == 1:
-            proof = groth16.parse_proof(value, circuit, field=field)
+            proof = parse_proof(value, circuit, field=field)
             yield _exported(file, f"record-{seq}-{name}", name, [seq], circuit, values, proof)
             continue
-        shared = groth16.record_instance(constants, count).digest()
-        many = groth16.parse_many_proof(value, shared, field=field)
+        shared = record_instance(constants, count).digest()
+        many = parse_many_proof(value, shared, field=field)
         if unknown := next((d.hex() for d in many.records if d not in whose), None):
             raise SchemaError(
                 "the proof is also for a record that the ledger does not have", field=field, found=unknown
@@ -186,29 +201,6 @@ def _statements(
         together = joined([statement for _, statement in own], count)
         records = sorted({number for number, _ in own})
         yield _exported(file, f"records-{seq}-{name}", name, records, shared, together, many.proof)
-
-
-def _certificate(
-    file: WindowFile, closed: ClosedWindow, policy: Policy, queries: list[QueryRecord]
-) -> Iterator[Exported]:
-    wanted, declared = policy.estimator.certificate, closed.closing.coalition
-    if file.certificate is None or wanted is None or declared is None:
-        return
-    if "snarkjs" not in backend(wanted.system).ENGINES:
-        return
-    size = closed.head.size - 1
-    tree = HashTree(leaf_hash(jcs(value)) for value in file.entries)
-    statement = coalition_statement(
-        queries,
-        declared,
-        opening_digest=closed.digest,
-        head=Checkpoint(closed.opening.log, size, tree.root(size)),
-        dimension=check_manifest(file.embedder)["schema"]["dimension"],
-        capacity=wanted.records,
-    )
-    circuit, values = certificate_statement(statement)
-    proof = groth16.parse_proof(file.certificate, circuit, field="certificate")
-    yield _exported(file, "coalition", "coalition", [q.seq for q in queries], circuit, values, proof)
 
 
 def _exported(
@@ -222,8 +214,8 @@ def _exported(
 ) -> Exported:
     if circuit not in file.verification_keys:
         raise SchemaError("the window has no verification key", field=f"verification_keys.{circuit[:16]}")
-    key = groth16.parse_key(file.verification_keys[circuit], field=f"verification_keys.{circuit[:16]}")
-    names, inputs = groth16.public_inputs(values)
+    key = parse_key(file.verification_keys[circuit], field=f"verification_keys.{circuit[:16]}")
+    names, inputs = public_inputs(values)
     return Exported(folder, statement, records, circuit, names, snarkjs.files(key.snarkjs, proof, inputs))
 
 
