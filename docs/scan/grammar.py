@@ -18,12 +18,12 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.backends.reference import coalition, coins, embed, listing, noise, query
+from rag_audit.proofs.backends.reference import coalition, drawn, embed, listing, query
 from rag_audit.proofs.backends.reference.digits import Digit
+from rag_audit.proofs.backends.reference.drawn import Coins, Noise, Seed
 from rag_audit.proofs.backends.reference.extensions import log2
 from rag_audit.proofs.backends.reference.group import Point, encode
 from rag_audit.proofs.backends.reference.index import Index
-from rag_audit.proofs.backends.reference.noise import Seed
 from rag_audit.proofs.backends.reference.session import Expr, Session, row_bits
 from rag_audit.proofs.backends.reference.transcript import CHALLENGE, CLAIM, Reader, Transcript
 from rag_audit.relation.scores import ScoreWindow
@@ -266,8 +266,8 @@ def _rows(capacity: int, records: int = 1) -> list[Point]:
 
 
 def _slots(count: int, capacity: int, gains: Sequence[int], *, several: bool = True) -> Read:
-    slots = noise.Slots(bytes(32), [Seed(0, 0, 0)] * count, capacity, gains, several)
-    return lambda reader: noise.read(slots, reader)
+    slots = Noise(bytes(32), [Seed(0, 0, 0)] * count, capacity, gains, several)
+    return lambda reader: drawn.read(slots, reader)
 
 
 def _queries(
@@ -291,7 +291,7 @@ def _queries(
 
 
 def _coins(capacity: int) -> Read:
-    return lambda reader: coins.read(coins.Coins(bytes(32), Seed(0, 0, 0), capacity, 1), reader)
+    return lambda reader: drawn.read(Coins(bytes(32), Seed(0, 0, 0), capacity, 1), reader)
 
 
 def _list(capacity: int, dimension: int, most: int) -> Read:

@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.backends.reference import coalition, coins, embed, listing, noise, query
+from rag_audit.proofs.backends.reference import coalition, drawn, embed, listing, query
+from rag_audit.proofs.backends.reference.drawn import Coins, Noise, Seed
 from rag_audit.proofs.backends.reference.group import G, Point, decode, encode, total
 from rag_audit.proofs.backends.reference.index import Index
-from rag_audit.proofs.backends.reference.noise import Seed
 from rag_audit.proofs.backends.reference.session import Session
 from rag_audit.proofs.backends.reference.transcript import CLAIM, POINT, SCALAR, Reader, Transcript
 from rag_audit.relation.scores import ScoreWindow
@@ -62,8 +62,8 @@ def _digest(*parts: bytes | str) -> bytes:
 def _noise() -> Golden:
     doc = published("proofs")["answer"]
     seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
-    slots = noise.Slots(bytes.fromhex(doc["window"]), [seed], doc["capacity"], doc["gains"])
-    return Golden(noise.RUN, slots, lambda s, r: noise.read(s, r)[0], doc["certificate"])
+    slots = Noise(bytes.fromhex(doc["window"]), [seed], doc["capacity"], doc["gains"])
+    return Golden(slots.run, slots, lambda s, r: drawn.read(s, r)[0], doc["certificate"])
 
 
 def _query() -> Golden:
@@ -89,8 +89,8 @@ def _embed() -> Golden:
 def _coins() -> Golden:
     doc = published("proofs-coins")["coins"]
     seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
-    asked = coins.Coins(bytes.fromhex(doc["context"]), seed, doc["capacity"], doc["bound"])
-    return Golden(coins.RUN, asked, lambda s, r: coins.read(s, r)[0], doc)
+    asked = Coins(bytes.fromhex(doc["context"]), seed, doc["capacity"], doc["bound"])
+    return Golden(asked.run, asked, lambda s, r: drawn.read(s, r)[0], doc)
 
 
 def _listing() -> Golden:

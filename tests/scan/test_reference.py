@@ -11,10 +11,10 @@ import pytest
 from py_ecc.optimized_bn128 import FQ, Z1, add, multiply, normalize
 
 from rag_audit.errors import EncodingError, RagAuditError
+from rag_audit.proofs.backends.reference.drawn import Seed
 from rag_audit.proofs.backends.reference.extensions import Functional, below, dot, eq_table, numbers
 from rag_audit.proofs.backends.reference.group import G, P, decode, encode, generator, total
 from rag_audit.proofs.backends.reference.index import Index
-from rag_audit.proofs.backends.reference.noise import Seed
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_audit.proofs.backends.reference import noise, query
+from rag_audit.proofs.backends.reference import query
+from rag_audit.proofs.backends.reference.drawn import Noise, Seed
 from rag_audit.proofs.backends.reference.group import decode
 from rag_audit.proofs.backends.reference.index import Index
-from rag_audit.proofs.backends.reference.noise import Seed
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index
 from rag_audit.proofs.statements.retrieve import Statement
@@ -67,8 +67,8 @@ def test_proofs_are_accepted_where_a_size_steps(case: tuple[int, int, int, tuple
     ).digest()  # fmt: skip
     of_noise = []
     if certificate:
-        slots = noise.Slots(key.window, [Seed(seed, BEACON, SLOT)], capacity, gains)
-        session, (column,) = noise.read(slots, Reader(Transcript(slots.run), certificate.proof))
+        slots = Noise(key.window, [Seed(seed, BEACON, SLOT)], capacity, gains)
+        session, (column,) = drawn.read(slots, Reader(Transcript(slots.run), certificate.proof))
         assert session.holds()
         at = range(0, len(certificate.commitments), 32)
         assert column.rows == [decode(certificate.commitments[i : i + 32]) for i in at]

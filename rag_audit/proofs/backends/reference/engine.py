@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
 from rag_audit._internal.errors import EncodingError, RagAuditError
-from rag_audit.proofs.backends.reference import coalition, coins, embed, listing, noise, query
+from rag_audit.proofs.backends.reference import coalition, drawn, embed, listing, query
+from rag_audit.proofs.backends.reference.drawn import Coins, Noise, Seed
 from rag_audit.proofs.backends.reference.group import Point, encode
 from rag_audit.proofs.backends.reference.index import Index
-from rag_audit.proofs.backends.reference.noise import Seed
 from rag_audit.proofs.backends.reference.session import Session
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey
@@ -94,8 +94,8 @@ def _noise(
         if certificate:
             raise EncodingError("a tenant without noise has no certificate", field="certificate")
         return [], []
-    slots = noise.Slots(key.window, seeds, key.capacity, key.gains, several)
-    session, columns = noise.read(slots, _read(slots.run, certificate))
+    noise = Noise(key.window, seeds, key.capacity, key.gains, several)
+    session, columns = drawn.read(noise, _read(noise.run, certificate))
     return [session], [column.rows for column in columns]
 
 
@@ -151,8 +151,8 @@ def lists(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
         statement, certificate, before, after, proof = record
         c_seed, beacon, slot, _, cq, htopk = _values(statement)
         old, new = (_rows(rows, key.capacity) for rows in (before, after))
-        tossed = coins.Coins(key.coins_context, Seed(c_seed, beacon, slot), key.capacity, key.probability)
-        session, chance = coins.read(tossed, _read(coins.RUN, certificate))
+        tossed = Coins(key.coins_context, Seed(c_seed, beacon, slot), key.capacity, key.probability)
+        session, (chance,) = drawn.read(tossed, _read(tossed.run, certificate))
         context = _digest(b"rag-audit/scan/v1/list", key.window, statement[: 4 * 32])
         asked = listing.Listed(context, index, key.hi, key.listed, chance.rows, kept, old, new, cq, htopk)
         return _held([session, listing.read(asked, _read(listing.RUN, proof))])
@@ -179,9 +179,9 @@ def kept_rows(capacity: int, context: bytes, slot: bytes, bound: int, proof: byt
 
     :raises ValueError: it does not hold, or is no proof
     """
-    asked = coins.Coins(context, Seed(*_values(slot)), capacity, bound)
+    asked = Coins(context, Seed(*_values(slot)), capacity, bound)
     try:
-        session, column = coins.read(asked, _read(coins.RUN, proof))
+        session, (column,) = drawn.read(asked, _read(asked.run, proof))
     except EncodingError as exc:
         raise ValueError(f"{MALFORMED}{exc}") from exc
     if not session.holds():
