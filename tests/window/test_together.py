@@ -343,7 +343,7 @@ def test_a_challenged_record_that_another_group_has_already_is_left_alone(
         assert len(pairs) == 1
 
 
-@pytest.mark.parametrize("places", [1, 17])
+@pytest.mark.parametrize("places", [0, 17])
 def test_a_number_of_records_that_no_circuit_fits(service: Service, places: int) -> None:
     with pytest.raises(PolicyError, match="number of queries"):
         policy_instances(service.policy(), together=places)
