@@ -7,32 +7,22 @@ what was measured.
 
 from __future__ import annotations
 
-from bench.common import Cost, by_figure, emit, measured, parser
+from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from bench.scan import BEACON, BLINDING_KEY, HI, LATTICE, LO, S0, S1, make_case
-from rag_audit import _native as native
 from rag_audit.proofs.backends.scan import SYSTEM, CertificateJob, ProofJob, ScanKey, commit_index
 from rag_audit.proofs.backends.scan.key import PROTOCOL
 from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.statements.retrieve import Statement
-from rag_audit.relation.commitments import seed_commitment, topk_commitment, vector_commitment
 
 
 def tenant(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[ScanKey, ProofJob, bytes]:
     """A tenant, the job of one of its records, and the noise of the record's slot."""
-    rows, vector, scores, noise, positions = make_case(documents, dimension, gains, 5)
+    case = make_case(documents, dimension, gains, 5)
+    rows, vector, scores, noise, positions = case
     points = commit_index(rows.tobytes(), dimension, documents, BLINDING_KEY)
     key = ScanKey(points, dimension, documents, bytes(32), gains, 5, LO, HI, LATTICE)
-    c_seed = seed_commitment(S0, S1)
-    statement = Statement(
-        ctx=5,
-        c_seed=c_seed,
-        beacon=BEACON,
-        slot=1,
-        c_idx=key.c_idx,
-        cq=vector_commitment(7, vector.tolist()),
-        htopk=topk_commitment(8, positions),
-    )
-    certificate = CertificateJob(key, c_seed, BEACON, 1, S0, S1)
+    statement = case.statement(key.c_idx)
+    certificate = CertificateJob(key, statement.c_seed, BEACON, 1, S0, S1)
     job = ProofJob(
         key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
     )
@@ -52,9 +42,7 @@ def main() -> None:
     options.add_argument("--dimension", type=int, default=256)
     options.add_argument("--gains", default="1", help="comma-separated")
     options.add_argument("--records", default="64,640,2048", help="comma-separated")
-    options.add_argument("--threads", type=int, default=native.threads())
-    args = options.parse_args()
-    native.set_threads(args.threads)
+    args = parsed(options)
     gains = tuple(int(g) for g in args.gains.split(","))
     key, wire, statement = proved(args.documents, args.dimension, gains)
     costs: dict[str, Cost] = {}

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.common import Cost, by_figure, emit, measured, parser
+from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from rag_audit import _native as native
 from rag_audit.proofs.backends.scan.coalition import SYSTEM
 from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
@@ -62,9 +62,7 @@ def main() -> None:
     options.add_argument("--records", type=int, default=3000)
     options.add_argument("--accounts", type=int, default=300)
     options.add_argument("--tau", type=int, default=0, help="query positions; 0: the whole window")
-    options.add_argument("--threads", type=int, default=native.threads())
-    args = options.parse_args()
-    native.set_threads(args.threads)
+    args = parsed(options)
     warm, secret = window(20, 10, 0)
     SYSTEM.steps.verify(warm, SYSTEM.prove(warm, secret), key=None)
 

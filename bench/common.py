@@ -74,6 +74,16 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return result
 
 
+def parsed(
+    options: argparse.ArgumentParser, *, help: str = "threads of the native pool"
+) -> argparse.Namespace:
+    """The options given, with --threads, which is set."""
+    options.add_argument("--threads", type=int, default=_native.threads(), help=help)
+    args = options.parse_args()
+    _native.set_threads(args.threads)
+    return args
+
+
 def machine() -> dict[str, Any]:
     """Where, by which lanes and on which revision a figure was measured; `load` is the one-minute average now."""
     lanes, products = _native.lanes()

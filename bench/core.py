@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.common import emit, parser
+from bench.common import emit, parsed, parser
 from rag_audit import _native as native
 
 DIMENSION = 256
@@ -63,9 +63,7 @@ def main() -> None:
     """Measure and print."""
     options = parser(__doc__)
     options.add_argument("--documents", type=int, default=100_000)
-    options.add_argument("--threads", type=int, default=native.threads(), help="threads of the native pool")
-    args = options.parse_args()
-    native.set_threads(args.threads)
+    args = parsed(options)
     head = {"documents": args.documents, "dimension": DIMENSION, "gains": GAINS}
     emit({**head, **measure(args.documents)}, as_json=args.json)
 

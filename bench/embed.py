@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from random import Random
 
-from bench.common import Cost, by_figure, emit, measured, parser
+from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from bench.service import WORDS
-from rag_audit import _native as native
 from rag_audit.proofs.backends.scan.embed import (
     EmbedJob,
     embed_refusals,
@@ -30,9 +29,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--words", type=int, default=12)
     options.add_argument("--batch", type=int, default=64)
-    options.add_argument("--threads", type=int, default=native.threads())
-    args = options.parse_args()
-    native.set_threads(args.threads)
+    args = parsed(options)
     embedder, rng = get_embedder(), Random(1)
     table = embedder.table
     assert table is not None

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.common import emit, parser, resident_bytes
-from rag_audit import _native
+from bench.common import emit, parsed, parser, resident_bytes
 from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.records import SlotKey
 from rag_audit.relation.field import digest_to_field
@@ -130,9 +129,7 @@ def main() -> None:
     """Measure and print."""
     options = parser(__doc__)
     options.add_argument("--documents", type=int, default=100_000)
-    options.add_argument("--threads", type=int, default=_native.threads(), help="threads of both libraries")
-    args = options.parse_args()
-    _native.set_threads(args.threads)
+    args = parsed(options, help="threads of both libraries")
     head = {"documents": args.documents, "dimension": DIMENSION, "gains": GAINS}
     emit({**head, **measure(args.documents, args.threads)}, as_json=args.json)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.common import Cost, by_figure, emit, measured, parser
+from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from rag_audit import _native as native
 from rag_audit.proofs.backends.scan import (
     SYSTEM,
@@ -51,6 +51,18 @@ class Case(NamedTuple):
     noise: bytes
     positions: list[int]
 
+    def statement(self, c_idx: int) -> Statement:
+        """The public values of the query's record, over the index of that commitment."""
+        return Statement(
+            ctx=5,
+            c_seed=seed_commitment(S0, S1),
+            beacon=BEACON,
+            slot=1,
+            c_idx=c_idx,
+            cq=vector_commitment(7, self.vector.tolist()),
+            htopk=topk_commitment(8, self.positions),
+        )
+
 
 def make_case(documents: int, dimension: int, gains: tuple[int, ...], listed: int) -> Case:
     """A case from fixed numbers."""
@@ -81,17 +93,8 @@ def measure(
     )
     key = ScanKey(points, dimension, documents, bytes(32), gains, listed, LO, HI, LATTICE)
     costs["index_decoding"], c_idx = measured(lambda: key.c_idx)
-    c_seed = seed_commitment(S0, S1)
-    statement = Statement(
-        ctx=5,
-        c_seed=c_seed,
-        beacon=BEACON,
-        slot=1,
-        c_idx=c_idx,
-        cq=vector_commitment(7, vector.tolist()),
-        htopk=topk_commitment(8, positions),
-    )
-    costs["certificate"], certificate = measured(CertificateJob(key, c_seed, BEACON, 1, S0, S1).run)
+    statement = case.statement(c_idx)
+    costs["certificate"], certificate = measured(CertificateJob(key, statement.c_seed, BEACON, 1, S0, S1).run)
     job = ProofJob(
         key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
     )
@@ -188,9 +191,7 @@ def main() -> None:
     options.add_argument("--listed", type=int, default=5)
     options.add_argument("--batch", type=int, default=10)
     options.add_argument("--mechanisms", action="store_true", help="sampled and listing tenants too")
-    options.add_argument("--threads", type=int, default=native.threads())
-    args = options.parse_args()
-    native.set_threads(args.threads)
+    args = parsed(options)
     gains = tuple(int(g) for g in args.gains.split(","))
     head = {
         "documents": args.documents,

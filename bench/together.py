@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from bench.batch import tenant
-from bench.common import emit, measured, parser
+from bench.common import emit, measured, parsed, parser
 from rag_audit import _native as native
 from rag_audit.proofs.backends.scan import SYSTEM, CertificateJob
 from rag_audit.proofs.backends.scan.key import PROTOCOL
@@ -28,9 +28,7 @@ def main() -> None:
         "--groups", type=int, default=4, help="proofs of Q records that are verified at once"
     )
     options.add_argument("--low-memory", action="store_true")
-    options.add_argument("--threads", type=int, default=native.threads())
-    args = options.parse_args()
-    native.set_threads(args.threads)
+    args = parsed(options)
     key, single, noise = tenant(args.documents, args.dimension, tuple(int(g) for g in args.gains.split(",")))
     single = dataclasses.replace(single, low_memory=args.low_memory)
     certificate = single.certificate

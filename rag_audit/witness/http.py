@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -85,6 +85,10 @@ class Answered(Exception):
     def __init__(self, status: int, response: Response) -> None:
         super().__init__(status)
         self.response = response
+
+
+STATUSES: Mapping[type[RagAuditError], int] = {SignatureError: 403, WitnessRefused: 422, SizeError: 413}
+"""The statuses of refusals; any other is 400."""
 
 
 def _error(status: int, exc: RagAuditError) -> Answered:
@@ -310,17 +314,12 @@ class WitnessApplication(Collector):
             return call(body)
         except Answered as exc:
             return exc.response
-        except SignatureError as exc:
-            return _error(403, exc).response
-        except WitnessRefused as exc:
-            return _error(422, exc).response
         except StoreError as exc:
             self._on_fault(exc)
             return _error(503, StoreError("the witness's state cannot be written")).response
-        except SizeError as exc:
-            return _error(413, exc).response
         except RagAuditError as exc:
-            return _error(400, exc).response
+            status = next((status for kind, status in STATUSES.items() if isinstance(exc, kind)), 400)
+            return _error(status, exc).response
         except Exception as exc:
             self._on_fault(exc)
             return error(500, "InternalError", "a fault of the service")

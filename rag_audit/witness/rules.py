@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -56,6 +56,25 @@ class Log(Model):
     """whether the window is closed and empty (`chain.Outcome`)"""
     tenants: Count = 0
     """how many tenants the opening commits to"""
+
+    @classmethod
+    def opened(cls, opening: Opening, digest: str, head: Checkpoint) -> Self:
+        """The log of a window that goes on, at a checkpoint."""
+        before = Unanswered.before(opening)
+        return cls(
+            origin=opening.origin,
+            window=opening.window,
+            opening=digest,
+            opens_at=opening.opens_at,
+            closes_at=opening.closes_at,
+            size=head.size,
+            root=head.root.hex(),
+            closed=False,
+            complete=False,
+            abandoned=before.abandoned,
+            empty=before.empty,
+            tenants=opening.tenants.count,
+        )
 
     @property
     def outcome(self) -> Outcome:

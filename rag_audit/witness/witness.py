@@ -24,7 +24,7 @@ from rag_audit.log.merkle import HashTree, leaf_hash, verify_consistency, verify
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import NONCE_SIZE, Reveal, members_of, nonce_commitment
-from rag_audit.models.chain import Outcome, Unanswered, ended_at
+from rag_audit.models.chain import Outcome, ended_at
 from rag_audit.models.records import Enrolment, Opening, WitnessBeacon, log_origin
 from rag_audit.witness.rules import (
     Log,
@@ -152,21 +152,7 @@ class Witness:
                     digest,
                 )
                 require(log.size == 1, "the window has gone on", "checkpoint", f"size >= {log.size}", 1)
-            before = Unanswered.before(opening)
-            update = Log(
-                origin=opening.origin,
-                window=opening.window,
-                opening=digest,
-                opens_at=opening.opens_at,
-                closes_at=opening.closes_at,
-                size=1,
-                root=head.root.hex(),
-                closed=False,
-                complete=False,
-                abandoned=before.abandoned,
-                empty=before.empty,
-                tenants=opening.tenants.count,
-            )
+            update = Log.opened(opening, digest, head)
             chains = {**state.chains, opening.origin: opening.log}
             state = state.model_copy(update={"chains": chains})
             return self._sign(state, opening.log, update, signed.note, now)
@@ -262,21 +248,13 @@ class Witness:
         outcome = outcome_of_log(entries, head)
         path = HashTree(map(leaf_hash, entries)).inclusion_path(head.size - 1, head.size)
         end = check_closing(entries[-1], path, head, record.window, self._clock())
-        before = Unanswered.before(record)
-        made = Log(
-            origin=record.origin,
-            window=record.window,
-            opening=digest,
-            opens_at=record.opens_at,
-            closes_at=ended_at(record.closes_at, end),
-            size=head.size,
-            root=head.root.hex(),
-            closed=True,
-            complete=outcome is Outcome.COMPLETE,
-            unused=outcome is Outcome.EMPTY,
-            abandoned=before.abandoned,
-            empty=before.empty,
-            tenants=record.tenants.count,
+        made = Log.opened(record, digest, head).model_copy(
+            update={
+                "closes_at": ended_at(record.closes_at, end),
+                "closed": True,
+                "complete": outcome is Outcome.COMPLETE,
+                "unused": outcome is Outcome.EMPTY,
+            }
         )
         with self._locked() as state:
             known, last = state.logs.get(record.log), state.chains.get(record.origin)

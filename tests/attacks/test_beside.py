@@ -16,6 +16,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.report import measured
 from rag_audit.report.measured import measured_of
 from rag_audit.report.model import Attacks
+from tests.window.simulator import SMALL_POLICY
 
 NOISE = "noise:1,4:64"
 OPENING = "ab" * 32
@@ -81,17 +82,10 @@ def policy(**changes: Any) -> Policy:
         "opens_at": 1_800_000_000_000,
         "closes_at": 1_800_003_600_000,
         "capacities": {"law": 8, "medicine": 8},
-        "n": 3,
-        "k_max": 2,
-        "eps_acc": "14",
-        "accounts_max": 3,
-        "gains": (1, 4),
-        "lattice": 64,
-        "top_k": 2,
         "tokens": (4, 512),
         "system": "scan",
     }
-    return draft_policy(**{**values, **changes})
+    return draft_policy(**{**SMALL_POLICY, **values, **changes})
 
 
 def beside(value: dict[str, Any], of: Policy | None = None) -> Attacks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.relation import commitments, noise
@@ -75,6 +76,13 @@ class Case:
 
     def inputs(self) -> dict[str, int | list[int]]:
         return {**self.public(), **self.private()}
+
+    def raised(self) -> tuple[Self, Self]:
+        """The case, and the same over an index whose first component is one larger."""
+        lower, higher = ([list(row) for row in self.rows] for _ in range(2))
+        lower[0][0] = min(lower[0][0], 6)
+        higher[0][0] = lower[0][0] + 1
+        return replace(self, rows=lower), replace(self, rows=higher)
 
 
 def random_case(instance: RetrieveInstance, seed: int, *, empty: int = 1) -> Case:

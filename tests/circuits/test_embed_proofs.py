@@ -32,6 +32,7 @@ from rag_audit.relation.field import from_hex
 from rag_audit.relation.table import TableTree
 from rag_audit.retrieval.embedders import wordllama
 from tests.circuits.retrieve_case import TINY as RETRIEVE
+from tests.embedded import embed_statement
 
 pytestmark = pytest.mark.circuits
 
@@ -55,15 +56,8 @@ def table() -> EmbedTable:
 
 
 def statement(table: EmbedTable, tokens: list[int], *, ctx: int = 33) -> EmbedStatement:
-    """What the reference says of these tokens."""
     entries = np.frombuffer(table.rows, np.int8).reshape(-1, table.dimension)
-    vector = wordllama.normalise(entries[tokens].sum(axis=0, dtype=np.int64), field="query")
-    return EmbedStatement(
-        ctx=ctx,
-        table=table.root,
-        hq=query_commitment(SALT_Q, tokens),
-        cq=vector_commitment(SALT_C, [int(v) for v in vector]),
-    )
+    return embed_statement(entries, tokens, ctx=ctx, table=table.root, salts=(SALT_Q, SALT_C))
 
 
 def job(table: EmbedTable, tokens: list[int], public: EmbedStatement | None = None) -> EmbedJob:

@@ -166,24 +166,30 @@ def ask(connect: Callable[[], socket.socket]) -> dict[str, Any]:
         return answer
 
 
+class Slow:
+    """Answers once it is released, and says when it has begun to."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+        self.handling, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, value: Any, *, eager: bool) -> Reply:
+        self.handling.set()
+        assert self.released.wait(60)
+        return Reply({"answer": self.answer})
+
+
 def test_a_client_that_leaves_early_disturbs_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    window = FakeWindow()
-    left, handling = threading.Event(), threading.Event()
-
-    def slow(value: Any, *, eager: bool) -> Reply:
-        handling.set()
-        assert left.wait(60)
-        return Reply({"answer": "x" * (1 << 22)})  # more than the connection's buffers hold
-
+    window, slow = FakeWindow(), Slow("x" * (1 << 22))  # more than the connection's buffers hold
     with monkeypatch.context() as patch, listening(window, tmp_path, monkeypatch) as connect:
         patch.setattr(window, "handle", slow)
         connection = connect()
         connection.sendall(b"{}\n")
-        assert handling.wait(60)
+        assert slow.handling.wait(60)
         connection.close()
-        left.set()
+        slow.released.set()
         patch.undo()
         assert ask(connect) == {"answer": 1}
     err = capfd.readouterr().err
@@ -252,19 +258,12 @@ def test_an_account_reads_answers_up_to_their_limit(tmp_path: Path, monkeypatch:
 def test_an_answer_under_way_leaves_before_a_stopped_service_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = FakeWindow()
-    handling, stopping = threading.Event(), threading.Event()
-
-    def slow(value: Any, *, eager: bool) -> Reply:
-        handling.set()
-        assert stopping.wait(60)
-        return Reply({"answer": "late"})
-
+    window, slow = FakeWindow(), Slow("late")
     drained = lines.Running.drained
 
     def watched(self: lines.Running, seconds: float) -> bool:
         assert not drained(self, 0.0)
-        stopping.set()
+        slow.released.set()
         return drained(self, 60)
 
     monkeypatch.setattr(window, "handle", slow)
@@ -272,7 +271,7 @@ def test_an_answer_under_way_leaves_before_a_stopped_service_ends(
     with listening(window, tmp_path, monkeypatch) as connect:
         connection = connect()
         connection.sendall(b"{}\n")
-        assert handling.wait(60)
+        assert slow.handling.wait(60)
     with connection:
         assert json.loads(connection.makefile("rb").readline()) == {"answer": "late"}
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +88,20 @@ def test_standard_output_has_the_same_object(options: list[str], tmp_path: Path)
     assert json.loads(passed.stdout).keys() == value.keys()
 
 
+def raising(error: type[BaseException]) -> Callable[..., None]:
+    """A function of any arguments that raises this."""
+
+    def fault(*_: object, **__: object) -> None:
+        raise error
+
+    return fault
+
+
 def test_a_fault_before_the_verdict_replaces_every_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fault(*_: object, **__: object) -> None:
-        raise ZeroDivisionError
-
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("rag_audit.verify.checks.bound.check", fault)
+    monkeypatch.setattr("rag_audit.verify.checks.bound.check", raising(ZeroDivisionError))
     done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
     assert done.exit_code == 70 and done.stdout == "" and "InternalError" in done.stderr
     value = says_no_pass(written(tmp_path), "INTERNAL", 70)
@@ -102,10 +109,7 @@ def test_a_fault_before_the_verdict_replaces_every_report(
 
 
 def test_a_full_memory_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr("rag_audit.verify.checks.bound.check", full)
+    monkeypatch.setattr("rag_audit.verify.checks.bound.check", raising(MemoryError))
     done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
     assert done.exit_code == 2 and done.stderr.startswith("rag-audit: not enough memory")
     assert says_no_pass(written(tmp_path), "MALFORMED", 2)["malformed"]["error"] == "MemoryLimitError"
@@ -114,10 +118,7 @@ def test_a_full_memory_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_run_that_is_stopped_leaves_no_earlier_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("rag_audit.verify.checks.bound.check", stopped)
+    monkeypatch.setattr("rag_audit.verify.checks.bound.check", raising(KeyboardInterrupt))
     done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
     assert done.exit_code == 130
     says_no_pass(written(tmp_path), "UNFINISHED", 2)
@@ -126,11 +127,8 @@ def test_a_run_that_is_stopped_leaves_no_earlier_report(
 def test_a_format_that_cannot_be_rendered_is_replaced_by_its_short_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fault(*_: object, **__: object) -> None:
-        raise ZeroDivisionError
-
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("rag_audit.report.build._figures", fault)
+    monkeypatch.setattr("rag_audit.report.build._figures", raising(ZeroDivisionError))
     done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
     assert (
         done.exit_code == 3

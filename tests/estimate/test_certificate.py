@@ -15,17 +15,15 @@ from rag_audit.account.account import Account
 from rag_audit.attest.window import Window
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import ExitCode, PolicyError, RequestRefused, StoreError, WitnessError
-from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.policy import check_certificate
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.report.verification import verify_window
-from rag_audit.verify.case import Case, Status
-from rag_audit.verify.checks import coalition as checks
-from rag_audit.verify.verifier import open_case
+from rag_audit.verify.case import Status
 from tests.cli.conftest import Shell
+from tests.window.certified import Certified, outcome
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 
 pytestmark = pytest.mark.circuits
@@ -49,37 +47,9 @@ def asked(root: Path, texts: dict[str, str] = ASKED, **policy: Any) -> tuple[Ser
     return service, window
 
 
-class Certified:
-    """A closed window with its certificate, and what its verifier trusts."""
-
-    def __init__(self, root: Path, texts: dict[str, str] = ASKED, **policy: Any) -> None:
-        self.service, window = asked(root, texts, **policy)
-        self.service.finish(window)
-        self.file = WindowFile.load(window.directory / "public")
-        self.trust: Trust = self.service.trust(window.policy, coalition="checked")
-        self.directory = window.directory
-        window.shut()
-
-    @property
-    def value(self) -> Any:
-        """The file as a fresh JSON value."""
-        return json.loads(jcs(self.file.dump()))
-
-    def judge(self, value: Any, trust: Trust | None = None) -> Case:
-        """The group alone, on a file that everything else would be remade for."""
-        case = open_case(WindowFile.parse(value, field="window.json"), trust or self.trust, [], "native")
-        checks.check(case)
-        return case
-
-
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> Certified:
-    return Certified(tmp_path_factory.mktemp("certified"))
-
-
-def outcome(case: Case) -> dict[str, str]:
-    """The checks that did not pass."""
-    return {c.id: c.status.value for c in case.checks if c.status is not Status.PASS}
+    return Certified(*asked(tmp_path_factory.mktemp("certified")))
 
 
 def test_a_stranger_checks_the_certificate(certified: Certified) -> None:
@@ -107,7 +77,7 @@ def test_nothing_that_is_published_names_a_coalition(certified: Certified) -> No
 
 def test_a_certificate_by_the_scan_argument(tmp_path: Path) -> None:
     """No key, but the pin of the protocols; its lies are refused like the circuit's."""
-    made = Certified(tmp_path, certificate=("scan", 64))
+    made = Certified(*asked(tmp_path, certificate=("scan", 64)))
     assert made.value["verification_keys"] == {}
     case = made.judge(made.value)
     assert outcome(case) == {}
@@ -276,7 +246,7 @@ def test_another_verification_key_than_the_pinned_one(certified: Certified) -> N
 
 def test_a_certificate_of_another_window(certified: Certified, tmp_path: Path) -> None:
     """The same accounts, the same questions, the same counts: only the window is another one."""
-    other = Certified(tmp_path)
+    other = Certified(*asked(tmp_path))
     value = certified.value
     assert other.value["entries"][-1]["coalition"]["c"] == value["entries"][-1]["coalition"]["c"]
     named(value, other.value["certificate"])
@@ -343,7 +313,7 @@ def test_a_crash_before_the_closing_record_keeps_the_certificate(
     window = Window.resume(window.directory, key=service.key, clock=service.clock)
     assert window.status == "active"
     with monkeypatch.context() as patch:
-        patch.setattr(coalition.SYSTEM, "certify", crash)
+        patch.setattr(type(coalition.SYSTEM), "prove", crash)
         window.close()
     assert (window.directory / "coalition.json").read_bytes() == kept
     file = WindowFile.load(window.directory / "public")
@@ -389,7 +359,7 @@ def test_the_window_can_be_used_while_it_is_certified(
         other.join(timeout=60)
         return {"system": "groth16"}
 
-    monkeypatch.setattr(coalition.SYSTEM, "certify", certify)
+    monkeypatch.setattr(type(coalition.SYSTEM), "prove", certify)
     window.close()
     assert seen == ["active", "refused"]
     assert window.status == "closed"
@@ -428,7 +398,7 @@ def test_a_certificate_for_an_empty_window(certified: Certified, tmp_path: Path)
 
 @pytest.mark.parametrize("account", [{"law-1": PROBE}, dict.fromkeys(ASKED, PROBE)], ids=["one", "identical"])
 def test_windows_with_one_account_or_identical_queries(tmp_path: Path, account: dict[str, str]) -> None:
-    made = Certified(tmp_path, account)
+    made = Certified(*asked(tmp_path, account))
     case = made.judge(made.value)
     assert case.figures["coalition"] == "checked"
     assert case.figures["c"]["all"] == len(account)

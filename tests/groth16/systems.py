@@ -111,3 +111,13 @@ def off_subgroup() -> bytes:
                 y1 = a1 * pow(2 * y0, -1, pyecc.P) % pyecc.P
                 return b"".join(v.to_bytes(32, "big") for v in (0, x, y1, y0))
     raise AssertionError("no such point")
+
+
+def sections(data: bytes) -> dict[int, bytes]:
+    """The parts of a container, in the file's order."""
+    parts, offset = {}, 12
+    while offset < len(data):
+        number, size = struct.unpack_from("<IQ", data, offset)
+        parts[number] = data[offset + 12 : offset + 12 + size]
+        offset += 12 + size
+    return parts

@@ -10,23 +10,13 @@ from pathlib import Path
 
 import pytest
 from conftest import Setup
-from systems import container, off_subgroup, random_system, section
+from systems import container, off_subgroup, random_system, section, sections
 
 from rag_audit import _native
 from rag_audit.proofs.backends.groth16 import pyecc, snarkjs
 
 POINT1, POINT2 = 64, 128
 BEACON = bytes.fromhex("00112233445566778899aabbccddeeff")
-
-
-def sections(data: bytes) -> dict[int, bytes]:
-    """The parts of a container, in the file's order."""
-    parts, offset = {}, 12
-    while offset < len(data):
-        number, size = struct.unpack_from("<IQ", data, offset)
-        parts[number] = data[offset + 12 : offset + 12 + size]
-        offset += 12 + size
-    return parts
 
 
 def rewrite(source: Path, target: Path, change: Callable[[dict[int, bytearray]], None]) -> Path:

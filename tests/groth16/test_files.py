@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Setup, encode, make
-from systems import System, container, le, random_system, section, wtns
+from systems import System, container, le, random_system, section, sections, wtns
 
 from rag_audit import _native
 from rag_audit.relation.field import MODULUS
@@ -26,15 +26,6 @@ def damaged(data: bytes, seed: int = 1) -> list[bytes]:
         i = rng.randrange(len(data) if rng.random() < 0.5 else min(len(data), 200))
         out.append(data[:i] + bytes([data[i] ^ (1 << rng.randrange(8))]) + data[i + 1 :])
     out += [data + b"\0", data + data[12:]]
-    return out
-
-
-def sections(data: bytes) -> dict[int, bytes]:
-    out, at = {}, 12
-    while at < len(data):
-        number, size = struct.unpack_from("<IQ", data, at)
-        out[number] = data[at + 12 : at + 12 + size]
-        at += 12 + size
     return out
 
 

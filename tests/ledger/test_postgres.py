@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -22,6 +21,7 @@ from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.postgres import PostgresLedger, read_postgres
 from rag_audit.log.store import LedgerStore
 from tests.child import check_ledger
+from tests.ledger.appends import Refused, one_commit, refuse
 from tests.postgres import Cluster, cluster
 
 
@@ -64,24 +64,11 @@ def test_entries_come_back_in_order_and_outlive_the_store(ledger: tuple[str, str
 
 
 def test_a_slot_serves_one_record_and_a_refusal_costs_others_nothing(ledger: tuple[str, str]) -> None:
-    class Refused(Exception):
-        pass
-
-    def refuse(index: int) -> bytes:
-        raise Refused(index)
-
     with PostgresLedger(*ledger) as store:
-        gate = threading.Event()
-
-        def wait(index: int) -> bytes:
-            gate.wait(10)
-            return b"first"
-
-        futures: list[Future[AppendResult]] = [store.append(wait)]
-        futures += [store.append(b"x%d" % n, slot=("a", 1)) for n in range(3)]
-        futures += [store.append(refuse, slot=("a", 2)), store.append(bytes(MAX_ENTRY_BYTES + 1))]
-        futures += [store.append(b"last", slot=("b", 1))]
-        gate.set()
+        with one_commit(store) as futures:
+            futures += [store.append(b"x%d" % n, slot=("a", 1)) for n in range(3)]
+            futures += [store.append(refuse, slot=("a", 2)), store.append(bytes(MAX_ENTRY_BYTES + 1))]
+            futures += [store.append(b"last", slot=("b", 1))]
         found = [f.exception() or f.result().index for f in futures]
         assert [f if isinstance(f, int) else type(f) for f in found] == [
             0,

@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +17,8 @@ from rag_audit.errors import EncodingError, SizeError, StoreError, VersionError
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.store import MAX_ENTRY_BYTES, AppendResult, LedgerStore, SlotUsed
 from tests.child import check_ledger, in_child
+from tests.ledger.appends import Refused, one_commit, refuse
+from tests.tmpfs import run_on_tmpfs
 
 
 @pytest.fixture
@@ -74,27 +72,14 @@ def test_a_slot_serves_one_record(path: Path) -> None:
 
 def test_two_appends_for_one_slot_in_one_commit(path: Path) -> None:
     with LedgerStore(path) as store:
-        gate = threading.Event()
-
-        def wait(index: int) -> bytes:
-            gate.wait(10)
-            return b"first"
-
-        futures: list[Future[AppendResult]] = [store.append(wait)]
-        futures += [store.append(b"x%d" % n, slot=("a", 1)) for n in range(5)]
-        gate.set()
+        with one_commit(store) as futures:
+            futures += [store.append(b"x%d" % n, slot=("a", 1)) for n in range(5)]
         assert [f.result().index for f in futures[:2]] == [0, 1]
         assert [type(f.exception()) for f in futures[2:]] == [SlotUsed] * 4
         assert list(store.entries()) == [b"first", b"x0"]
 
 
 def test_what_build_raises_reaches_the_caller_and_costs_no_index(path: Path) -> None:
-    class Refused(Exception):
-        pass
-
-    def refuse(index: int) -> bytes:
-        raise Refused(index)
-
     with LedgerStore(path) as store:
         store.append(b"zero").result()
         with pytest.raises(Refused, match="1"):
@@ -395,17 +380,5 @@ def test_a_full_disk_loses_nothing_acknowledged(tmp_path: Path) -> None:
     mount.mkdir()
     script = tmp_path / "script.py"
     script.write_text(FULL_DISK.format(root=str(Path(__file__).resolve().parents[2]), mount=str(mount)))
-    unshare = shutil.which("unshare")
-    command = f'mount -t tmpfs -o size=1m tmpfs "{mount}"'
-    if (
-        unshare is None
-        or subprocess.run([unshare, "-rm", "sh", "-c", command], capture_output=True).returncode
-    ):
-        pytest.skip("mounting a small tmpfs is not allowed here: run as a user who may `unshare -rm`")
-    run = subprocess.run(
-        [unshare, "-rm", "sh", "-c", f'{command} && exec "{sys.executable}" "{script}"'],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    run = run_on_tmpfs(mount, "1m", script)
     assert run.stdout.strip() == "recovered StoreError", run.stderr

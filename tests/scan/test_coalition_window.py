@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,10 @@ import pytest
 
 from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode
-from rag_audit.models.trust import Trust
-from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan.coalition import PROTOCOL
 from rag_audit.report.verification import verify_window
-from rag_audit.verify.case import Case, Status
-from rag_audit.verify.checks import coalition as checks
-from rag_audit.verify.verifier import open_case
+from rag_audit.verify.case import Status
+from tests.window.certified import Certified, outcome
 from tests.window.simulator import QUESTIONS, Service
 
 PROBE = "Did the clinic treat Jane Roe for hepatitis in 2019?"
@@ -29,39 +25,17 @@ ASKED = [
 ]
 
 
-class Certified:
-    """A closed window with its certificate, and what its verifier trusts."""
-
-    def __init__(self, root: Path, k_max: int = 3) -> None:
-        self.service = Service(root)
-        window = self.service.open(certificate=("scan", 3000), k_max=k_max)
-        for account, text in ASKED:
-            self.service.ask(window, account, text)
-        self.service.finish(window)
-        self.file = WindowFile.load(window.directory / "public")
-        self.trust: Trust = self.service.trust(window.policy, coalition="checked")
-        window.shut()
-
-    @property
-    def value(self) -> Any:
-        """The file as a fresh JSON value."""
-        return json.loads(jcs(self.file.dump()))
-
-    def judge(self, value: Any) -> Case:
-        """The group alone, on a file that everything else would be remade for."""
-        case = open_case(WindowFile.parse(value, field="window.json"), self.trust, [], "native")
-        checks.check(case)
-        return case
+def certified_window(root: Path, k_max: int = 3) -> Certified:
+    service = Service(root)
+    window = service.open(certificate=("scan", 3000), k_max=k_max)
+    for account, text in ASKED:
+        service.ask(window, account, text)
+    return Certified(service, window)
 
 
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> Certified:
-    return Certified(tmp_path_factory.mktemp("scan-certified"))
-
-
-def outcome(case: Case) -> dict[str, str]:
-    """The checks that did not pass."""
-    return {c.id: c.status.value for c in case.checks if c.status is not Status.PASS}
+    return certified_window(tmp_path_factory.mktemp("scan-certified"))
 
 
 def named(value: Any, certificate: Any) -> Any:
@@ -119,13 +93,13 @@ def test_certificates_are_for_their_window_only(certified: Certified, lie: Any) 
 
 
 def test_the_certificate_of_another_window_is_refused(certified: Certified, tmp_path: Path) -> None:
-    other = Certified(tmp_path)
+    other = certified_window(tmp_path)
     case = certified.judge(named(certified.value, other.value["certificate"]))
     assert outcome(case) == {"coalition.certificate": "fail"}
 
 
 def test_a_coalition_above_the_cap_is_proved_and_fails_the_window(tmp_path: Path) -> None:
-    window = Certified(tmp_path, k_max=2)
+    window = certified_window(tmp_path, k_max=2)
     verdict = verify_window(window.file, trust=window.trust)
     [cap] = [c for c in verdict.checks if c.id == "coalition.cap"]
     assert cap.status is Status.FAIL

@@ -33,6 +33,7 @@ from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import wordllama
+from tests.embedded import embed_statement
 
 SMALL = EmbedArgument(tokens=20, dimension=30, vocabulary=50)
 SALT_Q, SALT_C = 1234, 5678
@@ -59,15 +60,8 @@ def key() -> EmbedKey:
 
 
 def statement(key: EmbedKey, tokens: list[int], *, ctx: int = 33) -> EmbedStatement:
-    """What the reference says of these tokens."""
     entries = np.frombuffer(rows(), np.int8).reshape(-1, SMALL.dimension)
-    vector = wordllama.normalise(entries[tokens].sum(axis=0, dtype=np.int64), field="query")
-    return EmbedStatement(
-        ctx=ctx,
-        table=key.root,
-        hq=query_commitment(SALT_Q, tokens),
-        cq=vector_commitment(SALT_C, [int(v) for v in vector]),
-    )
+    return embed_statement(entries, tokens, ctx=ctx, table=key.root, salts=(SALT_Q, SALT_C))
 
 
 def job(key: EmbedKey, tokens: list[int]) -> EmbedJob:

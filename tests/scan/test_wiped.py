@@ -6,7 +6,7 @@ import pickle
 import random
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,31 +90,23 @@ _, _, blindings = _native.scan_certify(index, parameters, take(), take(), False)
 give(keep(blindings))
 """
 
-
-def test_a_certificate_leaves_neither_seed_nor_noise_in_memory() -> None:
-    with Child(CERTIFICATE) as child:
-        child.hand(slot_bytes(SLOT), elements(S0, S1))
-        made = child.get()
-        child.wait()
-        assert (
-            counted(child.pid, secrets_of_seed(SLOT) | secret_noise(SLOT) | blindings("blinding", made)) == {}
-        )
-
-
 COINS = f"""
 _, _, blindings = _native.scan_coins_certify({CAPACITY}, {CONTEXT!r}, take(), take(), {KEEP}, False)
 give(keep(blindings))
 """
 
 
-def test_a_coin_certificate_leaves_neither_seed_nor_coins_in_memory() -> None:
-    with Child(COINS) as child:
+@pytest.mark.parametrize(
+    ("work", "secrets"), [(CERTIFICATE, secret_noise), (COINS, secret_coins)], ids=["noise", "coins"]
+)
+def test_a_certificate_leaves_neither_seed_nor_draws_in_memory(
+    work: str, secrets: Callable[[int], dict[str, bytes]]
+) -> None:
+    with Child(work) as child:
         child.hand(slot_bytes(SLOT), elements(S0, S1))
         made = child.get()
         child.wait()
-        assert (
-            counted(child.pid, secrets_of_seed(SLOT) | secret_coins(SLOT) | blindings("blinding", made)) == {}
-        )
+        assert counted(child.pid, secrets_of_seed(SLOT) | secrets(SLOT) | blindings("blinding", made)) == {}
 
 
 @dataclass(frozen=True)

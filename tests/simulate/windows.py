@@ -15,23 +15,19 @@ from rag_audit.commit.commitment import Commitment
 from rag_audit.commit.draft import Mechanism
 from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.chain import ClosedWindow
-from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Groth16Pin, Require
-from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import backend
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.policy import policy_instances
-from rag_audit.proofs.backends.scan import protocols_digest
 from rag_audit.proofs.statements.tenant import tenant_public
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.relation.noise import table_digest
-from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.embedders import Embedder
 from tests.simulate.made import Made
 from tests.simulate.randomness import drawn_from
-from tests.window.simulator import ORIGIN, QUESTIONS, STRICT, Finished, Service
+from tests.window.simulator import QUESTIONS, STRICT, Finished, Service
 
 ASKED = ("law-1", "medicine-1", "law-2", "law-1", "medicine-1")
 """Who asks, in order: two accounts of one tenant, one of the other, and two of them twice."""
@@ -56,27 +52,15 @@ class Base(Finished):
         **require: Any,
     ) -> str:
         """What this window's verifier trusts, with keys that were made once."""
-        made, service = self.made, self.service
         pins = [
             Groth16Pin(
-                circuit=i.digest(), vk=VerificationKey.parse(made.key(i), field="key").digest, setup="unsafe"
+                circuit=i.digest(),
+                vk=VerificationKey.parse(self.made.key(i), field="key").digest,
+                setup="unsafe",
             )
             for i in policy_instances(policy or self.policy)
         ]
-        return trust_template(
-            origin=ORIGIN,
-            vkey=str(service.key.verifier),
-            witnesses=[(n, str(w.vkey)) for n, w in service.witnesses.items()],
-            quorum=2,
-            verifiers=[("verifier", str(service.verifier_key.verifier))],
-            accounts=[(n, service.accounts[n].roster_entry.key) for n in independent],
-            circuits=pins,
-            noise_table=table_digest(),
-            embedder=get_embedder().manifest()["artefacts"],
-            manifest=manifest_digest(get_embedder().manifest()),
-            scan=protocols_digest(),
-            require=Require(**{**REQUIRED, **require}),
-        )
+        return self.service.trusting(pins, Require(**{**REQUIRED, **require}), independent)
 
     def keys(self) -> dict[str, Any]:
         """The verification keys that the window publishes."""

@@ -89,6 +89,16 @@ STRICT: dict[str, Any] = {
     "min_receipts": 1,
     "allow_unsafe_setup": True,
 }
+SMALL_POLICY: dict[str, Any] = {
+    "n": 3,
+    "k_max": 2,
+    "eps_acc": "14",
+    "accounts_max": 3,
+    "gains": (1, 4),
+    "lattice": 64,
+    "top_k": 2,
+}
+"""The figures of a small policy, for `draft_policy`."""
 
 
 class Clock:
@@ -130,17 +140,10 @@ class Service:
             "opens_at": self.clock() + 10_000,
             "closes_at": self.clock() + 3_600_000,
             "capacities": dict.fromkeys(TEXTS, CAPACITY),
-            "n": 3,
-            "k_max": 2,
-            "eps_acc": "14",
-            "accounts_max": 3,
-            "gains": (1, 4),
-            "lattice": 64,
-            "top_k": 2,
             "tokens": (QUERY_TOKENS, 512),
             "system": "groth16",
         }
-        return draft_policy(**{**values, **changes})
+        return draft_policy(**{**SMALL_POLICY, **values, **changes})
 
     def beacon(self) -> WitnessBeacon:
         """A fresh nonce commitment of every witness."""
@@ -265,6 +268,10 @@ class Service:
             Groth16Pin(circuit=i.digest(), vk=proving_key(i).vk_digest, setup="unsafe")
             for i in policy_instances(policy, together=together)
         ]
+        return self.trusting(pins, Require(**{**STRICT, **require}), independent)
+
+    def trusting(self, pins: Sequence[Groth16Pin], require: Require, independent: Sequence[str]) -> str:
+        """A trust file with this service's parties, which pins circuits' keys and has these requirements."""
         return trust_template(
             origin=ORIGIN,
             vkey=str(self.key.verifier),
@@ -277,7 +284,7 @@ class Service:
             embedder=get_embedder().manifest()["artefacts"],
             manifest=manifest_digest(get_embedder().manifest()),
             scan=protocols_digest(),
-            require=Require(**{**STRICT, **require}),
+            require=require,
         )
 
     def trust(self, policy: Policy, **options: Any) -> Trust:

@@ -67,30 +67,25 @@ def all_checks(case: Case) -> None:
     trust_checks.check(case)
 
 
-class CountedText(str):
-    """A string whose comparisons with others are counted."""
+class Counted:
+    """A value whose comparisons with others are counted, by its class."""
 
     compared = 0
 
     def __eq__(self, other: object) -> bool:
-        CountedText.compared += 1
-        return str.__eq__(self, other)
+        type(self).compared += 1
+        return super().__eq__(other)
 
     def __hash__(self) -> int:
-        return str.__hash__(self)
+        return super().__hash__()
 
 
-class CountedNumber(int):
-    """An integer whose comparisons with others are counted."""
+class CountedText(Counted, str):
+    pass
 
-    compared = 0
 
-    def __eq__(self, other: object) -> bool:
-        CountedNumber.compared += 1
-        return int.__eq__(self, other)
-
-    def __hash__(self) -> int:
-        return int.__hash__(self)
+class CountedNumber(Counted, int):
+    pass
 
 
 def test_these_windows_pass(windows: dict[int, Path]) -> None:

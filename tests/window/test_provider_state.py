@@ -32,6 +32,7 @@ from rag_audit.errors import (
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.retrieval.engine import CapacityError
+from tests.tmpfs import run_on_tmpfs
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service
 from tests.window.test_requests import signed
 
@@ -395,20 +396,10 @@ except RagAuditError as exc:
 def test_a_small_tmpfs_that_is_full(tmp_path: Path) -> None:
     mount = tmp_path / "disk"
     mount.mkdir()
-    unshare = shutil.which("unshare")
-    command = f'mount -t tmpfs -o size=48k tmpfs "{mount}"'
-    if (
-        unshare is None
-        or subprocess.run([unshare, "-rm", "sh", "-c", command], capture_output=True).returncode
-    ):
-        pytest.skip("mounting a small tmpfs is not allowed here: run as a user who may `unshare -rm`")
     script = tmp_path / "script.py"
     repository = Path(__file__).parents[2]
     script.write_text(MOUNTED.format(repository=str(repository), mount=str(mount)))
-    run = subprocess.run(
-        [unshare, "-rm", "sh", "-c", f'{command} && exec "{sys.executable}" "{script}"'],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    run = run_on_tmpfs(mount, "48k", script)
     assert run.stdout.startswith("StoreError " + str(mount)), run.stderr
 
 

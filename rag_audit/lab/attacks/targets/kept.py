@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
@@ -17,33 +18,26 @@ from rag_audit.lab.attacks.interface import Answer, Probe, Reply
 MAX_LINE = 1 << 22
 
 
+@dataclass(eq=False)
 class Kept:
     """Asks what the journal does not hold yet.
 
-    :param ask: asks one probe
+    :param answer: asks one probe
     :param journal: the file of what was answered; an unfinished last line is dropped
     :param service: names the service, so that another one's replies in the same folder are not taken for its own
     :raises StoreError: a line of the journal is damaged
     """
 
-    def __init__(
-        self,
-        ask: Callable[[Probe], Answer],
-        journal: Path,
-        *,
-        label: str,
-        probabilities: bool,
-        service: str,
-        parallel: int = 1,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self.label = label
-        self.probabilities = probabilities
-        self._ask = ask
-        self._path = journal
-        self._service = service
-        self._parallel = parallel
-        self._progress = progress
+    answer: Callable[[Probe], Answer]
+    journal: Path
+    _: KW_ONLY
+    label: str
+    probabilities: bool
+    service: str
+    parallel: int = 1
+    progress: Callable[[int, int], None] | None = None
+
+    def __post_init__(self) -> None:
         self._lock = Lock()
         self._known = self._load()
 
@@ -55,7 +49,7 @@ class Kept:
         keys = [self._key(p) for p in probes]
         todo = {key: probe for key, probe in zip(keys, probes, strict=True) if key not in self._known}
         done, failed = 0, Event()
-        with ThreadPoolExecutor(self._parallel) as pool:
+        with ThreadPoolExecutor(self.parallel) as pool:
             jobs = [pool.submit(self._one, key, probe, failed) for key, probe in todo.items()]
             try:
                 while done < len(jobs):
@@ -65,8 +59,8 @@ class Kept:
                         if job in finished:
                             job.result()
                     done += len(finished)
-                    if self._progress is not None:
-                        self._progress(done, len(jobs))
+                    if self.progress is not None:
+                        self.progress(done, len(jobs))
             except BaseException:
                 for job in jobs:
                     job.cancel()
@@ -77,7 +71,7 @@ class Kept:
         if failed.is_set():
             return  # a question after the one that failed would be refused: an account has one on its way
         try:
-            answer = self._ask(probe)
+            answer = self.answer(probe)
         except BaseException:
             failed.set()
             raise
@@ -91,7 +85,7 @@ class Kept:
             }
         )
         with self._lock:
-            with open(self._path, "a", encoding="utf-8") as file:
+            with open(self.journal, "a", encoding="utf-8") as file:
                 file.write(line + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -99,7 +93,7 @@ class Kept:
 
     def _key(self, probe: Probe) -> str:
         what = [
-            self._service,
+            self.service,
             probe.document,
             probe.place,
             probe.account,
@@ -110,12 +104,12 @@ class Kept:
 
     def _load(self) -> dict[str, Answer]:
         known: dict[str, Answer] = {}
-        if not self._path.exists():
+        if not self.journal.exists():
             return known
-        data = self._path.read_bytes()
+        data = self.journal.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data):
-            self._path.write_bytes(whole)  # a line that a crash cut off; its question is asked again
+            self.journal.write_bytes(whole)  # a line that a crash cut off; its question is asked again
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 value: dict[str, Any] = json.loads(line)
@@ -123,6 +117,6 @@ class Kept:
                 reply = Reply(str(value["text"]), None if logs is None else tuple(map(float, logs)))
                 known[str(value["key"])] = Answer(reply, value["found"])
             except (ValueError, KeyError, TypeError, RecursionError) as exc:
-                raise StoreError("a kept reply is damaged", field=f"{self._path}, line {number}", found=str(exc)[:80],
+                raise StoreError("a kept reply is damaged", field=f"{self.journal}, line {number}", found=str(exc)[:80],
                                  hint="delete this line, and run the same command again") from exc  # fmt: skip
         return known

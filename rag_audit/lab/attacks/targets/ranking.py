@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -49,35 +50,31 @@ def gumbel_threshold(values: npt.NDArray[np.float64], significance: float = SIGN
     return mean + deviation * root - math.log(-math.log1p(-significance)) * deviation / root
 
 
+@dataclass(frozen=True, eq=False)
 class Ranking:
     """Selects positions as a tenant's engine does.
 
     :param filled: the positions that hold documents; Mirabel compares these alone
     """
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        capacity: int,
-        filled: npt.NDArray[np.intp],
-        top_k: int,
-        hiding: Hiding,
-        seed: int,
-    ) -> None:
-        self.mechanism = mechanism
-        self._capacity = capacity
-        self._filled = filled
-        self._top_k = top_k
-        self._hiding = hiding
-        self._seed = seed
-        self._silent = np.zeros(capacity, np.int32)
+    mechanism: Mechanism
+    capacity: int
+    filled: npt.NDArray[np.intp]
+    top_k: int
+    hiding: Hiding
+    seed: int
+
+    @cached_property
+    def silent(self) -> Ints:
+        """No noise."""
+        return np.zeros(self.capacity, np.int32)
 
     def window(self, *name: int) -> Window:
         """A fresh window of the service: kept positions, and what each account holds.
 
         :param name: numbers that name the window; equal names draw equally
         """
-        return Window(self, np.random.Generator(np.random.PCG64(np.random.SeedSequence([self._seed, *name]))))
+        return Window(self, np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed, *name]))))
 
 
 class Window:
@@ -89,7 +86,7 @@ class Window:
         self._kept: Bits | None = None
         self._held: dict[int, Bits] = {}
         if isinstance(ranking.mechanism, SampledTopK | RandomisedList):
-            self._kept = random.random(ranking._capacity) < ranking.mechanism.sampling.keep / COIN_RANGE
+            self._kept = random.random(ranking.capacity) < ranking.mechanism.sampling.keep / COIN_RANGE
 
     def select(self, scores: Ints, account: int, read: Ints | None = None) -> Selected:
         """The positions that answer one query of an account.
@@ -102,18 +99,18 @@ class Window:
             return self._list(scores, m, account, scores if read is None else read)
         if self._kept is not None:
             scores = scores * self._kept
-        noise = self._noise(m) if isinstance(m, Noise) else r._silent
+        noise = self._noise(m) if isinstance(m, Noise) else r.silent
         hidden = self._hide(scores, noise, m)
-        wanted = r._top_k + (hidden is not None)
+        wanted = r.top_k + (hidden is not None)
         if isinstance(m, Noise):
             lo, hi, lattice = m.window.lo, m.window.hi, m.window.lattice
             found = _native.noised_top_k(scores.tobytes(), lo, hi, lattice, noise.tobytes(), wanted)
         else:
             found = _first(scores, wanted)
-        return Selected(tuple([p for p in found if p != hidden][: r._top_k]), hidden)
+        return Selected(tuple([p for p in found if p != hidden][: r.top_k]), hidden)
 
     def _list(self, scores: Ints, m: RandomisedList, account: int, read: Ints) -> Selected:
-        capacity = self._r._capacity
+        capacity = self._r.capacity
         held = self._held.setdefault(account, np.zeros(capacity, np.bool_))
         chance = self._random.random(capacity) < m.sampling.chance / COIN_RANGE
         assert self._kept is not None
@@ -121,28 +118,28 @@ class Window:
         held[listed] = True
         # An account keeps what it was handed in earlier answers, and ranks it by itself.
         mine = np.flatnonzero(held)
-        best = mine[np.argsort(-read[mine], kind="stable")[: self._r._top_k]]
+        best = mine[np.argsort(-read[mine], kind="stable")[: self._r.top_k]]
         return Selected(tuple(best.tolist()))
 
     def _noise(self, m: Noise) -> Ints:
-        columns, capacity = len(m.gains), self._r._capacity
+        columns, capacity = len(m.gains), self._r.capacity
         bits = self._random.bit_generator.random_raw(capacity * columns)
         return weighted_sum(m.gains, base_draws(bits).reshape(columns, capacity))
 
     def _hide(self, scores: Ints, noise: Ints, m: Mechanism) -> int | None:
         r = self._r
-        if r._hiding == "none" or len(r._filled) < 3:
+        if r.hiding == "none" or len(r.filled) < 3:
             return None
-        if r._hiding == "noised" and isinstance(m, Noise):
+        if r.hiding == "noised" and isinstance(m, Noise):
             # All positions, the empty ones too: which are filled is secret, and what follows from noised scores
             # alone is covered by the bound on them.
-            places = np.arange(r._capacity)
+            places = np.arange(r.capacity)
             w = m.window
             width = w.hi - w.lo
             clamped = np.clip(scores, w.lo, w.hi).astype(np.int64) - w.lo
             values = ((clamped * w.lattice + width // 2) // width + noise).astype(np.float64)
         else:
-            places, values = r._filled, scores[r._filled].astype(np.float64)
+            places, values = r.filled, scores[r.filled].astype(np.float64)
         largest = int(np.argmax(values))
         return int(places[largest]) if values[largest] > gumbel_threshold(values) else None
 
