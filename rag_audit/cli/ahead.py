@@ -10,6 +10,7 @@ import click
 from rag_audit._internal.errors import ExitCode
 from rag_audit.cli.common import PATH, emit, json_option, say
 from rag_audit.cli.options import path_option, read_policy
+from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Trust
 from rag_audit.verify.ahead import Parties, check_ahead
@@ -51,7 +52,7 @@ def change_of(check: str, policy: Policy) -> str | None:
     mechanisms = {type(policy.mechanism(tenant)) for tenant in policy.tenants}
     if check in _OF_EPSILON:
         mechanisms = {m for m in mechanisms if m.limit == "max_epsilon"}
-    own = {m.changes.get(check) for m in mechanisms}
+    own = {description(m.name).changes.get(check) for m in mechanisms}
     if len(own) == 1 and (change := own.pop()) is not None:
         return change
     return CHANGES.get(check)

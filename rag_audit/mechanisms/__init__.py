@@ -22,8 +22,8 @@ _BY_NAME: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism 
 def named(name: str) -> type[Mechanism]:
     """The mechanism of a name.
 
-    >>> named("sampling").words
-    'exact answers from a sample of the index'
+    >>> named("sampling").limit
+    'max_odds_unlisted'
 
     :raises KeyError: no mechanism has the name, which the models of every file exclude
     """

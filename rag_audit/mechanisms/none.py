@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Self
 
 from rag_audit.mechanisms.base import (
-    Facts,
     Mechanism,
     NoiseFields,
-    Parameters,
     Tenant,
     TenantFields,
     exact_scores,
@@ -25,16 +23,7 @@ class Exact(Mechanism):
     """
 
     name = "none"
-    words = "exact answers, nothing hides what is in the index"
     protects = False
-    does_not_prove = (
-        "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves"
-        " integrity"
-    )
-    no_ceiling = "There is no ceiling: a test may recognise every document."
-    coalition = (
-        "No figure of this policy depends on it, since no tenant has a mechanism that hides documents."
-    )
 
     @classmethod
     def is_named_by(cls, part: TenantFields) -> bool:
@@ -43,22 +32,3 @@ class Exact(Mechanism):
     @classmethod
     def read(cls, part: TenantFields, noise: NoiseFields | None, tenant: Tenant, keep: int | None) -> Self:
         return cls(tenant, exact_scores(part))
-
-    @classmethod
-    def described(cls, values: Parameters) -> str:
-        return "no mechanism"
-
-    @classmethod
-    def option(cls, values: Parameters) -> str | None:
-        return cls.name
-
-    def explained(self) -> list[str]:
-        return [*super().explained(), *self._exact_words()]
-
-    @classmethod
-    def cost(cls, facts: Facts) -> str:
-        return "nothing: answers are the exact top K"
-
-    @classmethod
-    def no_epsilon(cls, facts: Facts) -> str:
-        return "There is no epsilon: answers are exact, and nothing hides what is in the index."

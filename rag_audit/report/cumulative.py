@@ -19,6 +19,7 @@ from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.bounds import BoundJson
 from rag_audit.mechanisms.accounting.coins import odds_over_windows
 from rag_audit.mechanisms.accounting.values import Real, text
+from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.models import repeated
 from rag_audit.models.policy import Policy
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES, WindowFile
@@ -157,7 +158,8 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
     parts: list[tuple[accounting.Mechanism, int]] = []
     listed = Decimal(0)
     for part in windows:
-        loss = part.policy.mechanism_of(tenant).loss(part.policy.k_max, part.policy.n)
+        mechanism = part.policy.mechanism_of(tenant)
+        loss = description(mechanism.name).loss(mechanism, part.policy.k_max, part.policy.n)
         if loss is None:
             why = f"tenant {tenant} of window {part.policy.window} has no noise, so no epsilon bounds every outcome"
             return accounting.Bound(accounting.NO_BOUND, math.inf, 0.0, False, why, (why,))

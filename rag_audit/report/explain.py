@@ -7,9 +7,10 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from rag_audit.mechanisms import ALL, Mechanism, accounting, named
+from rag_audit.mechanisms import Mechanism, accounting
 from rag_audit.mechanisms.accounting.figures import PolicyFigures, TenantFigures
-from rag_audit.mechanisms.base import LIMITS
+from rag_audit.mechanisms.descriptions import ALL, description
+from rag_audit.mechanisms.descriptions.base import LIMITS
 from rag_audit.models.policy import Policy
 from rag_audit.models.tenants import NoisePolicy, TenantPolicyV2
 from rag_audit.proofs.backends import backend
@@ -37,7 +38,7 @@ def covers(policies: Sequence[Policy]) -> str:
         return ""
     found = [COVERS]
     for kind in ALL:
-        alike = {name: windows[name] for name, own in kinds.items() if own == {kind}}
+        alike = {name: windows[name] for name, own in kinds.items() if own == {kind.mechanism}}
         sentence = kind.covered(alike) if alike else None
         found += [] if sentence is None else [sentence]
     return " ".join(found)
@@ -101,7 +102,7 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
     """What protects each tenant, in words."""
     lines = []
     for name, tenant in tenants.items():
-        kind = named(tenant["mechanism"]).words
+        kind = description(tenant["mechanism"]).words
         eps, odds, every = tenant["eps"], tenant["odds_unlisted"], tenant["odds_unlisted_all_accounts"]
         factors = "" if odds is None else f"; odds_unlisted {odds}, for all accounts {every}"
         lines.append(f"{name}: {kind}; eps {eps}{factors}")
@@ -262,7 +263,7 @@ def _coalition(p: Policy, mechanisms: Collection[Mechanism]) -> str:
     queries = f"{p.k_max * p.n:,} queries"
     return (
         f"The largest coalition covered: {p.k_max:,} accounts that pool their answers make {queries}."
-        f" {decisive.coalition}"
+        f" {description(decisive.name).coalition}"
     )
 
 
@@ -299,7 +300,7 @@ def _no_assumption(mechanism: Mechanism) -> str:
 
 def _mechanism(mechanism: Mechanism) -> tuple[str, str]:
     """A tenant's mechanism, and what it promises and costs."""
-    sentence = "; ".join(mechanism.explained())
+    sentence = "; ".join(description(mechanism.name).explained(mechanism))
     return mechanism.name, f"{sentence[0].upper()}{sentence[1:]}."
 
 

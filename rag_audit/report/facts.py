@@ -15,6 +15,7 @@ from rag_audit._internal.errors import RagAuditError, SignatureError
 from rag_audit._internal.words import counted
 from rag_audit.log.checkpoint import SignedCheckpoint
 from rag_audit.log.keys import VerifierKey
+from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.chain import ClosedWindow, outcome_of
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
@@ -160,7 +161,7 @@ def _tenants(case: Case) -> list[TenantReport]:
             TenantReport(
                 tenant=tenant,
                 mechanism=mechanism.name,
-                words=mechanism.words,
+                words=description(mechanism.name).words,
                 eps=figures.get("eps_audit") if own is None else own["eps"],
                 odds_unlisted=None if own is None else own["odds_unlisted"],
                 odds_unlisted_all_accounts=None if own is None else own["odds_unlisted_all_accounts"],

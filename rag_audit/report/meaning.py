@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from rag_audit._internal.words import counted, listed
 from rag_audit.mechanisms import named
-from rag_audit.mechanisms.base import percent
+from rag_audit.mechanisms.descriptions.base import percent
 from rag_audit.report.model import Measured, Report, Requirement, TenantReport
 from rag_audit.report.requirements import nearest
 from rag_audit.report.strength import tier

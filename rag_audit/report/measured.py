@@ -13,6 +13,7 @@ from pathlib import Path
 from rag_audit._internal.canonical import read_bytes, sha256
 from rag_audit._internal.errors import MeasurementError, SchemaError, SizeError
 from rag_audit.mechanisms import Mechanism, accounting, named
+from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.attacks import MAX_ATTACKS_BYTES, AttackedMechanism, AttackResult, AttackRun
 from rag_audit.models.policy import Policy
 from rag_audit.report.model import AttackPart, AttackPoint, AttackRow, Attacks
@@ -205,28 +206,30 @@ class _Certified:
         )
 
     def _figures(self, mechanism: Mechanism, accounts: int, queries: int) -> tuple[float, float | None]:
-        key = (mechanism, mechanism.figures_depend_on(accounts, queries))
+        kind = description(mechanism.name)
+        key = (mechanism, kind.figures_depend_on(mechanism, accounts, queries))
         if key not in self._known:
             if len(self._known) == MAX_COUNTS:
                 raise SizeError("the attacks ask too many different numbers of questions", field="attacks",
                                 expected=f"at most {MAX_COUNTS}")  # fmt: skip
-            self._known[key] = mechanism.certified(accounts, queries, self._delta)
+            self._known[key] = kind.certified(mechanism, accounts, queries, self._delta)
         return self._known[key]
 
 
 def attacked(mechanism: Mechanism) -> AttackedMechanism:
     """A tenant's mechanism as a run of attacks writes its own."""
-    return AttackedMechanism.parse({"kind": mechanism.name, **mechanism.parameters()}, field="mechanism")
+    parameters = description(mechanism.name).parameters(mechanism)
+    return AttackedMechanism.parse({"kind": mechanism.name, **parameters}, field="mechanism")
 
 
 def described(m: AttackedMechanism) -> str:
     """A mechanism in words."""
-    return named(m.kind).described(m)
+    return description(m.kind).described(m)
 
 
 def _options(had: Mapping[str, AttackedMechanism], policy: Policy) -> str:
     """The options of a run of this policy, as far as the reference engine has its mechanisms."""
-    options = ["none", *(named(m.kind).option(m) for m in had.values())]
+    options = ["none", *(description(m.kind).option(m) for m in had.values())]
     words = [f"--mechanism {option}" for option in options if option is not None]
     return " ".join([*dict.fromkeys(words), f"--k {policy.k_max} --n {policy.n} --top-k {policy.top_k}"])
 

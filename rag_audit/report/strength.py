@@ -7,7 +7,7 @@ moderate up to 10, weak above. A window is as strong as the weakest of its tenan
 from __future__ import annotations
 
 from rag_audit._internal.words import some
-from rag_audit.mechanisms import named
+from rag_audit.mechanisms.descriptions import description
 from rag_audit.report.model import Level, Protection, Standing, TenantReport
 from rag_audit.verify.verdict import OutcomeName
 
@@ -77,8 +77,8 @@ def protection_words(protection: Protection) -> str:
 
 def _of_tenant(tenant: TenantReport) -> tuple[Level, str]:
     """The level of one tenant's protection, and why."""
-    kind = named(tenant.mechanism)
-    if not kind.protects:
+    kind = description(tenant.mechanism)
+    if not kind.mechanism.protects:
         return "none", "nothing protects the documents, and the window shows that answers are correct"
     if tenant.eps is None:
         return "none", "no epsilon was computed"

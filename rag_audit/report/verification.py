@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.mechanisms import ALL
+from rag_audit.mechanisms.descriptions import ALL
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
@@ -88,7 +88,7 @@ class ReportedVerdict(Verdict):
             *(
                 kind.does_not_prove
                 for kind in ALL
-                if kind.name in present and kind.does_not_prove is not None
+                if kind.mechanism.name in present and kind.does_not_prove is not None
             ),
             *([RETURNED_TEXTS] if any(t.get("odds_unlisted") for t in tenants) else []),
             *DOES_NOT_PROVE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_audit._internal.words import counted, listed
 from rag_audit.mechanisms import ALL, named
+from rag_audit.mechanisms.descriptions import description
 from rag_audit.report.model import Counts, Figures, Measured, Retrieval, TenantReport, Vouching, Weakness
 
 
@@ -73,7 +74,8 @@ def weaknesses_of(
 def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:
     """What each tenant's mechanism costs its readers."""
     return [
-        Retrieval(tenant=t.tenant, words=named(t.mechanism).cost(t), measured=_measured(t)) for t in tenants
+        Retrieval(tenant=t.tenant, words=description(t.mechanism).cost(t), measured=_measured(t))
+        for t in tenants
     ]
 
 
@@ -81,7 +83,7 @@ def _measured(tenant: TenantReport) -> list[Measured]:
     """What questions found on public collections under the measured settings on either side of the tenant's."""
     from rag_audit.report.html.study import settings_of, strength, study
 
-    kind = named(tenant.mechanism)
+    kind = description(tenant.mechanism)
     own = kind.setting(tenant)
     if own is None:
         return []

@@ -9,7 +9,9 @@ import pytest
 from rag_audit.commit.draft import Mechanism as Draft
 from rag_audit.commit.draft import draft_policy
 from rag_audit.mechanisms import ALL, Mechanism, named
-from rag_audit.mechanisms.base import LIMITS
+from rag_audit.mechanisms.descriptions import ALL as DESCRIPTIONS
+from rag_audit.mechanisms.descriptions import description
+from rag_audit.mechanisms.descriptions.base import LIMITS
 from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.attacks import AttackedMechanism
 from rag_audit.models.constants import KEPT, Constants
@@ -37,15 +39,16 @@ kinds = pytest.mark.parametrize("kind", ALL, ids=[kind.name for kind in ALL])
 def test_every_mechanism_is_in_these_tests() -> None:
     assert {type(m) for m in MADE.values()} == {*ALL}
     assert len({kind.name for kind in ALL}) == len(ALL) and all(named(kind.name) is kind for kind in ALL)
+    assert tuple(kind.mechanism for kind in DESCRIPTIONS) == ALL
 
 
 @kinds
 def test_a_mechanism_has_its_words(kind: type[Mechanism]) -> None:
     assert kind.limit in LIMITS and (kind.limit is not None) == kind.protects
-    assert (
-        kind.words and kind.coalition.endswith(".") and (kind.does_not_prove or kind.limit == "max_epsilon")
-    )
-    assert not inspect.isabstract(kind)
+    words = description(kind.name)
+    assert words.words and words.coalition.endswith(".")
+    assert words.does_not_prove or kind.limit == "max_epsilon"
+    assert not inspect.isabstract(kind) and not inspect.isabstract(words) and words.mechanism is kind
 
 
 @each
@@ -73,12 +76,13 @@ def test_figures_agree_with_what_the_mechanism_promises(mechanism: Mechanism) ->
     figures = POLICY.figures()["tenants"][name]
     assert figures["mechanism"] == mechanism.name
     assert math.isfinite(float(figures["eps"])) == (mechanism.limit == "max_epsilon")
-    assert (mechanism.loss(2, 4) is not None) == (mechanism.limit == "max_epsilon")
+    kind = description(mechanism.name)
+    assert (kind.loss(mechanism, 2, 4) is not None) == (mechanism.limit == "max_epsilon")
     assert (figures["odds_unlisted"] is not None) == mechanism.sampled == (mechanism.sample is not None)
     assert math.isinf(mechanism.realised([4], n=4, k=2, delta="1e-5")) == (mechanism.limit != "max_epsilon")
-    epsilon, auc = mechanism.certified(1, 4, "1e-5")
+    epsilon, auc = kind.certified(mechanism, 1, 4, "1e-5")
     assert math.isfinite(epsilon) == (mechanism.limit == "max_epsilon")
-    ceiling = mechanism.ceiling(1, 4, (0.001, 0.01, 0.5))
+    ceiling = kind.ceiling(mechanism, 1, 4, (0.001, 0.01, 0.5))
     assert (ceiling is not None) == (auc is not None) == mechanism.protects
     if ceiling is not None:
         assert list(ceiling.points) == sorted(ceiling.points) and ceiling.points[-1] == (1.0, 1.0)
@@ -97,15 +101,18 @@ def test_a_list_that_is_too_long_is_named(mechanism: Mechanism) -> None:
 
 @each
 def test_a_run_of_attacks_names_the_mechanism(mechanism: Mechanism) -> None:
-    attacked = AttackedMechanism.parse({"kind": mechanism.name, **mechanism.parameters()}, field="m")
-    kind = named(attacked.kind)
-    assert kind is type(mechanism) and kind.described(attacked)
+    kind = description(mechanism.name)
+    attacked = AttackedMechanism.parse({"kind": mechanism.name, **kind.parameters(mechanism)}, field="m")
+    assert (
+        kind.mechanism is type(mechanism) and description(attacked.kind) is kind and kind.described(attacked)
+    )
     assert asdict(mechanism) and (kind.option(attacked) or "").startswith(
-        kind.name
+        mechanism.name
     ) != mechanism.sampled * bool(mechanism.gains)
 
 
 @each
 def test_an_explanation_starts_with_the_words(mechanism: Mechanism) -> None:
-    explained = mechanism.explained()
-    assert explained[0] == mechanism.words and len(explained) >= 1 + mechanism.sampled
+    kind = description(mechanism.name)
+    explained = kind.explained(mechanism)
+    assert explained[0] == kind.words and len(explained) >= 1 + mechanism.sampled

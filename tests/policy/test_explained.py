@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.commit.draft import Mechanism, draft_policy
-from rag_audit.mechanisms.base import percent
+from rag_audit.mechanisms.descriptions.base import percent
 from rag_audit.models.policy import Policy
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.report.explain import covers

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TypeVar
 
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.mechanisms import Mechanism, named
-from rag_audit.mechanisms.base import Ceiling
+from rag_audit.mechanisms.descriptions import Description, description
+from rag_audit.mechanisms.descriptions.base import Ceiling
 from rag_audit.report.model import Report, TenantReport
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, *(i / 20 for i in range(2, 20)), 0.97, 0.99)
@@ -36,9 +36,9 @@ class Protection:
     accounts_max: int
 
     @property
-    def kind(self) -> type[Mechanism]:
+    def kind(self) -> type[Description]:
         """The mechanism, without its parameters."""
-        return named(self.first.mechanism)
+        return description(self.first.mechanism)
 
 
 def protections(report: Report) -> list[Protection]:
@@ -59,10 +59,13 @@ def named_sizes(report: Report, protection: Protection) -> list[int]:
 
 def epsilon_curve(report: Report, protection: Protection) -> list[tuple[int, float]]:
     """Epsilon by the number of accounts that pool what they were handed; empty where there is none at any size."""
-    f, own = report.figures, _or_none(partial(protection.kind.from_facts, protection.first))
+    f, kind = report.figures, protection.kind
+    own = _or_none(partial(kind.from_facts, protection.first))
     if own is None:
         return []
-    found = [(k, _or_none(partial(own.epsilon_at, k, f.n, f.delta))) for k in _sizes(report, protection)]
+    found = [
+        (k, _or_none(partial(kind.epsilon_at, own, k, f.n, f.delta))) for k in _sizes(report, protection)
+    ]
     return [(k, eps) for k, eps in found if eps is not None and math.isfinite(eps)]
 
 
@@ -77,7 +80,7 @@ def tests_of(report: Report, protection: Protection) -> list[Ceiling]:
     if own is None:
         return []
     sizes = [f.k_max] if kind.any_coalition else named_sizes(report, protection)
-    found = [_or_none(partial(own.ceiling, k, f.n, RATES)) for k in sizes]
+    found = [_or_none(partial(kind.ceiling, own, k, f.n, RATES)) for k in sizes]
     return [ceiling for ceiling in found if ceiling is not None]
 
 

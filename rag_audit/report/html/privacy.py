@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rag_audit._internal.words import counted, some
 from rag_audit.mechanisms import accounting
-from rag_audit.mechanisms.base import Ceiling
+from rag_audit.mechanisms.descriptions.base import Ceiling
 from rag_audit.report.html import charts, curves, study, words
 from rag_audit.report.html.charts import Axis, Chart, Line, Mark, Rule
 from rag_audit.report.html.curves import Protection
@@ -66,7 +66,7 @@ def epsilon(report: Report, p: Protection, index: int) -> Curve | None:
 def rounding(report: Report, p: Protection, several: bool) -> str:
     """How the bounds of the chart of epsilon were made."""
     f = report.figures
-    delta = f"at δ = {f.delta}" if p.kind.uses_delta else "with δ = 0"
+    delta = f"at δ = {f.delta}" if p.kind.mechanism.uses_delta else "with δ = 0"
     realised = (
         ""
         if f.eps_realised is None or several
@@ -132,7 +132,7 @@ def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
     ]
     if not lines:
         return None
-    by_epsilon = p.kind.limit == "max_epsilon"
+    by_epsilon = p.kind.mechanism.limit == "max_epsilon"
     ends = [x for line in lines for x, _ in line.points]
     own = p.first.eps if by_epsilon else p.first.keep
     if own is not None and own != "inf":

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.mechanisms import Mechanism, named
+from rag_audit.mechanisms.descriptions import Description, description
 from rag_audit.models.models import Count, DecimalText, Model, Positive
 from rag_audit.report.html.curves import Protection
 from rag_audit.report.model import Report
@@ -82,19 +82,19 @@ def study() -> Study:
     return Study.parse(parse_json(text, source="study.json"), field="study.json")
 
 
-def settings_of(mechanism: type[Mechanism]) -> list[Setting]:
+def settings_of(kind: type[Description]) -> list[Setting]:
     """The measured settings of a mechanism."""
-    return [s for s in study().settings if named(s.mechanism) is mechanism]
+    return [s for s in study().settings if description(s.mechanism) is kind]
 
 
 def strength(setting: Setting) -> float:
     """What orders the settings of a mechanism."""
-    return float(named(setting.mechanism).setting(setting) or 0)
+    return float(description(setting.mechanism).setting(setting) or 0)
 
 
 def name_of(setting: Setting) -> str:
     """The name of a measured setting in a chart."""
-    kind = named(setting.mechanism)
+    kind = description(setting.mechanism)
     return kind.settings.short.format(kind.setting(setting))
 
 
@@ -115,7 +115,9 @@ def _x(report: Report, setting: Setting, collection: CollectionFacts) -> float:
     f = report.figures
     chance = f"{study().listed_by_chance / collection.positions:.9f}"
     try:
-        return named(setting.mechanism).place(setting, chance, accounts=f.k_max, queries=f.n, delta=f.delta)
+        return description(setting.mechanism).place(
+            setting, chance, accounts=f.k_max, queries=f.n, delta=f.delta
+        )
     except RagAuditError:  # of parameters that the accountant refuses, which a check has said
         return math.inf
 
@@ -142,7 +144,7 @@ def differences(report: Report, protection: Protection) -> list[tuple[str, str, 
         ("passages in one answer", f"{measured.top_k}", f"{t.longest}", measured.top_k == t.longest),
         ("positions", f"{min(sizes):,} to {max(sizes):,}", f"{t.capacity:,}", min(sizes) <= t.capacity <= max(sizes)),
     ]  # fmt: skip
-    if protection.kind.ranked:
+    if protection.kind.mechanism.ranked:
         rows.append(("scores", f"{window[0]:,} to {window[1]:,}", f"{t.score_lo:,} to {t.score_hi:,}",
                      window == [t.score_lo, t.score_hi]))  # fmt: skip
     return [(what, there, here) for what, there, here, same in rows if not same]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_audit._internal.words import counted, some
-from rag_audit.mechanisms import ALL, Mechanism
+from rag_audit.mechanisms.descriptions import ALL, Description
 from rag_audit.report.explained import SENTENCES, Cause, cause_of
 from rag_audit.report.html import words
 from rag_audit.report.html.curves import protections
@@ -123,9 +123,9 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
     else:
         for protection in shown:
             eps = protection.first.eps or "inf"
-            whose = f"{some([words.clip(t, 60) for t in protection.tenants], 3)}, {protection.kind.name}"
+            whose = f"{some([words.clip(t, 60) for t in protection.tenants], 3)}, {protection.kind.mechanism.name}"
             yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps, protection.kind)
-    if f.eps is not None and any(p.kind.uses_delta and p.first.eps != "inf" for p in shown):
+    if f.eps is not None and any(p.kind.mechanism.uses_delta and p.first.eps != "inf" for p in shown):
         chance = f"at most {words.one_in(float(f.delta))}"
         yield "Delta (δ)", chance, "is the probability with which the epsilon of noise may be exceeded."
     if f.odds_unlisted is not None:
@@ -156,7 +156,7 @@ def _pooled(report: Report) -> str:
     return f"{counted(f.k_max, 'account')} with {counted(f.n, 'query', 'queries')} each"
 
 
-def _epsilon(report: Report, name: str, eps: str, kind: type[Mechanism]) -> tuple[str, str, str]:
+def _epsilon(report: Report, name: str, eps: str, kind: type[Description]) -> tuple[str, str, str]:
     if eps == "inf":
         return name, "none", f"Whoever is handed a document knows that it is there, and {kind.unbounded}"
     value = float(eps)
@@ -172,9 +172,10 @@ def not_proved(report: Report) -> Iterator[str]:
     """What a reader might take for proved and is not, in plain words; `outside` has all of it."""
     f = report.figures
     names = {
-        kind: [words.clip(t.tenant, 128) for t in report.tenants if t.mechanism == kind.name] for kind in ALL
+        kind: [words.clip(t.tenant, 128) for t in report.tenants if t.mechanism == kind.mechanism.name]
+        for kind in ALL
     }
-    bare = [name for kind, own in names.items() if not kind.protects for name in own]
+    bare = [name for kind, own in names.items() if not kind.mechanism.protects for name in own]
     revealed = [name for kind, own in names.items() if kind.texts_reveal for name in own]
     yield "What passages say. Whoever is handed a passage reads it; the figures are about which passages were chosen."
     if bare:

@@ -1,0 +1,40 @@
+"""The sentences about a tenant without a mechanism."""
+
+from __future__ import annotations
+
+from rag_audit.mechanisms.base import Mechanism
+from rag_audit.mechanisms.descriptions.base import Description, Facts, Parameters
+from rag_audit.mechanisms.none import Exact
+
+
+class ExactDescription(Description):
+    mechanism = Exact
+    words = "exact answers, nothing hides what is in the index"
+    does_not_prove = (
+        "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves"
+        " integrity"
+    )
+    no_ceiling = "There is no ceiling: a test may recognise every document."
+    coalition = (
+        "No figure of this policy depends on it, since no tenant has a mechanism that hides documents."
+    )
+
+    @classmethod
+    def described(cls, values: Parameters) -> str:
+        return "no mechanism"
+
+    @classmethod
+    def option(cls, values: Parameters) -> str | None:
+        return cls.mechanism.name
+
+    @classmethod
+    def explained(cls, mechanism: Mechanism) -> list[str]:
+        return [*super().explained(mechanism), *cls._exact_words(mechanism)]
+
+    @classmethod
+    def cost(cls, facts: Facts) -> str:
+        return "nothing: answers are the exact top K"
+
+    @classmethod
+    def no_epsilon(cls, facts: Facts) -> str:
+        return "There is no epsilon: answers are exact, and nothing hides what is in the index."

@@ -1,0 +1,94 @@
+"""Sampling: its sentences, and its curves in closed form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rag_audit.mechanisms.base import Mechanism, Scores, Tenant
+from rag_audit.mechanisms.descriptions.base import (
+    Ceiling,
+    Description,
+    Facts,
+    Parameters,
+    missed_words,
+    share_text,
+)
+from rag_audit.mechanisms.sampling import Sampling
+from rag_audit.relation.coins import COIN_RANGE
+
+
+class SamplingDescription(Description):
+    mechanism = Sampling
+    words = "exact answers from a sample of the index"
+    any_coalition = True
+    texts_reveal = True
+    does_not_prove = (
+        "anything about documents that were handed out: odds_unlisted bounds how much more likely the absence"
+        " of a document becomes for accounts that never received it, it is no epsilon, and windows multiply it; the"
+        " presence of a document that is asked for has no protection"
+    )
+    unbounded = (
+        "no epsilon bounds what lists show of it. A ceiling for every test of a document's presence is below."
+    )
+    coalition = "odds_unlisted of mechanism sampling is the same for every number of accounts."
+
+    @classmethod
+    def certified(
+        cls, mechanism: Mechanism, accounts: int, queries: int, delta: str | None
+    ) -> tuple[float, float | None]:
+        return math.inf, None if mechanism.sample is None else mechanism.sample.auc
+
+    @classmethod
+    def ceiling(
+        cls, mechanism: Mechanism, accounts: int, queries: int, rates: Sequence[float]
+    ) -> Ceiling | None:
+        # Where a position is not kept, nothing depends on it, however many accounts and queries there are.
+        sample = mechanism.sample
+        if sample is None:
+            return None
+        points = [(0.0, sample.roc(0.0)), (float(sample.dropped), 1.0), (1.0, 1.0)]
+        return Ceiling(accounts, points, sample.roc(0.01))
+
+    @classmethod
+    def described(cls, values: Parameters) -> str:
+        return f"sampling, {(values.keep or 0) / COIN_RANGE:.9g} kept"
+
+    @classmethod
+    def option(cls, values: Parameters) -> str | None:
+        return f"sampling:{(values.keep or 0) / COIN_RANGE:.12g}"
+
+    @classmethod
+    def explained(cls, mechanism: Mechanism) -> list[str]:
+        return [*super().explained(mechanism), *cls._exact_words(mechanism)]
+
+    @classmethod
+    def without_epsilon(cls, facts: Facts) -> str | None:
+        odds = facts.odds_unlisted
+        if odds is None or not math.isfinite(float(odds)):
+            return None
+        return (
+            "no epsilon bounds what answers show; for accounts that never received a document its absence becomes more"
+            f" likely by a factor of at most {odds}"
+        )
+
+    @classmethod
+    def no_epsilon(cls, facts: Facts) -> str:
+        return (
+            "There is no epsilon, whatever the number of accounts: answers are exact, from a sample of"
+            f" {share_text(float(facts.keep or 0))} of the positions. For accounts that never received a"
+            " given document of one position, its absence becomes more likely by a factor of at most"
+            f" {facts.odds_unlisted}; a document that was handed out is known to be there."
+        )
+
+    @classmethod
+    def cost(cls, facts: Facts) -> str:
+        return f"{missed_words(facts.keep)} in this window; the others are ranked exactly"
+
+    @classmethod
+    def from_facts(cls, facts: Facts) -> Mechanism:
+        return Sampling(
+            Tenant(facts.capacity, facts.longest, facts.accounts_max),
+            Scores(facts.score_lo, facts.score_hi, facts.lattice),
+            facts.keep_coin,
+        )
