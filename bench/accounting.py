@@ -11,7 +11,8 @@ from multiprocessing import get_context
 from typing import Any
 
 from bench.common import by_figure, emit, measured, parser
-from rag_audit.mechanisms.accounting import Mechanism, audit_bounds, calibrate, membership
+from rag_audit.mechanisms.accounting import Mechanism, audit_bounds, membership
+from rag_audit.mechanisms.accounting.calibration import calibrate
 
 POLICIES: list[tuple[str, tuple[int, ...], int, int, int]] = [
     # name, gains, lattice, n, k; membership composes twice n k, of which the accountant takes 2^24

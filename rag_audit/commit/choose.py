@@ -41,7 +41,8 @@ def choose_noise(
 
     :raises PolicyError: more than one of noise, eps_acc and eps_joint is given, or the target is out of reach
     """
-    from rag_audit.mechanisms.accounting import Calibration, Mechanism, calibrate
+    from rag_audit.mechanisms.accounting import Mechanism
+    from rag_audit.mechanisms.accounting.calibration import Calibration, calibrate
     from rag_audit.mechanisms.accounting.values import text
 
     if eps_joint is not None and (eps_acc is not None or gains is not None):

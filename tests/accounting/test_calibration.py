@@ -9,11 +9,11 @@ from rag_audit.mechanisms.accounting import (
     METHODS,
     Mechanism,
     audit_bounds,
-    calibrate,
     check_policy,
     eps_at,
     required_sigma_over_delta,
 )
+from rag_audit.mechanisms.accounting.calibration import calibrate
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import Mechanism, Membership
+from rag_audit.mechanisms.accounting.calibration import calibrate
 
 DELTA_ACC = "1e-6"
 """The paper's delta of an account."""
@@ -15,9 +16,7 @@ LATTICE = 16
 @lru_cache(maxsize=64)
 def mechanism(eps_acc: int, n: int, lattice: int = LATTICE) -> Mechanism:
     """The least noise that a policy may have by equation (3.4), as `policy draft --calibration classical` finds it."""
-    return accounting.calibrate(
-        "classical", n=n, delta_acc=DELTA_ACC, eps_acc=eps_acc, lattice=lattice
-    ).mechanism
+    return calibrate("classical", n=n, delta_acc=DELTA_ACC, eps_acc=eps_acc, lattice=lattice).mechanism
 
 
 @lru_cache(maxsize=256)

@@ -10,18 +10,13 @@ from rag_audit.mechanisms.accounting.bounds import (
     eps_at,
     gaussian_epsilon,
 )
-from rag_audit.mechanisms.accounting.calibration import (
-    METHODS,
-    Calibration,
-    calibrate,
-    required_sigma_over_delta,
-)
 from rag_audit.mechanisms.accounting.figures import (
     LISTING,
     NO_BOUND,
     POSITIONS_PER_DOCUMENT,
     policy_figures,
 )
+from rag_audit.mechanisms.accounting.methods import METHODS, required_sigma_over_delta
 from rag_audit.mechanisms.accounting.odometer import Realised, ladder, realised
 from rag_audit.mechanisms.accounting.pmf import Mechanism
 from rag_audit.mechanisms.accounting.tradeoff import Membership, membership, roc_bound, tpr_bound
@@ -37,12 +32,10 @@ __all__ = [
     "UNIT",
     "Bound",
     "BoundSet",
-    "Calibration",
     "Mechanism",
     "Membership",
     "Realised",
     "audit_bounds",
-    "calibrate",
     "check_policy",
     "cumulative",
     "eps_at",

@@ -1,8 +1,4 @@
-"""Calibration: from a target to the smallest noise that meets it.
-
-The paper uses two noise scales under one name: equation (3.4), and in the proof of Theorem 3.9 one that is
-smaller by sqrt(2 ln(1.25/delta_q)). Both are here, `classical` and `theorem-3.9`.
-"""
+"""Calibration: from a target to the smallest noise that meets it."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from dataclasses import dataclass
 from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms.accounting import closed_form, gaussian
 from rag_audit.mechanisms.accounting.bounds import eps_at, gaussian_epsilon
+from rag_audit.mechanisms.accounting.methods import METHODS, RELATIVE_SLACK, meets, required_sigma_over_delta
 from rag_audit.mechanisms.accounting.pmf import Mechanism
 from rag_audit.mechanisms.accounting.search import crossing
 from rag_audit.mechanisms.accounting.values import (
@@ -25,10 +22,8 @@ from rag_audit.mechanisms.accounting.values import (
 )
 from rag_audit.relation.noise import BASE_SIGMA, MAX_GAIN_RATIO, MAX_GAINS
 
-METHODS = ("classical", "split", "theorem-3.9", "analytic", "exact")
 DEFAULT_LATTICE = 64
 _FREE_PREFIX = 2
-_RELATIVE_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -44,38 +39,6 @@ class Calibration:
     mechanism: Mechanism
     required: float
     eps_acc: float
-
-
-def required_sigma_over_delta(method: str, *, n: int, eps_acc: float, delta_acc: float) -> float:
-    """sigma/Delta at which a method's formula makes n queries (eps_acc, delta_acc)-DP.
-
-    - `classical`: equation (3.4), whose strictest reading is (eps_acc, 2 delta_acc)
-    - `split`: footnote 2, half of delta_acc for the queries and half for their composition
-    - `theorem-3.9`: sqrt(2 n ln(1/delta_acc)) / eps_acc, without the residual eps^2 / (4 ln(1/delta))
-    - `analytic`: the Gaussian mechanism exactly (Balle and Wang 2018)
-    - `exact`: the analytic value, near which the exact bound of the real noise is met
-
-    :raises PolicyError: the method is unknown
-    """
-    if method in ("classical", "split"):
-        share = delta_acc if method == "classical" else delta_acc / 2
-        eps_q = closed_form.query_epsilon(eps_acc, share, n)
-        return math.sqrt(2 * math.log(1.25 * n / share)) / eps_q
-    if method == "theorem-3.9":
-        return 1 / closed_form.query_epsilon(eps_acc, delta_acc, n)
-    if method in ("analytic", "exact"):
-        return gaussian.sigma(eps_acc, delta_acc) * math.sqrt(n)
-    raise PolicyError(
-        "unknown calibration", field="calibration", expected=", ".join(METHODS), found=repr(method)
-    )
-
-
-def meets(method: str, mechanism: Mechanism, *, n: int, eps_acc: float, delta_acc: float) -> bool:
-    """Whether a mechanism's noise meets a method's requirement for one account's n queries."""
-    if method == "exact":
-        return eps_at(mechanism, n, delta_acc) <= eps_acc
-    needed = required_sigma_over_delta(method, n=n, eps_acc=eps_acc, delta_acc=delta_acc)
-    return mechanism.sigma_over_delta >= needed * (1 - _RELATIVE_SLACK)
 
 
 def calibrate(
@@ -145,7 +108,7 @@ def calibrate(
                 and (
                     eps_at(mechanism, k * n, total) <= joint
                     if method == "exact"
-                    else mechanism.sigma_over_delta >= required * (1 - _RELATIVE_SLACK)
+                    else mechanism.sigma_over_delta >= required * (1 - RELATIVE_SLACK)
                 )
             ),
             required,
@@ -156,7 +119,7 @@ def calibrate(
     required = required_sigma_over_delta(method, n=n, eps_acc=one, delta_acc=share)
     found = fits.least(
         lambda mechanism: (
-            mechanism.fits(k * n, total) and mechanism.sigma_over_delta >= required * (1 - _RELATIVE_SLACK)
+            mechanism.fits(k * n, total) and mechanism.sigma_over_delta >= required * (1 - RELATIVE_SLACK)
         ),
         required,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_audit._internal.errors import PolicyError
-from rag_audit.mechanisms.accounting.calibration import METHODS, meets, required_sigma_over_delta
+from rag_audit.mechanisms.accounting.methods import METHODS, meets, required_sigma_over_delta
 from rag_audit.mechanisms.accounting.pmf import INFINITE_LOSS_SHARE, Mechanism, check_gain_tuple
 from rag_audit.mechanisms.accounting.values import Real, check_delta_split, count, epsilon, probability, text
 from rag_audit.relation.noise import MAX_GAIN_RATIO, MAX_GAINS
