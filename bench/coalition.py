@@ -18,7 +18,7 @@ from rag_audit import _native as native
 from rag_audit.proofs.backends.scan.coalition import SYSTEM
 from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
 from rag_audit.relation.field import to_bytes
-from rag_audit.relation.poseidon import TAG_VECTOR
+from rag_audit.relation.tags import TAG_VECTOR
 from rag_audit.relation.vectors import pack_nibbles
 
 DIMENSION, SCALE, THETA, TENANTS, COALITION = 256, 0.22, (4, 5), 3, 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_audit.relation.coins import COIN_RANGE, coins, first_winners, uniforms, winners
+from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import (
     held_commitment,
     kept_commitment,
@@ -12,7 +12,9 @@ from rag_audit.relation.commitments import (
     noise_key,
     sampling_slot,
 )
+from rag_audit.relation.draws import coins, uniforms
 from rag_audit.relation.field import digest_to_field, to_hex
+from rag_audit.relation.selection import first_winners, winners
 from rag_audit.relation.vectors import pack_bits
 
 VERSION = 2

@@ -21,7 +21,7 @@ from typing import Any
 from coins import coin_vectors
 
 from rag_audit.models.challenge import Challenge, draw, sample_size
-from rag_audit.relation import noise
+from rag_audit.relation import draws, noise
 from rag_audit.relation.commitments import (
     derive_salt,
     index_commitment,
@@ -234,7 +234,7 @@ def noise_vectors() -> Case:
             "values": [pmf[x] for x in range(128)],
         },
         "draw": [
-            {"kappa": to_hex(kappa), "positions": n, "gains": gains, "result": noise.draw(kappa, n, gains)}
+            {"kappa": to_hex(kappa), "positions": n, "gains": gains, "result": draws.draw(kappa, n, gains)}
             for number, (n, gains) in enumerate(shapes)
             for kappa in (element("kappa", number), MODULUS - 1 - number)
         ],

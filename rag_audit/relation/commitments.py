@@ -11,7 +11,8 @@ from itertools import chain
 
 from rag_audit._internal.errors import EncodingError
 from rag_audit.relation.field import digest_to_field
-from rag_audit.relation.poseidon import (
+from rag_audit.relation.poseidon import hash_elements, hash_list
+from rag_audit.relation.tags import (
     TAG_HELD,
     TAG_INDEX,
     TAG_KEPT,
@@ -21,8 +22,6 @@ from rag_audit.relation.poseidon import (
     TAG_SLOT,
     TAG_TOPK,
     TAG_VECTOR,
-    hash_elements,
-    hash_list,
 )
 from rag_audit.relation.vectors import pack_bits, pack_nibbles, pack_tokens
 

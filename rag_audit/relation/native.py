@@ -13,7 +13,7 @@ from typing import TypeAlias
 from rag_audit import _native
 from rag_audit._internal.errors import EncodingError
 from rag_audit.relation.field import digest_to_field, to_bytes
-from rag_audit.relation.poseidon import (
+from rag_audit.relation.tags import (
     LIST_RUN,
     TAG_HELD,
     TAG_KEPT,

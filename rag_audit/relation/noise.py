@@ -9,14 +9,13 @@ table's exact pmf, so no claim rests on how close the table is to the ideal Gaus
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from rag_audit._internal.canonical import jcs
 from rag_audit._internal.errors import PolicyError
-from rag_audit.relation.poseidon import TAG_NOISE_BLOCK, WIDTH, permute
 
 NOISE_VERSION = "dgs-1"
 BASE_SIGMA = 16
@@ -30,8 +29,7 @@ MAX_GAINS = 6
 MAX_GAIN_RATIO = 8
 
 DRAW_BYTES = 5
-WORD_BYTES = 25
-DRAWS_PER_BLOCK = (WIDTH - 1) * WORD_BYTES // DRAW_BYTES
+"""The bytes of a word that one draw takes."""
 
 
 @dataclass(frozen=True)
@@ -140,35 +138,3 @@ def check_gains(gains: Sequence[int]) -> None:
                 expected=f"1..{MAX_GAIN_RATIO * below}",
                 found=gain,
             )
-
-
-def stream_bytes(kappa: int) -> Iterator[bytes]:
-    """The five bytes of each draw under a key: five draws from the low 200 bits of each of a block's words 1..16."""
-    block = 0
-    while True:
-        words = permute([0, kappa, block, TAG_NOISE_BLOCK, *[0] * (WIDTH - 4)])
-        for word in words[1:]:
-            data = (word & (1 << 8 * WORD_BYTES) - 1).to_bytes(WORD_BYTES, "little")
-            for start in range(0, WORD_BYTES, DRAW_BYTES):
-                yield data[start : start + DRAW_BYTES]
-        block += 1
-
-
-def _base_draw(data: bytes) -> int:
-    """A draw of the base distribution from its five bytes: bin and sign, then the threshold bits, little endian."""
-    magnitude = alias_table().magnitude(data[0] & 0x7F, int.from_bytes(data[1:], "little"))
-    return -magnitude if data[0] & 0x80 else magnitude
-
-
-def draw(kappa: int, positions: int, gains: Sequence[int]) -> list[int]:
-    """The noise z of every position: z_i = sum over c of g_c x_(i m + c), m gains.
-
-    :param kappa: the slot's key (`commitments.noise_key`)
-    :param positions: how many positions, the capacity
-    :raises PolicyError: the gains are not well-formed
-    """
-    check_gains(gains)
-    draws = map(_base_draw, islice(stream_bytes(kappa), positions * len(gains)))
-    return [
-        sum(g * x for g, x in zip(gains, row, strict=True)) for row in zip(*[draws] * len(gains), strict=True)
-    ]

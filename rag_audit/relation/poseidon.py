@@ -14,30 +14,11 @@ from itertools import islice
 from operator import mul
 
 from rag_audit.relation.field import MODULUS
+from rag_audit.relation.tags import LIST_RUN, RATE, TAG_LIST, WIDTH
 
-WIDTH = 17
 FULL_ROUNDS = 8
 PARTIAL_ROUNDS = {9: 63, 13: 65, 17: 68}
 """Partial rounds by width; the tree over the embedder's table (`table`) uses the two narrow widths."""
-RATE = WIDTH - 1
-"""The most inputs of one `hash_elements`."""
-LIST_RUN = RATE - 1
-"""List elements that one step of `hash_list` absorbs, beside the running hash."""
-
-TAG_SEED = 1
-TAG_NOISE = 2
-TAG_QUERY = 3
-TAG_VECTOR = 4
-TAG_TOPK = 5
-TAG_SLOT = 6
-TAG_INDEX = 7
-TAG_TABLE = 8
-TAG_NOISE_BLOCK = 9
-TAG_LIST = 10
-TAG_COALITION = 11
-TAG_KEPT = 12
-TAG_HELD = 13
-
 _FIELD_BITS = 254
 _WARM_UP = 160
 _STRIDE = 18

@@ -1,10 +1,10 @@
-"""The top-K selection with its order, which is part of what is proved (docs/relation.md, "Selection")."""
+"""The selection of positions with its order, which is proved (docs/relation.md, "Selection" and "Coins")."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_audit._internal.errors import PolicyError
+from rag_audit._internal.errors import EncodingError, PolicyError
 
 
 def top_k(y: Sequence[int], k: int) -> list[int]:
@@ -15,3 +15,39 @@ def top_k(y: Sequence[int], k: int) -> list[int]:
     if not 1 <= k <= len(y):
         raise PolicyError("K out of range", field="K", expected=f"1..{len(y)}", found=k)
     return sorted(range(len(y)), key=lambda i: (-y[i], i))[:k]
+
+
+def winners(
+    relevant: Sequence[bool], kept: Sequence[bool], held: Sequence[bool], chance: Sequence[bool]
+) -> list[bool]:
+    """The positions that may be listed: by chance, or relevant, kept and not yet held by the account.
+
+    :raises EncodingError: the numbers of positions differ
+    """
+    if not len(relevant) == len(kept) == len(held) == len(chance):
+        raise EncodingError(
+            "the numbers of positions differ",
+            field="winners",
+            expected=len(relevant),
+            found=[len(kept), len(held), len(chance)],
+        )
+    return [c or (r and k and not h) for r, k, h, c in zip(relevant, kept, held, chance, strict=True)]
+
+
+def first_winners(winning: Sequence[bool], most: int) -> list[bool]:
+    """The listed positions: the first winners by position, at most as many as the policy lists.
+
+    :raises PolicyError: most is not in 1..positions
+    """
+    if not 1 <= most <= len(winning):
+        raise PolicyError(
+            "the length of lists is out of range",
+            field="listed_max",
+            expected=f"1..{len(winning)}",
+            found=most,
+        )
+    left, listed = most, []
+    for bit in winning:
+        listed.append(bit and left > 0)
+        left -= bit
+    return listed

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_audit._internal.errors import EncodingError
-from rag_audit.relation.poseidon import TAG_TABLE, permute
+from rag_audit.relation.poseidon import permute
+from rag_audit.relation.tags import TAG_TABLE
 from rag_audit.relation.vectors import NIBBLE_OFFSET
 
 ARITY = 8

@@ -267,7 +267,7 @@ def check_capacity(documents: int, capacity: int, *, field: str = "documents") -
 
 
 def draw_noise(kappa: int, positions: int, gains: Sequence[int]) -> Int32Array:
-    """The DGS-1 noise of one slot, shape (positions,): `relation.noise.draw` by the native core.
+    """The DGS-1 noise of one slot, shape (positions,): `relation.draws.draw` by the native core.
 
     :raises PolicyError: the gains are not well-formed
     """
@@ -282,7 +282,7 @@ def no_noise(positions: int) -> Int32Array:
 
 
 def draw_coins(kappa: int, positions: int, bound: int) -> Int8Array:
-    """The coins of a slot, shape (positions,), 0 or 1: `relation.coins.coins` by the native core.
+    """The coins of a slot, shape (positions,), 0 or 1: `relation.draws.coins` by the native core.
 
     :param kappa: the key of the slot
     :param bound: the probability of 1, over 2^40

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rag_audit._internal.errors import EncodingError, PolicyError
 from rag_audit.mechanisms.listing import ListingRules
-from rag_audit.relation.coins import first_winners, winners
 from rag_audit.relation.scores import dot
+from rag_audit.relation.selection import first_winners, winners
 from rag_audit.retrieval.engine import Int8Array, TenantIndex
 
 CACHED_BYTES = 1 << 27

@@ -11,7 +11,6 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.drand import DEFAULT_CHAIN, QUICKNET
-from rag_audit.relation.coins import coins, first_winners, winners
 from rag_audit.relation.commitments import (
     list_commitment,
     noise_key,
@@ -19,10 +18,10 @@ from rag_audit.relation.commitments import (
     topk_commitment,
     vector_commitment,
 )
+from rag_audit.relation.draws import coins, draw
 from rag_audit.relation.field import to_bytes
-from rag_audit.relation.noise import draw
 from rag_audit.relation.scores import ScoreWindow, dot
-from rag_audit.relation.selection import top_k
+from rag_audit.relation.selection import first_winners, top_k, winners
 from tests.witness.test_drand import DEFAULT_0, DEFAULT_1, QUICKNET_1000
 
 CAPACITY, DIMENSION, LISTED = 12, 3, 2

@@ -11,7 +11,8 @@ import pytest
 
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import held_commitment, kept_commitment, list_commitment
-from rag_audit.relation.poseidon import TAG_HELD, TAG_TOPK, hash_list
+from rag_audit.relation.poseidon import hash_list
+from rag_audit.relation.tags import TAG_HELD, TAG_TOPK
 from rag_audit.relation.vectors import pack_bits
 from tests.cheating.lies import lies
 from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness

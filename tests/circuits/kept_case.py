@@ -9,7 +9,8 @@ from rag_audit.proofs.backends.groth16.instance import KeptInstance
 from rag_audit.proofs.backends.groth16.job import KeptJob
 from rag_audit.proofs.statements.sample import KeptStatement
 from rag_audit.relation import commitments
-from rag_audit.relation.coins import COIN_RANGE, coins, uniforms
+from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.draws import coins, uniforms
 from rag_audit.relation.field import MODULUS
 
 TINY = KeptInstance(8)

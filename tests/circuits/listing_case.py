@@ -12,9 +12,11 @@ from rag_audit.proofs.backends.groth16.instance import ListingInstance
 from rag_audit.proofs.backends.groth16.job import ListingInputs, RecordsJob
 from rag_audit.proofs.backends.groth16.statements import ListingStatement
 from rag_audit.relation import commitments
-from rag_audit.relation.coins import COIN_RANGE, coins, first_winners, winners
+from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.draws import coins
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import dot
+from rag_audit.relation.selection import first_winners, winners
 
 TINY = ListingInstance(8, 16)
 PAIR = ListingInstance(8, 16, 2)

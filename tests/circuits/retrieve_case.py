@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
-from rag_audit.relation import commitments, noise
+from rag_audit.relation import commitments, draws
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
@@ -38,7 +38,7 @@ class Case:
 
     def noise(self) -> list[int]:
         kappa = commitments.noise_key(self.s0, self.s1, self.beacon, self.slot)
-        return noise.draw(kappa, self.instance.capacity, self.instance.gains)
+        return draws.draw(kappa, self.instance.capacity, self.instance.gains)
 
     def scores(self) -> list[int]:
         window = ScoreWindow(self.instance.lo, self.instance.hi, self.instance.lattice)

@@ -37,7 +37,7 @@ from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, Sa
 from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic
 from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic
 from rag_audit.relation import commitments
-from rag_audit.relation.coins import coins
+from rag_audit.relation.draws import coins
 from rag_audit.relation.field import MODULUS, to_hex
 from tests.circuits.sampled_case import (
     EXACT,

@@ -14,7 +14,8 @@ from rag_audit.proofs.backends import scan
 from rag_audit.proofs.backends.groth16.coalition import Places
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.noise import BINS, alias_table, magnitude_masses
-from rag_audit.relation.poseidon import TAG_NOISE, TAG_VECTOR, hash_elements, hash_list
+from rag_audit.relation.poseidon import hash_elements, hash_list
+from rag_audit.relation.tags import TAG_NOISE, TAG_VECTOR
 from rag_audit.relation.vectors import pack_nibbles
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "v1"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_audit.errors import EncodingError, PolicyError
-from rag_audit.relation import noise as reference_noise
+from rag_audit.relation import draws
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.retrieval.engine import (
@@ -52,7 +52,7 @@ def random_case(seed: int) -> tuple[TenantIndex, Int8Array, ScoreWindow, list[in
 def assert_agreement(seed: int) -> None:
     index, query, window, gains, kappa, k = random_case(seed)
     z = draw_noise(kappa, index.capacity, gains)
-    assert z.tolist() == reference_noise.draw(kappa, index.capacity, gains), seed
+    assert z.tolist() == draws.draw(kappa, index.capacity, gains), seed
     assert index.scores(query).tolist() == [dot(query.tolist(), row) for row in index.rows.tolist()], seed
     kept = (np.random.default_rng(seed).random(index.capacity) < 0.7).astype(np.int8)
     for noise in (z, no_noise(index.capacity)):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rag_audit import _native as native
-from rag_audit.relation import commitments, field, noise, poseidon, scores, selection, table
+from rag_audit.relation import commitments, draws, field, poseidon, scores, selection, table
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "v1"
 EDGES = [0, 1, 2**64 - 1, 2**200, field.MODULUS - 2, field.MODULUS - 1]
@@ -231,7 +231,7 @@ def test_noise_agrees_with_reference() -> None:
         for positions in [0, 1, 26, 27, 80, 81]:
             kappa = rng.choice([rng.randrange(field.MODULUS), *EDGES])
             drawn = native.draw_noise(field.to_bytes(kappa), positions, gains)
-            assert from_int32(drawn) == noise.draw(kappa, positions, gains)
+            assert from_int32(drawn) == draws.draw(kappa, positions, gains)
 
 
 @pytest.mark.parametrize("case", negatives("noise", "gains"))
@@ -346,7 +346,7 @@ def test_ten_thousand_random_queries_agree() -> None:
         raw = native.PackedIndex(int8([v for row in rows for v in row]), dimension).scores(int8(query))
         z = native.draw_noise(field.to_bytes(kappa), count, gains)
         assert from_int32(raw) == [scores.dot(query, row) for row in rows]
-        assert from_int32(z) == noise.draw(kappa, count, gains)
+        assert from_int32(z) == draws.draw(kappa, count, gains)
         top = native.noised_top_k(raw, window.lo, window.hi, window.lattice, z, k)
         assert top == expected_top_k(from_int32(raw), window, from_int32(z), k)
 

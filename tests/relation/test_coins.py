@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from rag_audit import _native
 from rag_audit.errors import EncodingError, PolicyError
-from rag_audit.relation import commitments, field, native, noise
-from rag_audit.relation.coins import COIN_RANGE, coins, first_winners, uniforms, winners
+from rag_audit.relation import commitments, draws, field, native, noise
+from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.draws import coins, uniforms
+from rag_audit.relation.selection import first_winners, winners
 from rag_audit.relation.vectors import pack_bits, unpack_bits
 
 BODY: dict[str, Any] = json.loads((Path(__file__).resolve().parents[2] / "vectors/v2/coins.json").read_text())
@@ -84,7 +86,7 @@ def test_faults_are_refused(case: dict[str, Any]) -> None:
 
 def test_a_coin_is_a_draw_of_the_noise_read_as_an_integer() -> None:
     table = noise.alias_table()
-    for draw, x in zip(uniforms(7, 160), noise.draw(7, 160, [1]), strict=True):
+    for draw, x in zip(uniforms(7, 160), draws.draw(7, 160, [1]), strict=True):
         head, t = draw & 0xFF, draw >> 8
         magnitude = table.magnitude(head & 0x7F, t)
         assert x == (-magnitude if head & 0x80 else magnitude)

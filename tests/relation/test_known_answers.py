@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import EncodingError, PolicyError
-from rag_audit.relation import commitments, field, noise, poseidon, scores, selection, table, vectors
+from rag_audit.relation import commitments, draws, field, noise, poseidon, scores, selection, table, vectors
 
 ROOT = Path(__file__).resolve().parents[2] / "vectors"
 
@@ -127,7 +127,7 @@ def test_noise() -> None:
     assert json.loads(data)["thresholds"] == list(noise.alias_table().thresholds)
     for case in body["draw"]:
         kappa = field.from_hex(case["kappa"], field="kappa")
-        assert noise.draw(kappa, case["positions"], case["gains"]) == case["result"]
+        assert draws.draw(kappa, case["positions"], case["gains"]) == case["result"]
 
 
 @pytest.mark.parametrize("case", [c for c in negatives("noise") if "gains" in c.values[0]])

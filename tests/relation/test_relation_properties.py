@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_audit.errors import EncodingError
-from rag_audit.relation import noise
+from rag_audit.relation import draws, noise
 from rag_audit.relation.commitments import index_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import MODULUS, from_bytes, from_hex, random_element, to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
@@ -134,7 +134,7 @@ def test_pmf_is_the_discrete_gaussian_rounded_to_nearest() -> None:
 
 def test_draws_follow_the_table() -> None:
     """Chi-square of 24,000 draws under fixed keys; merged tails; 99.99 % point of 61 degrees of freedom."""
-    drawn = np.concatenate([noise.draw(key, 8000, [1]) for key in (1, 2, 3)])
+    drawn = np.concatenate([draws.draw(key, 8000, [1]) for key in (1, 2, 3)])
     pmf = noise.base_pmf()
     cut = 30
     inside = [int(np.sum(drawn == x)) for x in range(-cut, cut + 1)]
@@ -147,10 +147,10 @@ def test_draws_follow_the_table() -> None:
 
 
 def test_gains_combine_consecutive_draws() -> None:
-    base = noise.draw(99, 30, [1])
-    combined = noise.draw(99, 10, [1, 8, 64])
+    base = draws.draw(99, 30, [1])
+    combined = draws.draw(99, 10, [1, 8, 64])
     assert combined == [base[3 * i] + 8 * base[3 * i + 1] + 64 * base[3 * i + 2] for i in range(10)]
 
 
 def test_draws_of_a_shorter_index_are_a_prefix() -> None:
-    assert noise.draw(7, 100, [1, 2])[:37] == noise.draw(7, 37, [1, 2])
+    assert draws.draw(7, 100, [1, 2])[:37] == draws.draw(7, 37, [1, 2])

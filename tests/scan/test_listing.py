@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from rag_audit import _native
-from rag_audit.relation.coins import coins, first_winners, winners
 from rag_audit.relation.commitments import list_commitment, noise_key, seed_commitment, vector_commitment
+from rag_audit.relation.draws import coins
 from rag_audit.relation.field import MODULUS, to_bytes
 from rag_audit.relation.scores import dot
+from rag_audit.relation.selection import first_winners, winners
 from tests.scan.test_vectors import FOLDER
 
 CAPACITY, DIMENSION, MOST, THRESHOLD = 300, 5, 9, 30

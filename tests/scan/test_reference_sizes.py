@@ -18,8 +18,8 @@ from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
+from rag_audit.relation.draws import draw
 from rag_audit.relation.field import to_bytes
-from rag_audit.relation.noise import draw
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
 

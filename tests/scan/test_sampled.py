@@ -11,8 +11,8 @@ import pytest
 from rag_audit import _native
 from rag_audit.proofs.backends.scan import commit_index
 from rag_audit.proofs.backends.scan.key import VERSION
-from rag_audit.relation.coins import coins
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
+from rag_audit.relation.draws import coins
 from rag_audit.relation.field import to_bytes
 from tests.scan.test_vectors import FOLDER, data, element
 

@@ -38,8 +38,8 @@ from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
+from rag_audit.relation.draws import draw
 from rag_audit.relation.field import MODULUS
-from rag_audit.relation.noise import draw
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
 

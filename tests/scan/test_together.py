@@ -32,7 +32,7 @@ from rag_audit.proofs.backends.scan.together import (
 )
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
-from rag_audit.relation.noise import draw
+from rag_audit.relation.draws import draw
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
 from tests.scan.test_scan import BLINDING_KEY, CAPACITY, DIMENSION, LISTED, ROWS, int8, int32

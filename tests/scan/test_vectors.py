@@ -32,7 +32,7 @@ from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, topk_commitment, vector_commitment
-from rag_audit.relation.noise import draw
+from rag_audit.relation.draws import draw
 from rag_audit.relation.scores import MAX_DIMENSION, MAX_LATTICE
 
 FOLDER = Path(__file__).resolve().parents[2] / "vectors" / f"v{VERSION}" / "scan"

@@ -14,7 +14,7 @@ import pytest
 
 from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index
 from rag_audit.proofs.statements.retrieve import Statement
-from rag_audit.relation import coins, noise
+from rag_audit.relation import draws, selection
 from rag_audit.relation.commitments import (
     list_commitment,
     noise_key,
@@ -61,14 +61,14 @@ def secrets_of_seed(slot: int) -> dict[str, bytes]:
 def secret_noise(slot: int) -> dict[str, bytes]:
     """What only native code has of the noise and of the draws that it is made of; int32 noise is handed on to Python."""
     kappa = noise_key(S0, S1, BEACON, slot)
-    z = noise.draw(kappa, CAPACITY, GAINS)
-    x = noise.draw(kappa, CAPACITY * len(GAINS), (1,))
+    z = draws.draw(kappa, CAPACITY, GAINS)
+    x = draws.draw(kappa, CAPACITY * len(GAINS), (1,))
     return column("noise", z) | column("draws", x, "b")
 
 
 def secret_coins(slot: int) -> dict[str, bytes]:
     kappa = noise_key(S0, S1, BEACON, slot)
-    drawn = coins.uniforms(kappa, CAPACITY)
+    drawn = draws.uniforms(kappa, CAPACITY)
     own = [int(d < KEEP) for d in drawn]
     parts = {"heads": [d & 255 for d in drawn], "low limbs": [d >> 8 & 0xFFFF for d in drawn]}
     parts["high limbs"] = [d >> 24 for d in drawn]
@@ -130,10 +130,10 @@ class Asked:
         vector = [own.randint(-7, 7) for _ in range(DIMENSION)]
         scores = [dot(vector, row) for row in rows]
         kappa = noise_key(S0, S1, BEACON, slot)
-        z = noise.draw(kappa, CAPACITY, GAINS)
+        z = draws.draw(kappa, CAPACITY, GAINS)
         kept = [1] * CAPACITY
         if sampled:
-            kept = [int(c) for c in coins.coins(noise_key(S0, S1, BEACON, 1), CAPACITY, KEEP)]
+            kept = [int(c) for c in draws.coins(noise_key(S0, S1, BEACON, 1), CAPACITY, KEEP)]
         window = ScoreWindow(LO, HI, LATTICE)
         y = [k * window.quantise(s) + n for s, n, k in zip(scores, z, kept, strict=True)]
         salts = (own.randrange(MODULUS), own.randrange(MODULUS))
@@ -267,12 +267,12 @@ give(keep(kept_openings + openings))
 
 def test_a_list_leaves_neither_query_nor_bits_in_memory() -> None:
     asked = Asked.of(SLOT, sampled=True)
-    chance = [int(c) for c in coins.coins(noise_key(S0, S1, BEACON, SLOT), CAPACITY, KEEP)]
+    chance = [int(c) for c in draws.coins(noise_key(S0, S1, BEACON, SLOT), CAPACITY, KEEP)]
     rng = random.Random(3)
     held = [rng.randrange(2) for _ in chance]
     relevant = [s >= 30 for s in asked.scores]
-    winning = coins.winners(relevant, *([bool(b) for b in x] for x in (asked.kept, held, chance)))
-    listed = coins.first_winners(winning, MOST)
+    winning = selection.winners(relevant, *([bool(b) for b in x] for x in (asked.kept, held, chance)))
+    listed = selection.first_winners(winning, MOST)
     after = [int(h or b) for h, b in zip(held, listed, strict=True)]
     openings = (rng.randrange(MODULUS), rng.randrange(MODULUS))
     salt_c, salt_k = asked.salts

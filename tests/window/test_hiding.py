@@ -10,7 +10,7 @@ from rag_audit import _native
 from rag_audit._internal.canonical import jcs
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.relation.field import MODULUS, to_bytes
-from rag_audit.relation.poseidon import TAG_INDEX, TAG_QUERY, TAG_SEED, TAG_TOPK, TAG_VECTOR
+from rag_audit.relation.tags import TAG_INDEX, TAG_QUERY, TAG_SEED, TAG_TOPK, TAG_VECTOR
 from tests.window.simulator import QUESTIONS, TEXTS, Finished, Service
 
 

@@ -19,8 +19,9 @@ from rag_audit.mechanisms.accounting import text
 from rag_audit.mechanisms.accounting.coins import NoisedSampling
 from rag_audit.models.records import KeptEntry, SlotKey
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.relation.coins import COIN_RANGE, coins
+from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import noise_key, sampling_slot
+from rag_audit.relation.draws import coins
 from rag_audit.relation.field import digest_to_field
 from rag_audit.report import render
 from rag_audit.report.export import write_snarkjs

@@ -22,7 +22,7 @@ from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import OpenedKey
 from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
 from rag_audit.relation.native import hash_list, vector_commitment
-from rag_audit.relation.poseidon import TAG_COALITION
+from rag_audit.relation.tags import TAG_COALITION
 from rag_audit.relation.vectors import pack_nibbles
 
 MASK_BITS = 252

@@ -23,7 +23,7 @@ from rag_audit.proofs.backends.groth16.verifiers import parse_key, proof_json, r
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.proofs.statements.sample import KeptColumn, KeptStatement
 from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues
-from rag_audit.relation import commitments, noise
+from rag_audit.relation import commitments, draws
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.native import kept_commitment, noise_key
 from rag_audit.relation.scores import ScoreWindow, dot
@@ -159,7 +159,7 @@ class RetrieveInputs(RecordInputs):
         if self.s0 is not None and self.s1 is not None:
             given["c_seed"] = commitments.seed_commitment(self.s0, self.s1)
             kappa = commitments.noise_key(self.s0, self.s1, self.statement.beacon, self.statement.slot)
-            z = noise.draw(kappa, instance.capacity, instance.gains)
+            z = draws.draw(kappa, instance.capacity, instance.gains)
         if self.kept is not None:
             kept = [bool(bit) for bit in self.kept[0]]
             given["c_kept"] = commitments.kept_commitment(self.kept[1], kept)

@@ -26,7 +26,8 @@ from rag_audit.proofs.backends.reference.poseidon import known_outputs
 from rag_audit.proofs.backends.reference.session import Column, Expr, Session, limbs, total
 from rag_audit.proofs.backends.reference.transcript import Reader
 from rag_audit.relation.field import MODULUS
-from rag_audit.relation.poseidon import TAG_LIST, TAG_VECTOR, hash_elements
+from rag_audit.relation.poseidon import hash_elements
+from rag_audit.relation.tags import TAG_LIST, TAG_VECTOR
 
 RUN, PAIRS = "coalition records", "coalition pairs"
 BOUNDS_TAG, DISTANCES_TAG = 2, 4

@@ -16,7 +16,7 @@ from rag_audit.proofs.backends.reference.session import Column, Expr, Pairs, Ses
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.noise import alias_table
-from rag_audit.relation.poseidon import TAG_NOISE, TAG_SEED
+from rag_audit.relation.tags import TAG_NOISE, TAG_SEED
 
 TABLE_TAG, TABLE_ROWS, BYTE, BINS = 2, 512, 256, 128
 DRAWS, WORDS, DRAW_BITS, WORD_DRAWS = 80, 16, 40, 5

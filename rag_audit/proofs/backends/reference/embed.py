@@ -16,7 +16,8 @@ from rag_audit.proofs.backends.reference.poseidon import Call, list_calls, permu
 from rag_audit.proofs.backends.reference.session import Column, Expr, Session, limbs, row_bits, total
 from rag_audit.proofs.backends.reference.transcript import Reader
 from rag_audit.relation.field import MODULUS
-from rag_audit.relation.poseidon import TAG_LIST, TAG_QUERY, TAG_VECTOR, hash_elements
+from rag_audit.relation.poseidon import hash_elements
+from rag_audit.relation.tags import TAG_LIST, TAG_QUERY, TAG_VECTOR
 
 RUN = "embed"
 TOKENS_TAG, LIMBS_TAG, STEPS_TAG = 1, 2, 3

@@ -16,7 +16,7 @@ from rag_audit.proofs.backends.reference.query import REACH, SCORES_TAG, score_r
 from rag_audit.proofs.backends.reference.session import Column, Expr, Session, row_bits, total
 from rag_audit.proofs.backends.reference.transcript import Reader
 from rag_audit.relation.field import MODULUS
-from rag_audit.relation.poseidon import TAG_TOPK, TAG_VECTOR
+from rag_audit.relation.tags import TAG_TOPK, TAG_VECTOR
 
 RUN = "listing"
 PACKED_BITS = 252

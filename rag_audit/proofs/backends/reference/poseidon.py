@@ -18,7 +18,8 @@ from rag_audit.proofs.backends.reference.extensions import (
 )
 from rag_audit.proofs.backends.reference.session import Expr, Session, total
 from rag_audit.relation.field import MODULUS
-from rag_audit.relation.poseidon import TAG_LIST, TAG_NOISE_BLOCK, hash_elements, parameters
+from rag_audit.relation.poseidon import hash_elements, parameters
+from rag_audit.relation.tags import TAG_LIST, TAG_NOISE_BLOCK
 
 WIDTH, ROUNDS, LAST, LIST_RUN = 17, 76, 75, 15
 FULL = {*range(4), *range(72, 76)}

@@ -24,8 +24,8 @@ from rag_audit.proofs.backends.reference.session import (
     total,
 )
 from rag_audit.proofs.backends.reference.transcript import Reader
-from rag_audit.relation.poseidon import TAG_TOPK, TAG_VECTOR
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.relation.tags import TAG_TOPK, TAG_VECTOR
 
 RUN, SAMPLED, SEVERAL = "query", "sampled query", "queries"
 SCORES_TAG, OWN_TAG, OWN_TAGS, LIMB_BITS, LARGEST = 2, 4, 1 << 10, 16, 254

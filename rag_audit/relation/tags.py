@@ -1,0 +1,23 @@
+"""The tags that keep the uses of Poseidon apart, and how many elements one hash takes (docs/relation.md)."""
+
+from __future__ import annotations
+
+WIDTH = 17
+RATE = WIDTH - 1
+"""The most inputs of one `hash_elements`."""
+LIST_RUN = RATE - 1
+"""List elements that one step of `hash_list` absorbs, beside the running hash."""
+
+TAG_SEED = 1
+TAG_NOISE = 2
+TAG_QUERY = 3
+TAG_VECTOR = 4
+TAG_TOPK = 5
+TAG_SLOT = 6
+TAG_INDEX = 7
+TAG_TABLE = 8
+TAG_NOISE_BLOCK = 9
+TAG_LIST = 10
+TAG_COALITION = 11
+TAG_KEPT = 12
+TAG_HELD = 13
