@@ -24,7 +24,7 @@ from rag_audit._internal.lock import locked
 from rag_audit.account.holdings import Holdings
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
-from rag_audit.models.chain import FinalLog
+from rag_audit.models.final_log import FinalLog
 from rag_audit.models.manifest import check_manifest, re_executable
 from rag_audit.models.models import Hex32, Identifier, Model, Positive
 from rag_audit.models.policy import Policy

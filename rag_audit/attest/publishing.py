@@ -22,7 +22,8 @@ from rag_audit.attest.context import Context
 from rag_audit.attest.state import source_of
 from rag_audit.commit.stored import StoredCommitment, fix_keys
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
-from rag_audit.log.note import Note, merge_signatures, parse_note
+from rag_audit.log.merging import merge_signatures
+from rag_audit.log.note import Note, parse_note
 from rag_audit.models import window_writer
 from rag_audit.models.beacon import Reveal, drand_beacon, members_of, witness_beacon
 from rag_audit.models.constants import KEPT

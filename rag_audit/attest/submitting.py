@@ -18,8 +18,9 @@ from rag_audit._internal.printable import without_userinfo
 from rag_audit._internal.proxies import Address, address_of
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.log.keys import ALG_ED25519, VerifierKey
+from rag_audit.log.merging import merge_signatures
 from rag_audit.log.merkle import HashTree, leaf_hash
-from rag_audit.log.note import MAX_NOTE_BYTES, Note, merge_signatures, parse_note, verify_note
+from rag_audit.log.note import MAX_NOTE_BYTES, Note, parse_note, verify_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.submission import ADD_CHECKPOINT, SIZE_TYPE, Submission, parse_size, read_cosignature
 from rag_audit.log.tree import MerkleTree

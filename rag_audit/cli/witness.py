@@ -15,8 +15,9 @@ from rag_audit.cli.common import PATH, Group, emit, internal_error, json_option,
 from rag_audit.cli.options import flag_option, path_option
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import VerifierKey
+from rag_audit.log.merging import merge_signatures
 from rag_audit.log.merkle import HashTree, leaf_hash
-from rag_audit.log.note import MAX_NOTE_BYTES, Note, merge_signatures, parse_note, verify_note
+from rag_audit.log.note import MAX_NOTE_BYTES, Note, parse_note, verify_note
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.ending import entry_type
 from rag_audit.models.layout import PublicFolder

@@ -8,7 +8,7 @@ header line, so neither signature can stand for the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from rag_audit._internal.canonical import bounded_text, parse_base64
@@ -93,42 +93,6 @@ def cosign_note(note: Note, key: Signer, timestamp: int) -> Note:
     return replace(note, signatures=(*others, line))
 
 
-def merge_signatures(
-    notes: Iterable[Note],
-    keys: Collection[VerifierKey] = (),
-    *,
-    max_bytes: int = MAX_NOTE_BYTES,
-    field: str = "note",
-) -> Note:
-    """One note with the signatures of all notes: the earliest line of each of `keys`, then each other line once.
-
-    Lines by other keys are left out where the note would exceed `MAX_SIGNATURES` lines or `max_bytes` bytes, so that
-    nobody can crowd out a known key.
-
-    :raises EncodingError: no note is given, or the notes have different texts
-    :raises SignatureError: a signature by a known key is wrong
-    """
-    texts: set[str] = set()
-    lines: dict[NoteSignature, None] = {}
-    for note in notes:
-        texts.add(note.text)
-        lines |= dict.fromkeys(note.signatures)
-    if len(texts) != 1:
-        raise EncodingError("the signatures are over different texts", field=field, expected="one text")
-    text = texts.pop()
-    earliest = _earliest(Note(text, tuple(lines)), keys, field)
-    kept = [line for line, _ in earliest.values()]
-    known = {(k.name, k.key_id) for k in keys}
-    others = [line for line in lines if (line.name, line.key_id) not in known]
-    room = max_bytes - len(str(Note(text, tuple(kept))).encode())
-    for line in others:
-        room -= len(f"{line}\n".encode())
-        if len(kept) == MAX_SIGNATURES or room < 0:
-            break
-        kept.append(line)
-    return Note(text, tuple(kept))
-
-
 def parse_note(data: str | bytes, *, field: str = "note") -> Note:
     """Read a signed note strictly.
 
@@ -161,7 +125,7 @@ def verify_note(
     :returns: the verified signatures, one for each key, in the order of the note's lines; never empty
     :raises SignatureError: a signature by a known key is wrong, or no known key signed
     """
-    verified = {key: found for key, (_, found) in _earliest(note, keys, field).items()}
+    verified = {key: found for key, (_, found) in earliest(note, keys, field).items()}
     if not verified:
         raise SignatureError(
             "there is no signature by a known key",
@@ -173,10 +137,13 @@ def verify_note(
     return tuple(verified.values())
 
 
-def _earliest(
+def earliest(
     note: Note, keys: Collection[VerifierKey], field: str
 ) -> dict[VerifierKey, tuple[NoteSignature, VerifiedSignature]]:
-    """The line that counts for each known key that signed: its first, or its cosignature with the least time."""
+    """The line that counts for each known key that signed: its first, or its cosignature with the least time.
+
+    :raises SignatureError: a signature by a known key is wrong
+    """
     known = {(k.name, k.key_id): k for k in keys}
     found: dict[VerifierKey, tuple[NoteSignature, VerifiedSignature]] = {}
     for line in dict.fromkeys(note.signatures):

@@ -11,8 +11,9 @@ from rag_audit._internal.canonical import bounded_text, parse_base64
 from rag_audit._internal.errors import EncodingError, SignatureError, SizeError
 from rag_audit.log.checkpoint import MAX_SIZE
 from rag_audit.log.keys import VerifierKey
+from rag_audit.log.merging import merge_signatures
 from rag_audit.log.merkle import HASH_SIZE
-from rag_audit.log.note import MAX_NOTE_BYTES, Note, merge_signatures, parse_note, verify_note
+from rag_audit.log.note import MAX_NOTE_BYTES, Note, parse_note, verify_note
 
 ADD_CHECKPOINT = "/add-checkpoint"
 SIZE_TYPE = "text/x.tlog.size"

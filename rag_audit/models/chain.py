@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rag_audit._internal.canonical import MAX_SAFE_INTEGER, digest_hex, jcs
-from rag_audit._internal.errors import InvalidProof, SchemaError, WindowStateError
-from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.log.keys import VerifierKey
+from rag_audit._internal.errors import SchemaError
+from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.merkle import HashTree, leaf_hash
-from rag_audit.log.note import Note, parse_note
-from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.models.models import repeated
 from rag_audit.models.records import (
     BeaconEntry,
@@ -74,24 +71,6 @@ def outcome_of(entries: Sequence[Entry]) -> Outcome:
     if not counted:
         return Outcome.ABANDONED
     return Outcome.COMPLETE if queries else Outcome.EMPTY
-
-
-def outcome_by_size(closing: Closing, size: int, tenants: int) -> Outcome:
-    """What became of a window, for a witness that sees the closing record and not the entries.
-
-    `outcome_of` gives the same answer for every window whose closing record is true. This function accepts a closing
-    record that understates the entries by at most one beacon for each enrolment and one kept entry for each tenant; so
-    a witness also asks for the inclusion of one query record before it takes a window as complete.
-
-    :param size: size of the final tree: an opening, its beacon, the closing record, every query and enrolment, at most
-        one more beacon for each enrolment and at most one kept entry for each tenant
-    :param tenants: how many tenants the opening commits to
-    """
-    others = size - 3 - closing.queries - closing.enrolments
-    fits = closing.seq == size - 1 and 0 <= others <= closing.enrolments + tenants
-    if closing.abandoned or not fits:
-        return Outcome.ABANDONED
-    return Outcome.COMPLETE if closing.queries else Outcome.EMPTY
 
 
 @dataclass(frozen=True)
@@ -203,51 +182,3 @@ def reference(digest: str, root: bytes, unanswered: Unanswered) -> PreviousWindo
     """
     counted = {"empty": unanswered.empty} if unanswered.empty else {}
     return PreviousWindow(opening=digest, root=root.hex(), abandoned=unanswered.abandoned, **counted)
-
-
-@dataclass(frozen=True)
-class FinalLog:
-    """A closed window's ledger under its final checkpoint.
-
-    :param note: the checkpoint with its cosignatures, as published
-    :param entries: the canonical bytes of each entry
-    """
-
-    closed: ClosedWindow
-    note: Note
-    entries: list[bytes]
-    tree: HashTree
-
-    @classmethod
-    def of(cls, file: WindowFile, *, log_key: VerifierKey | None = None) -> FinalLog:
-        """The final log in a window file.
-
-        :param log_key: the provider's key, with which its signature is checked, and that somebody cosigned; the reader
-            decides whose cosignatures count
-        :raises SchemaError: the window is not closed, or its entries are not the ones under the checkpoint
-        :raises SignatureError: the checkpoint is not signed by `log_key` for this window
-        :raises WindowStateError: nobody has cosigned the checkpoint
-        """
-        closed = ClosedWindow.of(file, field="entries")
-        note = parse_note(file.final_checkpoint, field="final_checkpoint")
-        if log_key is not None:
-            open_checkpoint(note, origin=closed.opening.log, log_key=log_key, field="final_checkpoint")
-            if all((s.name, s.key_id) == (log_key.name, log_key.key_id) for s in note.signatures):
-                raise WindowStateError(
-                    "no witness has cosigned the final checkpoint yet",
-                    field="final_checkpoint",
-                    hint="take the window again once its witnesses have",
-                )
-        entries = [jcs(entry) for entry in file.entries]
-        return cls(closed, note, entries, HashTree(leaf_hash(entry) for entry in entries))
-
-    def proof(self, record: QueryRecord) -> TlogProof:
-        """The proof that a record is in the ledger, without the openings that a receipt carries.
-
-        :raises InvalidProof: the ledger does not hold the record
-        """
-        data = record.canonical()
-        found = self.entries[record.seq] if record.seq < len(self.entries) else b""
-        if found != data:
-            raise InvalidProof("the window does not hold the record", field=f"entries[{record.seq}]")
-        return TlogProof(record.seq, tuple(self.tree.inclusion_path(record.seq)), self.note)

@@ -25,7 +25,8 @@ from rag_audit.log.keys import ALG_ED25519
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.tiles import export_tiles
-from rag_audit.models.chain import ClosedWindow, FinalLog
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.final_log import FinalLog
 from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import QueryRecord, parse_entry

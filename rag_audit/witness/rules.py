@@ -14,7 +14,7 @@ from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedChe
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash, verify_inclusion
 from rag_audit.models.beacon import members_of
-from rag_audit.models.chain import Outcome, Unanswered, outcome_by_size, outcome_of
+from rag_audit.models.chain import Outcome, Unanswered, outcome_of
 from rag_audit.models.models import Count, Hex32, Millis, Model, Positive
 from rag_audit.models.records import (
     MAX_ENTRY_BYTES,
@@ -28,6 +28,24 @@ from rag_audit.models.records import (
 
 KEPT_REVEALS = 16
 """How many of the last reveals in a log can be asked for again, by a provider that lost the answer."""
+
+
+def outcome_by_size(closing: Closing, size: int, tenants: int) -> Outcome:
+    """What became of a window, for a witness that sees the closing record and not the entries.
+
+    `outcome_of` gives the same answer for every window whose closing record is true. This function accepts a closing
+    record that understates the entries by at most one beacon for each enrolment and one kept entry for each tenant; so
+    a witness also asks for the inclusion of one query record before it takes a window as complete.
+
+    :param size: size of the final tree: an opening, its beacon, the closing record, every query and enrolment, at most
+        one more beacon for each enrolment and at most one kept entry for each tenant
+    :param tenants: how many tenants the opening commits to
+    """
+    others = size - 3 - closing.queries - closing.enrolments
+    fits = closing.seq == size - 1 and 0 <= others <= closing.enrolments + tenants
+    if closing.abandoned or not fits:
+        return Outcome.ABANDONED
+    return Outcome.COMPLETE if closing.queries else Outcome.EMPTY
 
 
 class WitnessRefused(RagAuditError):

@@ -9,12 +9,12 @@ import pytest
 
 from rag_audit.errors import EncodingError, SetupError, SignatureError, SizeError, StoreError, VersionError
 from rag_audit.log.keys import ALG_COSIGNATURE, VerifierKey
+from rag_audit.log.merging import merge_signatures
 from rag_audit.log.note import (
     MAX_SIGNATURES,
     Note,
     NoteSignature,
     cosign_note,
-    merge_signatures,
     parse_note,
     sign_note,
     verify_note,

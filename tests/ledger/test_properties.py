@@ -15,8 +15,9 @@ from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, Signatu
 from rag_audit.log import tiles
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import ALG_COSIGNATURE, VerifierKey
+from rag_audit.log.merging import merge_signatures
 from rag_audit.log.merkle import HashTree, leaf_hash, root_of
-from rag_audit.log.note import Note, cosign_note, merge_signatures, parse_note, sign_note, verify_note
+from rag_audit.log.note import Note, cosign_note, parse_note, sign_note, verify_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.tlog_proof import TlogProof
 

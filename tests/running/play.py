@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit._internal.canonical import jcs
+from rag_audit.log.merging import merge_signatures
 from rag_audit.log.merkle import HashTree, leaf_hash
-from rag_audit.log.note import merge_signatures, parse_note
+from rag_audit.log.note import parse_note
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import Answer
 from rag_audit.models.windowfile import WindowFile

@@ -19,7 +19,8 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.account.account import Account
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode
-from rag_audit.log.note import merge_signatures, parse_note
+from rag_audit.log.merging import merge_signatures
+from rag_audit.log.note import parse_note
 from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.chain import ClosedWindow, Unanswered
 from rag_audit.models.enrolling import EnrolmentRequest

@@ -19,8 +19,9 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.commit.stored import OpenProgress
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import VerifierKey
+from rag_audit.log.merging import merge_signatures
 from rag_audit.log.merkle import HashTree, leaf_hash
-from rag_audit.log.note import merge_signatures, parse_note, sign_note
+from rag_audit.log.note import parse_note, sign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.manifest import manifest_digest

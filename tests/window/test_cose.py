@@ -25,7 +25,7 @@ from rag_audit.errors import (
 from rag_audit.log.keys import ALG_COSIGNATURE
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.log.signing import SigningKey
-from rag_audit.models.chain import FinalLog
+from rag_audit.models.final_log import FinalLog
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.export import CoseReceipts, cbor, write_cose
 

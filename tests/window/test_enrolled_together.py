@@ -16,8 +16,9 @@ from rag_audit.attest.state import Places
 from rag_audit.attest.window import Window
 from rag_audit.cli import main, opening
 from rag_audit.errors import PolicyError, StoreError
+from rag_audit.log.merging import merge_signatures
 from rag_audit.log.merkle import HashTree, leaf_hash
-from rag_audit.log.note import merge_signatures, parse_note
+from rag_audit.log.note import parse_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.records import BeaconEntry, Enrolment, RosterEntry
 from rag_audit.models.windowfile import WindowFile

@@ -12,8 +12,9 @@ from rag_audit.account.account import Account
 from rag_audit.attest.window import Window
 from rag_audit.errors import PolicyError, RequestRefused, SignatureError, WindowStateError
 from rag_audit.log.checkpoint import Checkpoint
+from rag_audit.log.merging import merge_signatures
 from rag_audit.log.merkle import HashTree, leaf_hash
-from rag_audit.log.note import merge_signatures, parse_note
+from rag_audit.log.note import parse_note
 from rag_audit.models.records import Enrolment
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16

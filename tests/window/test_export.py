@@ -26,7 +26,7 @@ from rag_audit.log.note import Note, parse_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.tiles import read_tiles
 from rag_audit.log.tlog_proof import TlogProof
-from rag_audit.models.chain import FinalLog
+from rag_audit.models.final_log import FinalLog
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import DocumentOpening, QueryRecord, ReceiptBody, SignedReceiptBody
 from rag_audit.proofs.backends.groth16 import snarkjs

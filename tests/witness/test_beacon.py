@@ -18,7 +18,8 @@ from rag_audit.errors import (
 )
 from rag_audit.log.checkpoint import SignedCheckpoint, open_checkpoint
 from rag_audit.log.keys import VerifierKey
-from rag_audit.log.note import merge_signatures, parse_note, sign_note
+from rag_audit.log.merging import merge_signatures
+from rag_audit.log.note import parse_note, sign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import Reveal, combine, members_of, nonce_commitment, witness_beacon
 from rag_audit.models.records import WitnessBeacon

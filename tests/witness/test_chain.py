@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import SchemaError, SignatureError
-from rag_audit.log.note import Note, cosign_note, merge_signatures
+from rag_audit.log.merging import merge_signatures
+from rag_audit.log.note import Note, cosign_note
 from rag_audit.log.signing import SigningKey
-from rag_audit.models.chain import Outcome, Unanswered, outcome_by_size, outcome_of
+from rag_audit.models.chain import Outcome, Unanswered, outcome_of
 from rag_audit.models.records import Closing, parse_entry
+from rag_audit.witness.rules import outcome_by_size
 from rag_audit.witness.witness import Witness, WitnessRefused
 
 from .conftest import HOUR, OPENS, ORIGIN, Ledger, beacon_of, enrolment, kept, opening, query

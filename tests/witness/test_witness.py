@@ -12,7 +12,8 @@ import pytest
 
 from rag_audit.errors import EncodingError, SetupError, SignatureError, SizeError, StoreError
 from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, open_checkpoint
-from rag_audit.log.note import Note, cosign_note, merge_signatures, verify_note
+from rag_audit.log.merging import merge_signatures
+from rag_audit.log.note import Note, cosign_note, verify_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.records import log_origin
 from rag_audit.witness import witness as witness_module

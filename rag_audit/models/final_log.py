@@ -1,0 +1,64 @@
+"""A closed window's ledger under its final checkpoint, from which proofs of inclusion are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_audit._internal.canonical import jcs
+from rag_audit._internal.errors import InvalidProof, WindowStateError
+from rag_audit.log.checkpoint import open_checkpoint
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.merkle import HashTree, leaf_hash
+from rag_audit.log.note import Note, parse_note
+from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.records import QueryRecord
+from rag_audit.models.windowfile import WindowFile
+
+
+@dataclass(frozen=True)
+class FinalLog:
+    """A closed window's ledger under its final checkpoint.
+
+    :param note: the checkpoint with its cosignatures, as published
+    :param entries: the canonical bytes of each entry
+    """
+
+    closed: ClosedWindow
+    note: Note
+    entries: list[bytes]
+    tree: HashTree
+
+    @classmethod
+    def of(cls, file: WindowFile, *, log_key: VerifierKey | None = None) -> FinalLog:
+        """The final log in a window file.
+
+        :param log_key: the provider's key, with which its signature is checked, and that somebody cosigned; the reader
+            decides whose cosignatures count
+        :raises SchemaError: the window is not closed, or its entries are not the ones under the checkpoint
+        :raises SignatureError: the checkpoint is not signed by `log_key` for this window
+        :raises WindowStateError: nobody has cosigned the checkpoint
+        """
+        closed = ClosedWindow.of(file, field="entries")
+        note = parse_note(file.final_checkpoint, field="final_checkpoint")
+        if log_key is not None:
+            open_checkpoint(note, origin=closed.opening.log, log_key=log_key, field="final_checkpoint")
+            if all((s.name, s.key_id) == (log_key.name, log_key.key_id) for s in note.signatures):
+                raise WindowStateError(
+                    "no witness has cosigned the final checkpoint yet",
+                    field="final_checkpoint",
+                    hint="take the window again once its witnesses have",
+                )
+        entries = [jcs(entry) for entry in file.entries]
+        return cls(closed, note, entries, HashTree(leaf_hash(entry) for entry in entries))
+
+    def proof(self, record: QueryRecord) -> TlogProof:
+        """The proof that a record is in the ledger, without the openings that a receipt carries.
+
+        :raises InvalidProof: the ledger does not hold the record
+        """
+        data = record.canonical()
+        found = self.entries[record.seq] if record.seq < len(self.entries) else b""
+        if found != data:
+            raise InvalidProof("the window does not hold the record", field=f"entries[{record.seq}]")
+        return TlogProof(record.seq, tuple(self.tree.inclusion_path(record.seq)), self.note)
