@@ -25,7 +25,7 @@ import numpy.typing as npt
 from bench.common import emit, parser
 from bench.recall import float_vectors
 from rag_audit.cli.demo import corpus
-from rag_audit.relation.vectors import MAX_COMPONENT
+from rag_audit.relation.scores import MAX_COMPONENT
 from rag_audit.retrieval.embedders import wordllama
 from rag_audit.retrieval.embedders.quantise import published_scale, turned
 

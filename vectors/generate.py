@@ -38,7 +38,8 @@ from rag_audit.relation.poseidon import hash_elements, hash_list, permute
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
 from rag_audit.relation.table import TableTree, leaf
-from rag_audit.relation.vectors import pack_nibbles, pack_tokens
+from rag_audit.relation.tokens import pack_tokens
+from rag_audit.relation.vectors import pack_nibbles
 from rag_audit.retrieval.embedders import wordllama
 
 VERSION = 1

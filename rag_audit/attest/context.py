@@ -22,7 +22,8 @@ from rag_audit.proofs.backends import backend
 from rag_audit.proofs.interface import Backend
 from rag_audit.proofs.statements.tenant import TenantPublic, tenant_public
 from rag_audit.relation.field import digest_to_field
-from rag_audit.relation.native import noise_key, sampling_slot, slot_id
+from rag_audit.relation.native import sampling_slot, slot_id
+from rag_audit.relation.native_secrets import noise_key
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise
 

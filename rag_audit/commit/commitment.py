@@ -41,7 +41,7 @@ from rag_audit.proofs.interface import IndexCommitment
 from rag_audit.proofs.policy import check_certificate, check_policy
 from rag_audit.proofs.statements.tenant import proof_constants
 from rag_audit.relation.field import from_hex, random_element, to_hex
-from rag_audit.relation.native import seed_commitment
+from rag_audit.relation.native_secrets import seed_commitment
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import TenantIndex, check_capacity
 

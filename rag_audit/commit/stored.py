@@ -35,7 +35,7 @@ from rag_audit.models.records import Opening, RosterEntry, TenantEntry
 from rag_audit.models.tenants import TenantPolicy
 from rag_audit.proofs.backends import backend
 from rag_audit.relation.field import to_bytes, to_hex
-from rag_audit.relation.native import seed_commitment
+from rag_audit.relation.native_secrets import seed_commitment
 from rag_audit.retrieval.documents import DocumentStore
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.embedders.base import document_number

@@ -23,7 +23,8 @@ from rag_audit.relation.tags import (
     TAG_TOPK,
     TAG_VECTOR,
 )
-from rag_audit.relation.vectors import pack_bits, pack_nibbles, pack_tokens
+from rag_audit.relation.tokens import pack_tokens
+from rag_audit.relation.vectors import pack_bits, pack_nibbles
 
 
 def derive_salt(master: bytes, label: str) -> int:

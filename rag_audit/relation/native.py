@@ -15,29 +15,15 @@ from rag_audit._internal.errors import EncodingError
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.tags import (
     LIST_RUN,
-    TAG_HELD,
-    TAG_KEPT,
     TAG_LIST,
-    TAG_NOISE,
     TAG_QUERY,
-    TAG_SEED,
     TAG_SLOT,
     TAG_TOPK,
-    TAG_VECTOR,
 )
-from rag_audit.relation.vectors import (
-    BITS_PER_ELEMENT,
-    NIBBLE_BITS,
-    NIBBLE_OFFSET,
-    NIBBLES_PER_ELEMENT,
-    pack_bits,
-    pack_nibbles,
-    pack_tokens,
-)
+from rag_audit.relation.tokens import BITS_PER_ELEMENT, pack_tokens
 
 _FEW = 2 * LIST_RUN
 """Elements up to which a list is hashed run by run from here; the core takes a longer one whole."""
-_HEX = bytes.maketrans(bytes(range(16)), b"0123456789abcdef")
 
 
 def hash_elements(*xs: int) -> int:
@@ -53,7 +39,7 @@ def hash_list(tag: int, xs: Iterable[int]) -> int:
 
     :raises EncodingError: an input is not a field element
     """
-    return _hash_list(tag, [to_bytes(x) for x in xs])
+    return hash_elements_list(tag, [to_bytes(x) for x in xs])
 
 
 @lru_cache(maxsize=1 << 10)
@@ -62,7 +48,7 @@ def _start(tag: int, count: int) -> bytes:
     return _native.poseidon_hash(to_bytes(TAG_LIST) + to_bytes(tag) + to_bytes(count))
 
 
-def _hash_list(tag: int, elements: Sequence[bytes]) -> int:
+def hash_elements_list(tag: int, elements: Sequence[bytes]) -> int:
     """HL of elements of 32 bytes each."""
     if len(elements) > _FEW:
         return int.from_bytes(_native.poseidon_hash_list(tag, b"".join(elements)), "big")
@@ -83,11 +69,6 @@ def hash_lists(lists: Sequence[Elements]) -> list[int]:
     return [int.from_bytes(hashed, "big") for hashed in _native.poseidon_absorb(asked)]
 
 
-def seed_commitment(s0: int, s1: int) -> int:
-    """C_seed, the commitment to the window's seed."""
-    return hash_elements(TAG_SEED, s0, s1)
-
-
 def slot_id(window: str, tenant: str, account: str, i: int) -> int:
     """The noise slot of an account's i-th query in a window.
 
@@ -105,11 +86,6 @@ def sampling_slot(window: str, tenant: str) -> int:
     return hash_elements(TAG_SLOT, *names, 0)
 
 
-def noise_key(s0: int, s1: int, beacon: int, slot: int) -> int:
-    """kappa, the key of a slot's noise; `beacon` is already the field element."""
-    return hash_elements(TAG_NOISE, s0, s1, beacon, slot)
-
-
 def query_elements(salt: int, tokens: Sequence[int]) -> Elements:
     """What hq is the hash of, for a token embedder."""
     return TAG_QUERY, [to_bytes(x) for x in (salt, len(tokens), *pack_tokens(tokens))]
@@ -120,46 +96,14 @@ def text_query_elements(salt: int, utf8: bytes) -> Elements:
     return TAG_QUERY, [to_bytes(x) for x in (salt, len(utf8), digest_to_field(utf8))]
 
 
-def vector_elements(salt: int, vector: Iterable[int]) -> Elements:
-    """What cq is the hash of.
-
-    :raises EncodingError: a component is outside -8..7
-    """
-    return TAG_VECTOR, [to_bytes(salt), *_nibbles(list(vector))]
-
-
 def query_commitment(salt: int, tokens: Sequence[int]) -> int:
     """hq for a token embedder."""
-    return _hash_list(*query_elements(salt, tokens))
+    return hash_elements_list(*query_elements(salt, tokens))
 
 
 def text_query_commitment(salt: int, utf8: bytes) -> int:
     """hq for any other embedder."""
-    return _hash_list(*text_query_elements(salt, utf8))
-
-
-def vector_commitment(salt: int, vector: Iterable[int]) -> int:
-    """cq, the commitment to a query vector.
-
-    :raises EncodingError: a component is outside -8..7
-    """
-    return _hash_list(*vector_elements(salt, vector))
-
-
-def _nibbles(vector: Sequence[int]) -> list[bytes]:
-    """`pack_nibbles`, as bytes: 63 nibbles, the last one first, are the hexadecimal digits of an element."""
-    try:
-        shifted = bytes([component + NIBBLE_OFFSET for component in vector])
-    except ValueError:
-        shifted = b"\xff"
-    if max(shifted, default=0) >= 1 << NIBBLE_BITS:
-        return [*map(to_bytes, pack_nibbles(vector))]  # which names the component
-    digits = shifted.translate(_HEX).decode()
-    digits += f"{NIBBLE_OFFSET:x}" * (-len(digits) % NIBBLES_PER_ELEMENT)
-    return [
-        bytes.fromhex("0" + digits[first : first + NIBBLES_PER_ELEMENT][::-1])
-        for first in range(0, len(digits), NIBBLES_PER_ELEMENT)
-    ]
+    return hash_elements_list(*text_query_elements(salt, utf8))
 
 
 def topk_elements(salt: int, positions: Sequence[int]) -> Elements:
@@ -169,28 +113,18 @@ def topk_elements(salt: int, positions: Sequence[int]) -> Elements:
 
 def topk_commitment(salt: int, positions: Sequence[int]) -> int:
     """htopk, the commitment to the listed positions."""
-    return _hash_list(*topk_elements(salt, positions))
+    return hash_elements_list(*topk_elements(salt, positions))
 
 
 def listed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
     """htopk of a listing tenant (`relation.commitments.list_commitment`), by the listed positions."""
-    return hash_list(TAG_TOPK, [salt, capacity, *_packed(positions, capacity)])
+    return hash_list(TAG_TOPK, [salt, capacity, *packed(positions, capacity)])
 
 
-def held_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
-    """What an account of a groth16 tenant holds (`relation.commitments.held_commitment`), by position."""
-    return hash_list(TAG_HELD, [salt, *_packed(positions, capacity)])
-
-
-def _packed(positions: Iterable[int], capacity: int) -> list[int]:
+def packed(positions: Iterable[int], capacity: int) -> list[int]:
     """A bit for each position, 252 an element, of which those in `positions` are 1."""
     elements = [0] * -(-capacity // BITS_PER_ELEMENT)
     for position in positions:
         element, bit = divmod(position, BITS_PER_ELEMENT)
         elements[element] |= 1 << bit
     return elements
-
-
-def kept_commitment(salt: int, kept: Sequence[bool]) -> int:
-    """C_kept of a groth16 tenant."""
-    return hash_list(TAG_KEPT, [salt, *pack_bits(kept)])

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rag_audit._internal.errors import PolicyError
-from rag_audit.relation.vectors import MAX_COMPONENT
 
+MAX_COMPONENT = 7
+"""The largest component that encoders produce; -8 has a nibble (0) and can be packed, but is never produced."""
 MAX_LATTICE = 1 << 24
 """Largest R: more than twice what any admitted noise covers, so that no score arithmetic comes near r."""
 MAX_DIMENSION = 4096

@@ -1,22 +1,16 @@
-"""Packing of int4 vectors, of tokens and of bits into field elements (docs/relation.md, "Vectors" and "Coins")."""
+"""Packing of int4 vectors and of bits into field elements (docs/relation.md, "Vectors" and "Coins")."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from rag_audit._internal.errors import EncodingError
+from rag_audit.relation.tokens import BITS_PER_ELEMENT, pack
 
 NIBBLE_BITS = 4
 NIBBLES_PER_ELEMENT = 63
 NIBBLE_OFFSET = 8
 """The offset that is added to a component, and so the nibble of padding and of empty vectors."""
-MAX_COMPONENT = 7
-"""The largest component that encoders produce; -8 has a nibble (0) and can be packed, but is never produced."""
-
-TOKEN_BITS = 15
-TOKENS_PER_ELEMENT = 16
-
-BITS_PER_ELEMENT = 252
 
 
 def pack_nibbles(values: Iterable[int]) -> list[int]:
@@ -34,7 +28,7 @@ def pack_nibbles(values: Iterable[int]) -> list[int]:
                 found=nibble - NIBBLE_OFFSET,
             )
     nibbles += [NIBBLE_OFFSET] * (-len(nibbles) % NIBBLES_PER_ELEMENT)
-    return _pack(nibbles, NIBBLE_BITS, NIBBLES_PER_ELEMENT)
+    return pack(nibbles, NIBBLE_BITS, NIBBLES_PER_ELEMENT)
 
 
 def unpack_nibbles(elements: Sequence[int], count: int) -> list[int]:
@@ -55,20 +49,6 @@ def unpack_nibbles(elements: Sequence[int], count: int) -> list[int]:
     return [nibble - NIBBLE_OFFSET for nibble in nibbles[:count]]
 
 
-def pack_tokens(tokens: Iterable[int]) -> list[int]:
-    """Tokens of 15 bits packed 16 in a field element, least significant first, padded with 0.
-
-    :raises EncodingError: a token outside 0..32767
-    """
-    words = list(tokens)
-    for place, token in enumerate(words):
-        if not 0 <= token < 1 << TOKEN_BITS:
-            raise EncodingError(
-                "a token is out of range", field=f"token {place}", expected="0..32767", found=token
-            )
-    return _pack(words, TOKEN_BITS, TOKENS_PER_ELEMENT)
-
-
 def pack_bits(bits: Iterable[bool]) -> list[int]:
     """Bits packed 252 in a field element, least significant first, padded with 0.
 
@@ -78,7 +58,7 @@ def pack_bits(bits: Iterable[bool]) -> list[int]:
     for place, digit in enumerate(digits):
         if digit not in (0, 1):
             raise EncodingError("not a bit", field=f"bit {place}", expected="0 or 1", found=digit)
-    return _pack(digits, 1, BITS_PER_ELEMENT)
+    return pack(digits, 1, BITS_PER_ELEMENT)
 
 
 def unpack_bits(elements: Sequence[int], count: int) -> list[bool]:
@@ -98,10 +78,3 @@ def unpack_bits(elements: Sequence[int], count: int) -> list[bool]:
                 expected=f"{most} bits",
             )
     return [bool(elements[i // BITS_PER_ELEMENT] >> i % BITS_PER_ELEMENT & 1) for i in range(count)]
-
-
-def _pack(digits: Sequence[int], bits: int, per_element: int) -> list[int]:
-    return [
-        sum(digit << bits * j for j, digit in enumerate(digits[start : start + per_element]))
-        for start in range(0, len(digits), per_element)
-    ]

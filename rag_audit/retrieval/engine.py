@@ -22,9 +22,8 @@ from rag_audit._internal.errors import EncodingError, PolicyError, RagAuditError
 from rag_audit.relation.coins import check_coin
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.noise import check_gains
-from rag_audit.relation.scores import ScoreWindow, dot
+from rag_audit.relation.scores import MAX_COMPONENT, ScoreWindow, dot
 from rag_audit.relation.selection import top_k
-from rag_audit.relation.vectors import MAX_COMPONENT
 
 A = TypeVar("A")
 R = TypeVar("R")

@@ -15,13 +15,8 @@ from rag_audit._internal.errors import RagAuditError, SetupError, SizeError
 from rag_audit.models.manifest import EmbedderManifest
 from rag_audit.models.requests import MAX_QUESTION, MAX_QUESTION_BYTES, RequestSalts
 from rag_audit.relation.field import to_hex
-from rag_audit.relation.native import (
-    Elements,
-    hash_lists,
-    query_elements,
-    vector_commitment,
-    vector_elements,
-)
+from rag_audit.relation.native import Elements, hash_lists, query_elements
+from rag_audit.relation.native_secrets import vector_commitment, vector_elements
 from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, Vectors, check_text
 

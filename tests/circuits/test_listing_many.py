@@ -16,7 +16,7 @@ from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.shared import Shared
 from rag_audit.proofs.backends.groth16.statements import ListingStatement
 from rag_audit.proofs.backends.groth16.verifiers import ManyProof
-from rag_audit.relation.native import held_commitment
+from rag_audit.relation.native_secrets import held_commitment
 from tests.circuits.listing_case import PAIR, listing_case
 
 pytestmark = pytest.mark.circuits

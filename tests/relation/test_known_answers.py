@@ -13,7 +13,18 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import EncodingError, PolicyError
-from rag_audit.relation import commitments, draws, field, noise, poseidon, scores, selection, table, vectors
+from rag_audit.relation import (
+    commitments,
+    draws,
+    field,
+    noise,
+    poseidon,
+    scores,
+    selection,
+    table,
+    tokens,
+    vectors,
+)
 
 ROOT = Path(__file__).resolve().parents[2] / "vectors"
 
@@ -88,7 +99,7 @@ def test_packing() -> None:
         assert vectors.pack_nibbles(case["values"]) == ints(case["elements"])
         assert vectors.unpack_nibbles(ints(case["elements"]), len(case["values"])) == case["values"]
     for case in body["tokens"]:
-        assert vectors.pack_tokens(case["tokens"]) == ints(case["elements"])
+        assert tokens.pack_tokens(case["tokens"]) == ints(case["elements"])
 
 
 @pytest.mark.parametrize("case", negatives("packing"))
@@ -97,7 +108,7 @@ def test_packing_refuses(case: dict[str, Any]) -> None:
         if "values" in case:
             vectors.pack_nibbles(case["values"])
         elif "tokens" in case:
-            vectors.pack_tokens(case["tokens"])
+            tokens.pack_tokens(case["tokens"])
         else:
             vectors.unpack_nibbles(ints(case["elements"]), case["count"])
 

@@ -16,7 +16,8 @@ from rag_audit.relation.commitments import index_commitment, topk_commitment, ve
 from rag_audit.relation.field import MODULUS, from_bytes, from_hex, random_element, to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.relation.selection import top_k
-from rag_audit.relation.vectors import pack_nibbles, pack_tokens, unpack_nibbles
+from rag_audit.relation.tokens import pack_tokens
+from rag_audit.relation.vectors import pack_nibbles, unpack_nibbles
 
 elements = st.integers(0, MODULUS - 1)
 nibbles = st.integers(-8, 7)

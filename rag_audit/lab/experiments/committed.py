@@ -14,7 +14,8 @@ from rag_audit.lab.experiments.model import Cell, Experiment, Figure, Size
 from rag_audit.lab.experiments.statistics import attack
 from rag_audit.lab.experiments.toy import toy
 from rag_audit.relation.field import digest_to_field
-from rag_audit.relation.native import noise_key, slot_id
+from rag_audit.relation.native import slot_id
+from rag_audit.relation.native_secrets import noise_key
 from rag_audit.retrieval.engine import draw_noise, select
 
 EPS = 16

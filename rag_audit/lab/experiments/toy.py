@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit.lab.experiments.draws import Floats
-from rag_audit.relation.scores import ScoreWindow
-from rag_audit.relation.vectors import MAX_COMPONENT
+from rag_audit.relation.scores import MAX_COMPONENT, ScoreWindow
 from rag_audit.retrieval.engine import Int8Array, TenantIndex
 
 BACKGROUND = 50

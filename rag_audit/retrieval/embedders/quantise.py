@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit.relation.vectors import MAX_COMPONENT
+from rag_audit.relation.scores import MAX_COMPONENT
 from rag_audit.retrieval.embedders.base import NothingToEmbed, Vectors
 
 TURN = "turn-1"

@@ -22,7 +22,7 @@ import numpy as np
 from rag_audit._internal.errors import EncodingError, SetupError
 from rag_audit.models.manifest import EmbedderManifest, StaticTable
 from rag_audit.relation.native import query_commitment
-from rag_audit.relation.vectors import MAX_COMPONENT
+from rag_audit.relation.scores import MAX_COMPONENT
 from rag_audit.retrieval.embedders.base import (
     NothingToEmbed,
     PromptTemplate,

@@ -21,7 +21,8 @@ from rag_audit.proofs.coalition import Coalition, Run
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import OpenedKey
 from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
-from rag_audit.relation.native import hash_list, vector_commitment
+from rag_audit.relation.native import hash_list
+from rag_audit.relation.native_secrets import vector_commitment
 from rag_audit.relation.tags import TAG_COALITION
 from rag_audit.relation.vectors import pack_nibbles
 

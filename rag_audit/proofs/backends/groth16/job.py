@@ -25,7 +25,7 @@ from rag_audit.proofs.statements.sample import KeptColumn, KeptStatement
 from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues
 from rag_audit.relation import commitments, draws
 from rag_audit.relation.field import to_bytes, to_hex
-from rag_audit.relation.native import kept_commitment, noise_key
+from rag_audit.relation.native_secrets import kept_commitment, noise_key
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
 from rag_audit.relation.vectors import pack_bits, pack_nibbles

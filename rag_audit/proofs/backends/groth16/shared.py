@@ -34,7 +34,7 @@ from rag_audit.proofs.records import Group, OpenedKey, OwnProofs, verify_groups
 from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPrivate, RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation.field import digest_to_field, from_hex
-from rag_audit.relation.native import held_commitment
+from rag_audit.relation.native_secrets import held_commitment
 
 
 def record_instance(c: Constants, queries: int = 1) -> RetrieveInstance | ListingInstance:

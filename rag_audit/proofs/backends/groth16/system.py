@@ -34,7 +34,7 @@ from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
 from rag_audit.proofs.statements.sample import KeptPublic, OpenedKept
 from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field, from_hex, to_hex
-from rag_audit.relation.native import held_commitment
+from rag_audit.relation.native_secrets import held_commitment
 
 if TYPE_CHECKING:
     import numpy as np
