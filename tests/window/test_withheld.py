@@ -48,7 +48,8 @@ def asked(
 ) -> Iterator[tuple[Service, Window, list[Answer]]]:
     """A window whose tenant law samples, and the answers to its accounts, which checked each of them.
 
-    Coins are drawn afresh, so windows are opened until one of them selects a document that it does not keep.
+    Coins are drawn afresh, so windows are opened until one of them selects a document that it does not keep, and
+    returns several texts in one answer.
     """
     mechanisms = {"law": MECHANISMS[request.param], "medicine": Mechanism(noise=False)}
     for number in range(40):
@@ -61,10 +62,14 @@ def asked(
         ]
         kept, filled = window.keeper.bits("law"), window.commitment.tenants["law"].documents_at
         assert kept is not None
-        selected = {p for a in answers for p in opened(service, window, a).body.positions if p in filled}
-        if any(not kept[p] for p in selected) and any(kept[p] for p in selected):
+        bodies = [opened(service, window, a).body for a in answers]
+        selected = {p for body in bodies for p in body.positions if p in filled}
+        several = any(sum(d.salt is not None for d in body.documents) > 1 for body in bodies)
+        if several and any(not kept[p] for p in selected) and any(kept[p] for p in selected):
             break
         window.shut()
+    else:
+        raise AssertionError("no window keeps some of the selected documents and returns several texts")
     with window:
         yield service, window, answers
 
