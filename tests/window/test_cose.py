@@ -26,6 +26,7 @@ from rag_audit.log.keys import ALG_COSIGNATURE
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.final_log import FinalLog
+from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.export import CoseReceipts, cbor, write_cose
 
@@ -149,7 +150,7 @@ def test_the_checkpoint_inside_is_the_published_note(key: SigningKey) -> None:
 
 def test_the_command(key: SigningKey, tmp_path: Path) -> None:
     window, secret, out = tmp_path / "window.json", tmp_path / "key", tmp_path / "out"
-    window_of(key).save(window)
+    save_window(window_of(key), window)
     key.save(secret)
 
     def run(*options: object) -> tuple[int, str]:
