@@ -804,7 +804,7 @@ def test_zero_records_never_pass_even_where_nothing_is_asked(
     from rag_audit.verify.checks import receipt
 
     monkeypatch.setattr(
-        receipt, "check", lambda case, embedder: case.figures.update(a1="re-executed", receipts=1)
+        receipt, "check", lambda case, reembed: case.figures.update(a1="re-executed", receipts=1)
     )
     forge = Forge(finished)
     forge.value["entries"] = [e for e in forge.entries if e["type"] != "query"]
