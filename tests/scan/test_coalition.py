@@ -24,6 +24,7 @@ from rag_audit.errors import (
 from rag_audit.proofs.backends import backend
 from rag_audit.proofs.backends.scan import coalition
 from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION, MAX_RECORDS, PROTOCOL, SYSTEM
+from rag_audit.proofs.backends.scan.engine import native_coalition
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from tests.circuits.coalition_case import NEAR_A, TINY, A, B, C, Row, Window, window
 
@@ -199,7 +200,7 @@ def test_runs_over_pairs_are_jobs(case: Window) -> None:
 
 
 def test_jobs_travel_and_show_no_secret(case: Window) -> None:
-    native = coalition._native_statement(case.statement, 3)
+    native = native_coalition(case.statement, 3)
     records, blindings = native.prove_records(coalition._native_private(case.private))
     job = coalition.PairsJob(case.statement, case.private, 3, records, blindings, 0)
     assert pickle.loads(pickle.dumps(job)) == job
@@ -212,7 +213,7 @@ def test_jobs_travel_and_show_no_secret(case: Window) -> None:
 def test_a_job_whose_claim_is_false_is_refused(case: Window) -> None:
     lie = case.knowing(labels=(0, 0, 2, 3, 4))
     room = 3
-    records, blindings = coalition._native_statement(lie.statement, room).prove_records(
+    records, blindings = native_coalition(lie.statement, room).prove_records(
         coalition._native_private(lie.private)
     )
     job = coalition.PairsJob(lie.statement, lie.private, room, records, blindings, 0)
