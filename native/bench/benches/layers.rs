@@ -4,11 +4,12 @@ use std::sync::Arc;
 use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion};
 use ragaudit_bench::{coalition, coin_statement, Case, EmbedCase, ListCase};
 use ragaudit_field_simd::poseidon::{permute, WIDTH};
-use ragaudit_scan_prover::answer::{certify, prove, verify};
+use ragaudit_scan_prover::answer::{certify, prove, verify, Item};
+use ragaudit_scan_prover::asked::Asked;
 use ragaudit_scan_prover::batch::verify_all;
 use ragaudit_scan_prover::claims::Bound;
 use ragaudit_scan_prover::coalition::{prove_pairs, prove_records, verify_coalition};
-use ragaudit_scan_prover::coins::{prove_coins, verify_coins};
+use ragaudit_scan_prover::drawn;
 use ragaudit_scan_prover::embed::{prove_embed, verify_embed};
 use ragaudit_scan_prover::expr::Expr;
 use ragaudit_scan_prover::group::{
@@ -25,6 +26,7 @@ use ragaudit_scan_prover::prover::Prover;
 use ragaudit_scan_prover::query::Certified;
 use ragaudit_scan_prover::session::{Column, ColumnId, Opening, Session};
 use ragaudit_scan_prover::sumcheck::{sumcheck, Gate};
+use ragaudit_scan_prover::together::Format;
 use ragaudit_scan_prover::transcript::Transcript;
 
 const VARIABLES: usize = 14;
@@ -122,14 +124,18 @@ fn matrix_vector(c: &mut Criterion) {
     let blindings = |place| case.key.blinding(place);
     let link = || Link {
         index: &case.index,
-        query,
+        queries: vec![query],
         secret: Some(LinkSecret {
-            query: &case.answer.query,
-            salt,
-            blinding,
+            asked: vec![Asked {
+                components: &case.answer.query,
+                salt,
+            }],
+            blindings: vec![blinding],
             index: &blindings,
         }),
         claims: Vec::new(),
+        scores: Vec::new(),
+        format: Format::Single,
     };
     c.bench_function("matrix-vector/256 components, 10000 positions", |b| {
         b.iter_batched(
@@ -209,6 +215,7 @@ fn records(c: &mut Criterion) {
     group.sample_size(10);
     for (capacity, gains) in [(256, &[1][..]), (10_000, &[1]), (10_000, &[1, 8, 64])] {
         let case = Case::new(capacity, 256, gains);
+        let (seeds, answers) = ([case.seed.clone()], std::slice::from_ref(&case.answer));
         let name =
             |what| BenchmarkId::new(what, format!("{capacity} positions, {} gains", gains.len()));
         group.bench_function(name("index"), |b| {
@@ -218,8 +225,8 @@ fn records(c: &mut Criterion) {
             certify(
                 &case.index,
                 &case.parameters,
-                &case.record.slot,
-                &case.seed,
+                &[case.record.slot],
+                &seeds,
                 false,
             )
         };
@@ -229,11 +236,11 @@ fn records(c: &mut Criterion) {
             prove(
                 &case.index,
                 &case.parameters,
-                &case.record,
-                &case.answer,
+                &[case.record],
+                answers,
                 &made.proof,
                 Certified {
-                    noise: Some(&made.noise),
+                    noise: &made.columns,
                     kept: None,
                 },
                 &case.key,
@@ -242,11 +249,11 @@ fn records(c: &mut Criterion) {
         };
         group.bench_function(name("query proof"), |b| b.iter(proof));
         let proof = proof().expect("a true statement");
-        let parts = [&made.proof[..], &proof[..]];
+        let item = Item::single(case.record, [&made.proof, &proof]);
         group.bench_function(name("verify"), |b| {
-            b.iter(|| verify(&case.index, &case.parameters, &case.record, parts).expect("it holds"))
+            b.iter(|| verify(&case.index, &case.parameters, item.clone()).expect("it holds"))
         });
-        let batch = vec![(case.record, parts); 10];
+        let batch = vec![item.clone(); 10];
         group.bench_function(name("verify ten"), |b| {
             b.iter(|| verify_all(&case.index, &case.parameters, &batch))
         });
@@ -260,6 +267,7 @@ fn sampled(c: &mut Criterion) {
     group.sample_size(10);
     for (capacity, gains) in [(10_000, &[][..]), (10_000, &[1, 8, 64]), (100_000, &[])] {
         let case = Case::sampled(capacity, 256, gains);
+        let (seeds, answers) = ([case.seed.clone()], std::slice::from_ref(&case.answer));
         let name =
             |what| BenchmarkId::new(what, format!("{capacity} positions, {} gains", gains.len()));
         let (statement, coins) = (
@@ -268,27 +276,27 @@ fn sampled(c: &mut Criterion) {
         );
         if gains.is_empty() {
             group.bench_function(name("coin certificate"), |b| {
-                b.iter(|| prove_coins(&statement, &case.seed, false))
+                b.iter(|| drawn::prove(&statement, &seeds, false))
             });
             group.bench_function(name("verify the coins"), |b| {
-                b.iter(|| verify_coins(&statement, &coins.proof).expect("it holds"))
+                b.iter(|| drawn::verify(&statement, &coins.proof).expect("it holds"))
             });
         }
         let certificate = (!gains.is_empty()).then(|| {
-            let slot = &case.record.slot;
-            certify(&case.index, &case.parameters, slot, &case.seed, false).expect("a certificate")
+            let slots = [case.record.slot];
+            certify(&case.index, &case.parameters, &slots, &seeds, false).expect("a certificate")
         });
         let certified = Certified {
-            noise: certificate.as_ref().map(|made| &made.noise),
-            kept: Some(&coins.column),
+            noise: certificate.as_ref().map_or(&[], |made| &made.columns),
+            kept: Some(&coins.columns[0]),
         };
         let certificate = certificate.as_ref().map_or(&[][..], |made| &made.proof);
         let proof = || {
             prove(
                 &case.index,
                 &case.parameters,
-                &case.record,
-                &case.answer,
+                &[case.record],
+                answers,
                 certificate,
                 certified,
                 &case.key,
@@ -297,9 +305,9 @@ fn sampled(c: &mut Criterion) {
         };
         group.bench_function(name("query proof"), |b| b.iter(proof));
         let proof = proof().expect("a true statement");
-        let parts = [certificate, &proof[..]];
+        let item = Item::single(case.record, [certificate, &proof]);
         group.bench_function(name("verify"), |b| {
-            b.iter(|| verify(&case.index, &case.parameters, &case.record, parts).expect("it holds"))
+            b.iter(|| verify(&case.index, &case.parameters, item.clone()).expect("it holds"))
         });
     }
     group.finish();

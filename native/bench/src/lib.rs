@@ -9,12 +9,14 @@ use ragaudit_scan_prover::answer::{Parameters, Record, Slot};
 use ragaudit_scan_prover::coalition::{
     distinct_norms, Blocks, CoalitionSecret, CoalitionStatement,
 };
-use ragaudit_scan_prover::coins::{prove_coins, CoinCertificate, CoinStatement};
+use ragaudit_scan_prover::coins::{CoinStatement, Coins};
+use ragaudit_scan_prover::drawn::{self, Certificate};
 use ragaudit_scan_prover::embed::{EmbedStatement, Query};
 use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::index::{commit_index, commit_table, IndexCommitment, IndexKey};
 use ragaudit_scan_prover::noise::{noise_key, Seed};
 use ragaudit_scan_prover::query::Answer;
+use ragaudit_scan_prover::together::Format;
 
 mod listing;
 
@@ -44,19 +46,18 @@ pub struct Case {
     pub record: Record,
     pub answer: Answer,
     /// Of a sampled tenant.
-    pub coins: Option<CoinCertificate>,
+    pub coins: Option<Certificate>,
 }
 
 /// About the coins of 0.9 of a tenant's positions.
 pub fn coin_statement(capacity: usize) -> CoinStatement {
-    CoinStatement {
-        context: [6; 32],
+    let slot = Slot {
         c_seed: hash(&[1u8, 1, 2].map(Fr::from)).expect("three inputs fit"),
         beacon: Fr::from(8u8),
         slot: Fr::from(99u8),
-        capacity,
-        bound: 989_560_464_998,
-    }
+    };
+    let bound = 989_560_464_998;
+    CoinStatement::single([6; 32], slot, capacity, Coins { bound })
 }
 
 impl Case {
@@ -67,16 +68,12 @@ impl Case {
 
     pub fn sampled(capacity: usize, dimension: usize, gains: &[u32]) -> Self {
         let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
-        let coins = prove_coins(&coin_statement(capacity), &seed, false).expect("a true statement");
+        let coins = drawn::prove(&coin_statement(capacity), &[seed.clone()], false)
+            .expect("a true statement");
         Self::of(capacity, dimension, gains, Some(coins))
     }
 
-    fn of(
-        capacity: usize,
-        dimension: usize,
-        gains: &[u32],
-        coins: Option<CoinCertificate>,
-    ) -> Self {
+    fn of(capacity: usize, dimension: usize, gains: &[u32], coins: Option<Certificate>) -> Self {
         let (key, seed) = (IndexKey([9; 32]), Seed([Fr::from(1u8), Fr::from(2u8)]));
         let rows: Vec<i8> = (0..capacity * dimension).map(int4).collect();
         let query: Vec<i8> = (0..dimension).map(|j| int4(3 * j + 1)).collect();
@@ -87,7 +84,8 @@ impl Case {
             lo: 101,
             hi: 810,
             lattice: 128,
-            kept: coins.as_ref().map(|coins| coins.column.rows.clone()),
+            kept: coins.as_ref().map(|coins| coins.columns[0].rows.clone()),
+            format: Format::Single,
         };
         let slot = Slot {
             c_seed: hash(&[Fr::from(1u8), seed.0[0], seed.0[1]]).expect("three inputs fit"),
@@ -111,7 +109,7 @@ impl Case {
         let mut scoring = scores.clone();
         if let Some(opening) = coins
             .as_ref()
-            .and_then(|coins| coins.column.opening.as_ref())
+            .and_then(|coins| coins.columns[0].opening.as_ref())
         {
             let kept = scoring.iter_mut().zip(&opening.values);
             kept.for_each(|(score, coin)| *score *= *coin as i32);

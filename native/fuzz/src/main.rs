@@ -20,14 +20,16 @@ use ragaudit_groth16::verify::{decode_inputs, decode_proof, VerifyingKey};
 use ragaudit_groth16::zkey::{Key, KeyFile};
 use ragaudit_scan_protocol::coalition::statement::{Blocks, CoalitionStatement};
 use ragaudit_scan_protocol::coalition::verify_coalition;
-use ragaudit_scan_protocol::coins::{check_coins, CoinStatement};
+use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
+use ragaudit_scan_protocol::drawn::{self, Slot};
 use ragaudit_scan_protocol::embed::{check_embed, EmbedStatement};
 use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{vector_generators, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
 use ragaudit_scan_protocol::listing::{check_listing, ListingStatement};
-use ragaudit_scan_protocol::noise::{check_slots, SlotsStatement};
+use ragaudit_scan_protocol::noise::{Noise, NoiseStatement};
 use ragaudit_scan_protocol::query::{check_query, QueryStatement};
+use ragaudit_scan_protocol::together::Format;
 use ragaudit_scan_protocol::verifier::Verifier;
 
 type Target = fn(&[u8]);
@@ -94,15 +96,15 @@ fn proof(data: &[u8]) {
             let statement = QueryStatement {
                 context: CONTEXT,
                 index: &index,
-                noise: &rows,
+                noise: vec![&rows],
                 kept: None,
                 gains: vec![1, 8],
-                cq: element(1),
-                htopk: element(2),
+                records: vec![[element(1), element(2)]],
                 listed: 2,
                 lo: 5,
                 hi: 60,
                 lattice: 32,
+                format: Format::Single,
             };
             let _ = check_query::<Verifier>(&statement, data);
         }
@@ -164,26 +166,26 @@ fn certificate(data: &[u8]) {
         return;
     };
     let [c_seed, beacon, slot] = [1, 2, 3].map(element);
+    let slot = Slot {
+        c_seed,
+        beacon,
+        slot,
+    };
     match run % 2 {
         0 => {
-            let statement = SlotsStatement {
+            let statement = NoiseStatement {
                 context: CONTEXT,
-                slots: vec![[c_seed, beacon, slot]],
+                slots: vec![slot],
                 capacity: 12,
-                gains: vec![1, 8],
+                distribution: Noise { gains: vec![1, 8] },
+                format: Format::Batch,
             };
-            let _ = check_slots::<Verifier>(&statement, data);
+            let _ = drawn::check::<Verifier, _>(&statement, data);
         }
         _ => {
-            let statement = CoinStatement {
-                context: CONTEXT,
-                c_seed,
-                beacon,
-                slot,
-                capacity: 12,
-                bound: 1 << 39,
-            };
-            let _ = check_coins::<Verifier>(&statement, data);
+            let coins = Coins { bound: 1 << 39 };
+            let statement = CoinStatement::single(CONTEXT, slot, 12, coins);
+            let _ = drawn::check::<Verifier, _>(&statement, data);
         }
     }
 }

@@ -3,15 +3,16 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use ragaudit_scan_prover::answers::{self, Together};
+use ragaudit_scan_prover::answer::{self, Item};
 use ragaudit_scan_prover::batch::{Refusals, CHUNK};
 use ragaudit_scan_prover::index::IndexCommitment;
 use ragaudit_scan_prover::lists::{self, Rows};
-use ragaudit_scan_prover::{answer, embed, Error, Result};
+use ragaudit_scan_prover::{embed, Error, Result};
 
 use crate::guard;
 use crate::listing_py::ScanListing;
 use crate::scan_py::{embed_statement, record, ScanIndex, ScanParameters, ScanTable};
+use crate::together_py::batched;
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanBatch>()?;
@@ -81,10 +82,10 @@ struct ScanBatch {
 /// A record with its certificate and proof.
 type Answered = (PyBackedBytes, PyBackedBytes, PyBackedBytes);
 
-fn answered<'a>(_: &(), records: &'a [Answered]) -> Result<Vec<answer::Item<'a>>> {
+fn answered<'a>(_: &(), records: &'a [Answered]) -> Result<Vec<Item<'a>>> {
     records
         .iter()
-        .map(|(of, certificate, proof)| Ok((record(of)?, [&certificate[..], &proof[..]])))
+        .map(|(of, certificate, proof)| Ok(Item::single(record(of)?, [certificate, proof])))
         .collect()
 }
 
@@ -103,15 +104,15 @@ batch!(
 #[pyclass]
 struct ScanTogetherBatch {
     of: (),
-    batch: answers::Batch,
+    batch: answer::Batch,
 }
 
 /// Records with their certificate and proof.
 type Grouped = (Vec<PyBackedBytes>, PyBackedBytes, PyBackedBytes);
 
-fn grouped<'a>(_: &(), groups: &'a [Grouped]) -> Result<Vec<answers::Item<'a>>> {
+fn grouped<'a>(_: &(), groups: &'a [Grouped]) -> Result<Vec<Item<'a>>> {
     let group = |(of, certificate, proof): &'a Grouped| {
-        Ok(answers::Item {
+        Ok(Item {
             records: of.iter().map(|of| record(of)).collect::<Result<_>>()?,
             parts: [&certificate[..], &proof[..]],
         })
@@ -126,7 +127,7 @@ batch!(
     (index: &ScanIndex, parameters: &ScanParameters),
     Self {
         of: (),
-        batch: answers::Batch::new(Arc::clone(&index.0), Together(parameters.0.clone())),
+        batch: answer::Batch::new(Arc::clone(&index.0), batched(&parameters.0)),
     }
 );
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ragaudit_field_simd::field::{element, elements, to_bytes_all};
-use ragaudit_scan_prover::answer::{self, Parameters, Record, Slot};
+use ragaudit_scan_prover::answer::{self, Item, Parameters, Record, Slot};
 use ragaudit_scan_prover::coalition::{
     self, distinct_norms, prove_pairs, prove_records, Blocks, CoalitionSecret, CoalitionStatement,
 };
-use ragaudit_scan_prover::coins::{coin_column, prove_coins, verify_coins, CoinStatement};
+use ragaudit_scan_prover::coins::{coin_column, CoinStatement, Coins};
+use ragaudit_scan_prover::drawn::{self, Certificate};
 use ragaudit_scan_prover::embed::{prove_embed, verify_embed, EmbedStatement, Query};
 use ragaudit_scan_prover::group::{decode_points, encode_point, prepared_generators};
 use ragaudit_scan_prover::index::{
@@ -18,6 +19,7 @@ use ragaudit_scan_prover::index::{
 use ragaudit_scan_prover::noise::{noise_column, Seed};
 use ragaudit_scan_prover::query::{Answer, Certified};
 use ragaudit_scan_prover::session::Column;
+use ragaudit_scan_prover::together::Format;
 use ragaudit_scan_prover::{protocol, Error, Result};
 use zeroize::Zeroizing;
 
@@ -177,6 +179,7 @@ impl ScanParameters {
                 hi,
                 lattice,
                 kept: kept.map(decode_points).transpose()?,
+                format: Format::Single,
             }))
         })
     }
@@ -239,15 +242,17 @@ type CertificateBytes<'py> = (
     Bound<'py, PyBytes>,
 );
 
+/// Of one slot.
 fn certified<'py>(
     py: Python<'py>,
-    make: impl FnOnce() -> Result<(Vec<u8>, Column)> + Send,
+    make: impl FnOnce() -> Result<Certificate> + Send,
 ) -> PyResult<CertificateBytes<'py>> {
     let (proof, rows, blindings) = guard(py, || {
-        let (proof, column) = make()?;
-        let blindings = column.opening.as_ref().map(|o| to_bytes_all(&o.blindings));
+        let Certificate { proof, columns } = make()?;
+        let blindings = columns[0].opening.as_ref();
+        let blindings = blindings.map(|o| to_bytes_all(&o.blindings));
         let blindings = Zeroizing::new(blindings.unwrap_or_default());
-        Ok::<_, Error>((proof, encoded(&column), blindings))
+        Ok::<_, Error>((proof, encoded(&columns[0]), blindings))
     })?;
     Ok((
         PyBytes::new(py, &proof),
@@ -273,8 +278,7 @@ fn scan_certify<'py>(
 ) -> PyResult<CertificateBytes<'py>> {
     certified(py, || {
         let (slot, seed) = (slot(slot_elements)?, seed_of(seed)?);
-        let made = answer::certify(&index.0, &parameters.0, &slot, &seed, low_memory)?;
-        Ok((made.proof, made.noise))
+        answer::certify(&index.0, &parameters.0, &[slot], &[seed], low_memory)
     })
 }
 
@@ -284,19 +288,13 @@ fn coin_statement(
     slot_elements: &[u8],
     bound: u64,
 ) -> Result<CoinStatement> {
-    let Slot {
-        c_seed,
-        beacon,
-        slot,
-    } = slot(slot_elements)?;
-    Ok(CoinStatement {
-        context: array(context, "context")?,
-        c_seed,
-        beacon,
+    let (context, slot) = (array(context, "context")?, slot(slot_elements)?);
+    Ok(CoinStatement::single(
+        context,
         slot,
         capacity,
-        bound,
-    })
+        Coins { bound },
+    ))
 }
 
 /// The certificate of a slot's coins: of each position whether its draw is below the bound. With the commitments to the
@@ -313,8 +311,7 @@ fn scan_coins_certify<'py>(
 ) -> PyResult<CertificateBytes<'py>> {
     certified(py, || {
         let statement = coin_statement(capacity, context, slot_elements, bound)?;
-        let made = prove_coins(&statement, &seed_of(seed)?, low_memory)?;
-        Ok((made.proof, made.column))
+        drawn::prove(&statement, &[seed_of(seed)?], low_memory)
     })
 }
 
@@ -330,7 +327,7 @@ fn scan_coins_verify<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let rows = guard(py, || {
         let statement = coin_statement(capacity, context, slot_elements, bound)?;
-        Ok::<_, Error>(encoded(&verify_coins(&statement, proof)?))
+        Ok::<_, Error>(encoded(&drawn::verify(&statement, proof)?[0]))
     })?;
     Ok(PyBytes::new(py, &rows))
 }
@@ -389,11 +386,11 @@ fn scan_prove<'py>(
         answer::prove(
             &index.0,
             &parameters.0,
-            &record,
-            &answer,
+            &[record],
+            &[answer],
             certificate.as_ref().map_or(&[], |(proof, _, _)| proof),
             Certified {
-                noise: noise.as_ref(),
+                noise: noise.as_slice(),
                 kept: kept.as_ref(),
             },
             &key,
@@ -416,7 +413,8 @@ fn scan_verify(
 ) -> PyResult<()> {
     guard(py, || {
         let record = record(record_elements)?;
-        answer::verify(&index.0, &parameters.0, &record, [certificate, proof])
+        let item = Item::single(record, [certificate, proof]);
+        answer::verify(&index.0, &parameters.0, item)
     })
 }
 

@@ -3,12 +3,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use ragaudit_field_simd::field::element;
-use ragaudit_scan_prover::answer::Record;
-use ragaudit_scan_prover::answers::{self, Together};
+use ragaudit_scan_prover::answer::{self, Parameters, Record};
 use ragaudit_scan_prover::index::IndexKey;
 use ragaudit_scan_prover::noise::Seed;
 use ragaudit_scan_prover::query::Answer;
-use ragaudit_scan_prover::{together, Result};
+use ragaudit_scan_prover::together::{self, Format};
+use ragaudit_scan_prover::Result;
 
 use crate::guard;
 use crate::scan_py::{array, integers, record, seed_of, signed, ScanIndex, ScanParameters};
@@ -22,6 +22,14 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn scan_most_together(capacity: usize, gains: usize) -> usize {
     together::most_together(capacity, gains)
+}
+
+/// A tenant's parameters for proofs of several records.
+pub(crate) fn batched(parameters: &Parameters) -> Parameters {
+    Parameters {
+        format: Format::Batch,
+        ..parameters.clone()
+    }
 }
 
 /// A record with its seed, the scores of all positions (int32), the query (int8) and its salt, the listed positions
@@ -64,9 +72,9 @@ fn scan_prove_together<'py>(
             seeds.push(seed);
             answers.push(answer);
         }
-        let together = Together(parameters.0.clone());
+        let parameters = batched(&parameters.0);
         let (index, low) = (&index.0, low_memory);
-        answers::prove(index, &together, &of, &seeds, &answers, &key, low)
+        answer::prove_both(index, &parameters, &of, &seeds, &answers, &key, low)
     })?;
     Ok(parts.map(|part| PyBytes::new(py, &part)))
 }

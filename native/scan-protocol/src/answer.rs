@@ -1,14 +1,19 @@
-//! An answer's whole proof, certificate and query proof, and many of them at once: `docs/scan/verification.md`.
+//! The whole proof of a tenant's answers, certificate and query proof, and many of them at once: `docs/scan/verification.md`,
+//! `docs/scan/together.md`.
 use sha2::{Digest, Sha256};
 
 use crate::batch::{self, Kind};
+use crate::claims::Column;
+use crate::drawn;
+pub use crate::drawn::Slot;
 use crate::engine::{Engine, Plain};
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
 use crate::index::IndexCommitment;
-use crate::noise::{check_noise, NoiseStatement};
+use crate::noise::{Noise, NoiseStatement};
 use crate::query::{check_query, QueryStatement};
+use crate::together::{check_together, Format};
 use crate::transcript::{Hash, Oracle, Transcript};
 use crate::verifier::Verifier;
 
@@ -25,14 +30,24 @@ pub struct Parameters {
     pub lattice: i64,
     /// The commitments of the window's coin certificate, verified, where the tenant is sampled.
     pub kept: Option<Vec<G1Affine>>,
+    /// Of the proofs.
+    pub format: Format,
 }
 
-/// One slot, published before its query exists.
-#[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    pub c_seed: Fr,
-    pub beacon: Fr,
-    pub slot: Fr,
+impl Parameters {
+    /// Refuses tenants that there is no such proof for, and numbers of records.
+    pub fn check(&self, index: &IndexCommitment, records: usize) -> Result<()> {
+        self.format.check(records)?;
+        // The coin certificate of a window commits in the rows of a single record.
+        if self.format == Format::Batch && self.kept.is_some() {
+            return Err(Error::invalid(
+                "records together",
+                "records of a tenant that keeps all positions",
+                "a sampled tenant",
+            ));
+        }
+        check_together(records, index.layout.capacity, self.gains.len())
+    }
 }
 
 /// One record.
@@ -58,42 +73,47 @@ impl Record {
     }
 }
 
+/// What the certificate of these slots is about.
 pub fn noise_statement(
     index: &IndexCommitment,
     parameters: &Parameters,
-    slot: &Slot,
+    slots: &[Slot],
 ) -> NoiseStatement {
     NoiseStatement {
         context: parameters.window,
-        c_seed: slot.c_seed,
-        beacon: slot.beacon,
-        slot: slot.slot,
+        slots: slots.to_vec(),
         capacity: index.layout.capacity,
-        gains: parameters.gains.clone(),
+        distribution: Noise {
+            gains: parameters.gains.clone(),
+        },
+        format: parameters.format,
     }
 }
 
+/// What the query proof of these records is about, whose verified certificate has these columns of noise.
 pub fn query_statement<'a>(
     index: &'a IndexCommitment,
     parameters: &'a Parameters,
-    record: &Record,
+    records: &[Record],
     certificate: &[u8],
-    noise: &'a [G1Affine],
+    noise: &'a [Column],
 ) -> QueryStatement<'a> {
     let kept = parameters.kept.as_deref();
     let sampled = kept.is_some() || parameters.gains.is_empty();
-    let mut hash = Sha256::new().chain_update(match sampled {
-        false => &b"rag-audit/scan/v1/record"[..],
-        true => b"rag-audit/scan/v1/sampled record",
+    let mut hash = Sha256::new().chain_update(match parameters.format {
+        Format::Batch => &b"rag-audit/scan/v1/records"[..],
+        Format::Single if sampled => b"rag-audit/scan/v1/sampled record",
+        Format::Single => b"rag-audit/scan/v1/record",
     });
     hash.update(parameters.window);
-    for x in [
-        &record.slot.c_seed,
-        &record.slot.beacon,
-        &record.slot.slot,
-        &record.context,
-    ] {
-        hash.update(encode_scalar(x));
+    if parameters.format == Format::Batch {
+        hash.update((records.len() as u64).to_be_bytes());
+    }
+    for record in records {
+        let slot = &record.slot;
+        for x in [&slot.c_seed, &slot.beacon, &slot.slot, &record.context] {
+            hash.update(encode_scalar(x));
+        }
     }
     hash.update(Sha256::digest(certificate));
     for point in kept.unwrap_or_default() {
@@ -102,66 +122,53 @@ pub fn query_statement<'a>(
     QueryStatement {
         context: hash.finalize().into(),
         index,
-        noise,
+        noise: noise.iter().map(|column| &column.rows[..]).collect(),
         kept,
         gains: parameters.gains.clone(),
-        cq: record.cq,
-        htopk: record.htopk,
+        records: records.iter().map(|r| [r.cq, r.htopk]).collect(),
         listed: parameters.listed,
         lo: parameters.lo,
         hi: parameters.hi,
         lattice: parameters.lattice,
+        format: parameters.format,
     }
 }
 
-/// Both parts of one record's proof as sums that have to vanish. Without gains the certificate is empty, and so is its sum.
-fn check<E: Engine>(
-    index: &IndexCommitment,
-    parameters: &Parameters,
-    record: &Record,
-    parts: [&[u8]; 2],
-) -> Result<[Equation; 2]> {
-    let [certificate, proof] = parts;
-    let (noise, first) = if !parameters.gains.is_empty() {
-        let statement = noise_statement(index, parameters, &record.slot);
-        let (noise, equation) = check_noise::<Verifier<Hash, E>>(&statement, certificate)?;
-        (noise.rows, equation)
-    } else if certificate.is_empty() {
-        Default::default()
-    } else {
-        return Err(Error::Malformed {
-            at: 0,
-            reason: "a noise certificate where there is no noise",
-        });
-    };
-    let second = check_query::<Verifier<Hash, E>>(
-        &query_statement(index, parameters, record, certificate, &noise),
-        proof,
-    )?;
-    Ok([first, second])
+/// Records with their certificate and query proof.
+#[derive(Clone)]
+pub struct Item<'a> {
+    pub records: Vec<Record>,
+    pub parts: [&'a [u8]; 2],
 }
 
-/// Verifies one record's certificate and query proof.
+impl<'a> Item<'a> {
+    /// A single record.
+    pub fn single(record: Record, parts: [&'a [u8]; 2]) -> Self {
+        let records = vec![record];
+        Self { records, parts }
+    }
+}
+
+/// Verifies the certificate and the query proof of an item's records.
 pub fn verify<E: Engine>(
     index: &IndexCommitment,
     parameters: &Parameters,
-    record: &Record,
-    parts: [&[u8]; 2],
+    item: Item,
 ) -> Result<()> {
-    batch::verify::<_, E>(index, parameters, (*record, parts))
+    batch::verify::<_, E>(index, parameters, item)
 }
 
-/// A record with its certificate and query proof.
-pub type Item<'a> = (Record, [&'a [u8]; 2]);
-
-/// Many records of one tenant: their certificates and their query proofs.
+/// Many items of one tenant: their certificates and their query proofs.
 pub type Batch<O = Hash, E = Plain> = batch::Batch<Parameters, O, E>;
 
 impl Kind for Parameters {
     type Item<'a> = Item<'a>;
 
     fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O> {
-        let mut transcript = Transcript::new("batch");
+        let mut transcript = Transcript::new(match self.format {
+            Format::Single => "batch",
+            Format::Batch => "batch together",
+        });
         transcript.bytes("index", index);
         transcript.bytes("window", &self.window);
         transcript.integer("gain count", self.gains.len() as u64);
@@ -172,17 +179,22 @@ impl Kind for Parameters {
         for value in [self.lo, self.hi, self.lattice] {
             transcript.integer("score window", value as u64);
         }
-        // Nothing where there are none: then it is what it was before there were any.
+        // A tenant that keeps all positions absorbs no points, so its transcript is that of a policy without sampling.
         for point in self.kept.as_deref().unwrap_or_default() {
             transcript.point("kept", point);
         }
         transcript
     }
 
-    fn absorb<O: Oracle>(transcript: &mut Transcript<O>, records: &[Item]) {
-        for (record, parts) in records {
-            record.absorb(transcript);
-            for part in parts {
+    fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, items: &[Item]) {
+        for item in items {
+            if self.format == Format::Batch {
+                transcript.integer("record count", item.records.len() as u64);
+            }
+            for record in &item.records {
+                record.absorb(transcript);
+            }
+            for part in item.parts {
                 transcript.bytes("proof", part);
             }
         }
@@ -192,11 +204,27 @@ impl Kind for Parameters {
         2
     }
 
-    fn check<E: Engine>(
-        &self,
-        index: &IndexCommitment,
-        (record, parts): &Item,
-    ) -> Result<Vec<Equation>> {
-        Ok(check::<E>(index, self, record, *parts)?.into())
+    /// Without gains the certificate is empty, and so is its sum.
+    fn check<E: Engine>(&self, index: &IndexCommitment, item: &Item) -> Result<Vec<Equation>> {
+        let Item {
+            records,
+            parts: [certificate, proof],
+        } = item;
+        self.check(index, records.len())?;
+        let (noise, first) = if !self.gains.is_empty() {
+            let slots: Vec<Slot> = records.iter().map(|record| record.slot).collect();
+            let statement = noise_statement(index, self, &slots);
+            drawn::check::<Verifier<Hash, E>, Noise>(&statement, certificate)?
+        } else if certificate.is_empty() {
+            Default::default()
+        } else {
+            return Err(Error::Malformed {
+                at: 0,
+                reason: "a noise certificate where there is no noise",
+            });
+        };
+        let statement = query_statement(index, self, records, certificate, &noise);
+        let second = check_query::<Verifier<Hash, E>>(&statement, proof)?;
+        Ok(vec![first, second])
     }
 }

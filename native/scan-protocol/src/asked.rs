@@ -8,10 +8,11 @@ use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::{Fr, G1Affine};
 use crate::index::COMPONENT;
-use crate::lookup::{Count, Entry, QueryClaim, Segment};
+use crate::lookup::{Count, Entry, Segment};
 use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_NIBBLE};
 use crate::numbers::{from_small, log2_ceil, power_of_two};
 use crate::session::{ColumnId, Session};
+use crate::together::Format;
 
 /// |s| is at most 49 a component.
 pub const SCORE: i64 = COMPONENT as i64 * COMPONENT as i64;
@@ -36,26 +37,6 @@ pub fn send_query<C: Channel>(
         point
     })?;
     Ok((point, blinding))
-}
-
-/// The list whose hash is cq. Its salt and its packed elements are functionals of the committed (q, salt), which the
-/// link has to show.
-pub fn vector_list<C: Channel>(
-    session: &mut Session<C>,
-    dimension: usize,
-    asked: Option<Asked>,
-) -> Result<(Vec<QueryClaim>, Vec<Expr>)> {
-    let mut claims = Vec::new();
-    let mut list = Vec::new();
-    let functionals = functionals(dimension);
-    let values = asked.map(|asked| elements(dimension, asked));
-    for (k, (weights, offset)) in functionals.into_iter().enumerate() {
-        let label = if k == 0 { "query salt" } else { "packed query" };
-        let var = session.send_single(label, values.as_ref().map(|values| values[k]))?;
-        claims.push((weights, var));
-        list.push(Expr::from(var) + offset.into());
-    }
-    Ok((claims, list))
 }
 
 /// What the elements of cq's list are of (q, salt): the salt, then components packed; and what each has besides.
@@ -89,53 +70,56 @@ fn places() -> Vec<Fr> {
     places.collect()
 }
 
-/// As [`vector_list`], of several records: a functional with the value that each has of it, and each record's list.
-pub type Joined = (Vec<(Vec<Fr>, Vec<Var>)>, Vec<Vec<Expr>>);
+/// Functionals of (q, salt), each with the hidden value that every record has of it.
+pub type Functionals = Vec<(Vec<Fr>, Vec<Var>)>;
 
-/// Sends the lists of several records as hidden values.
-pub fn joined_lists<C: Channel>(
+/// For each record the list whose hash is cq. Its salt and its packed elements are functionals of the committed (q, salt),
+/// which the link has to show.
+pub fn vector_lists<C: Channel>(
     session: &mut Session<C>,
     dimension: usize,
     count: usize,
     asked: Option<&[Asked]>,
-) -> Result<Joined> {
+    format: Format,
+) -> Result<(Functionals, Vec<Vec<Expr>>)> {
     let functionals = functionals(dimension);
     let each = functionals.len();
     let values: Option<Vec<Fr>> =
         asked.map(|asked| asked.iter().flat_map(|a| elements(dimension, *a)).collect());
-    let vars = session.send("packed queries", count * each, values.as_deref())?;
+    let vars = match format {
+        Format::Batch => session.send("packed queries", count * each, values.as_deref())?,
+        Format::Single => (0..each)
+            .map(|k| {
+                let label = if k == 0 { "query salt" } else { "packed query" };
+                session.send_single(label, values.as_ref().map(|values| values[k]))
+            })
+            .collect::<Result<_>>()?,
+    };
     let offsets: Vec<Fr> = functionals.iter().map(|(_, offset)| *offset).collect();
     let list = |run: &[Var]| -> Vec<Expr> {
         let pairs = run.iter().zip(&offsets);
         pairs.map(|(v, o)| Expr::from(*v) + (*o).into()).collect()
     };
     let lists = vars.chunks(each).map(list).collect();
-    let of_functional = |(k, (weights, _)): (usize, (Vec<Fr>, Fr))| {
-        (
-            weights,
-            vars.iter().skip(k).step_by(each).copied().collect(),
-        )
-    };
-    let claims = functionals.into_iter().enumerate().map(of_functional);
+    let of_records = |k: usize| vars.iter().skip(k).step_by(each).copied().collect();
+    let numbered = (0..).zip(functionals);
+    let claims = numbered.map(|(k, (weights, _))| (weights, of_records(k)));
     Ok((claims.collect(), lists))
 }
 
-/// That every component is in -7..7; `multiplicity` counts the rows of the table.
-pub fn component_segments(
-    dimension: usize,
-    asked: Option<Asked>,
-    multiplicity: ColumnId,
-) -> [Segment; 2] {
+/// Looks every component of a query up in -7..7.
+pub fn component_segment(dimension: usize, asked: Option<Asked>, format: Format) -> Segment {
     let values = asked.map(|asked| asked.components.iter().map(|v| i64::from(*v)).collect());
-    [
-        Segment {
-            variables: log2_ceil(dimension),
-            tag: TAG_NIBBLE,
-            entries: vec![Entry::Query { dimension, values }],
-            count: Count::Once,
-        },
-        nibble_table(multiplicity),
-    ]
+    Segment {
+        variables: log2_ceil(dimension),
+        tag: TAG_NIBBLE,
+        entries: vec![Entry::Query {
+            dimension,
+            values,
+            format,
+        }],
+        count: Count::Once,
+    }
 }
 
 /// -7..7; `multiplicity` counts its rows.
@@ -154,6 +138,14 @@ pub fn score_variables(dimension: usize) -> usize {
     log2_ceil(2 * SCORE as usize * dimension + 1)
 }
 
+///
+/// ```
+/// use ragaudit_scan_protocol::asked::{score_rows, score_variables};
+///
+/// // One component: products of -7..7, and the largest once more up to a power of two.
+/// let rows = score_rows(1);
+/// assert_eq!((rows[0], rows[98], rows.len()), (-49, 49, 1 << score_variables(1)));
+/// ```
 pub fn score_rows(dimension: usize) -> Vec<i64> {
     let most = SCORE * dimension as i64;
     (0..1i64 << score_variables(dimension))

@@ -1,5 +1,37 @@
 //! The equations of many proofs in one sum, in memory that does not grow with their number:
 //! `docs/scan/verification.md`.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use ragaudit_scan_protocol::answer::{Batch, Item, Parameters, Record, Slot};
+//! use ragaudit_scan_protocol::engine::Plain;
+//! use ragaudit_scan_protocol::group::{bases, Fr};
+//! use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
+//! use ragaudit_scan_protocol::together::Format;
+//!
+//! let points = vec![bases::<Plain>().u; 3];
+//! let index = IndexCommitment { layout: Layout::new(12)?, dimension: 3, points };
+//! let parameters = Parameters {
+//!     window: [7; 32],
+//!     gains: vec![],
+//!     listed: 2,
+//!     lo: 5,
+//!     hi: 60,
+//!     lattice: 32,
+//!     kept: None,
+//!     format: Format::Single,
+//! };
+//! let [c_seed, beacon, slot, context, cq, htopk] = [1u8, 2, 3, 4, 5, 6].map(Fr::from);
+//! let record = Record { slot: Slot { c_seed, beacon, slot }, context, cq, htopk };
+//! let mut batch: Batch = Batch::new(Arc::new(index), parameters);
+//! // A tenant without noise has no certificate, and these are not the bytes of a query proof.
+//! let refused = batch.add(&[Item::single(record, [b"", b"no proof"])]);
+//! assert_eq!(refused[0].0, 0);
+//! // What was not refused, nothing here, holds.
+//! assert!(batch.holds());
+//! # Ok::<(), ragaudit_scan_protocol::Error>(())
+//! ```
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -75,7 +107,7 @@ pub trait Kind {
     fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O>;
 
     /// Absorbs items with their proofs: the weights that follow are drawn after all of it is fixed.
-    fn absorb<O: Oracle>(transcript: &mut Transcript<O>, items: &[Self::Item<'_>]);
+    fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, items: &[Self::Item<'_>]);
 
     /// Of one item.
     fn equations(&self) -> usize;
@@ -155,7 +187,7 @@ trait Weigh: Kind {
         transcript: &mut Transcript<O>,
         items: &[Self::Item<'_>],
     ) -> Vec<Vec<Fr>> {
-        Self::absorb(transcript, items);
+        self.absorb(transcript, items);
         let of_item = |_| transcript.challenges("weight", self.equations());
         items.iter().map(of_item).collect()
     }
@@ -284,7 +316,7 @@ mod tests {
             Transcript::new("test")
         }
 
-        fn absorb<O: Oracle>(transcript: &mut Transcript<O>, errors: &[Fr]) {
+        fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, errors: &[Fr]) {
             errors.iter().for_each(|e| transcript.scalar("error", e));
         }
 

@@ -3,10 +3,10 @@ use ark_ff::{AdditiveGroup, Field};
 
 use crate::channel::Channel;
 use crate::equation::Equation;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
-use crate::link::{Link, Links};
+use crate::link::Link;
 use crate::session::Session;
 
 mod columns;
@@ -17,70 +17,56 @@ mod products;
 use columns::ToOpen;
 
 impl<C: Channel> Session<'_, C> {
-    /// Proves every claim, product and constraint of the session. `link` ties the last column that has no
-    /// commitments of its own to an index.
+    /// Proves every claim, product and constraint of the session. `link` ties the columns that have no commitments of their
+    /// own to an index.
     pub fn close(mut self, link: Option<Link>) -> Result<C::Closed> {
         self.refuse_what_does_not_hold()?;
         let mut equations = Vec::new();
-        let opened = self.reduce_columns(&[])?;
-        let linked = match link {
-            Some(link) => {
-                let point = opened.as_ref().map(|o| o.point.as_slice());
-                let (linked, of_link) = self.prove_link(link, point)?;
-                equations.extend(of_link);
-                Some(linked)
-            }
-            None => None,
-        };
+        let index_rows = link.as_ref().map(|link| link.index.layout.row_variables);
+        let apart = link.as_ref().map_or(&[][..], Link::apart).to_vec();
+        let opened = self.reduce_columns(&apart)?;
+        let (mut linked, mut scores) = (None, None);
+        if let Some(link) = link {
+            let point = opened.as_ref().map(|o| o.point.as_slice());
+            let at_point = opened.as_ref().map_or(&[][..], |o| &o.apart[..]);
+            let (claim, joined, of_link) = self.link(link, point, at_point)?;
+            (linked, scores) = (Some(claim), joined);
+            equations.extend(of_link);
+        }
         equations.extend(self.close_values()?);
         if let Some(opened) = &opened {
             let columns = self.columns.iter().zip(&opened.factors);
             let unlinked = columns.filter(|(column, _)| column.rows.is_empty());
             let factor: Fr = unlinked.map(|(_, factor)| factor).sum();
-            let to_open = ToOpen {
+            let committed = ToOpen {
                 point: &opened.point,
                 row_variables: self.row_variables,
                 factors: &opened.factors,
-                linked: linked.as_ref().map(|link| (link, factor)),
+                linked: match scores {
+                    // The scores are a column among the others, in the same rows.
+                    None => linked.as_ref().map(|link| (link, factor)),
+                    Some(_) => None,
+                },
                 table: opened.table.as_ref(),
                 single: opened.single,
             };
-            equations.push(self.open_columns(&to_open)?);
+            equations.push(self.open_columns(&committed)?);
+            if let Some(joined) = scores {
+                let mut factors = vec![Fr::ZERO; self.columns.len()];
+                for (id, factor) in joined.scores {
+                    factors[id.0] = factor;
+                }
+                let scores = ToOpen {
+                    row_variables: index_rows.unwrap_or(self.row_variables),
+                    factors: &factors,
+                    linked: linked.as_ref().map(|link| (link, Fr::ONE)),
+                    table: None,
+                    single: joined.single,
+                    ..committed
+                };
+                equations.push(self.open_columns(&scores)?);
+            }
         }
-        let weight = self.challenge("equation weight");
-        self.channel.close(&equations, weight)
-    }
-
-    /// The same for a run about several queries, whose columns of scores are opened by themselves, in the index's own rows.
-    pub fn close_together(mut self, links: Links) -> Result<C::Closed> {
-        self.refuse_what_does_not_hold()?;
-        let opened = self.reduce_columns(&links.scores)?;
-        let opened = opened.ok_or(Error::Rejected)?;
-        let row_variables = links.index.layout.row_variables;
-        let mut factors = vec![Fr::ZERO; self.columns.len()];
-        let (link, joined) = self.join_links(links, &opened.apart)?;
-        for (id, factor) in joined.scores {
-            factors[id.0] = factor;
-        }
-        let (linked, mut equations) = self.prove_link(link, Some(&opened.point))?;
-        equations.extend(self.close_values()?);
-        let committed = ToOpen {
-            point: &opened.point,
-            row_variables: self.row_variables,
-            factors: &opened.factors,
-            linked: None,
-            table: None,
-            single: opened.single,
-        };
-        equations.push(self.open_columns(&committed)?);
-        let scores = ToOpen {
-            row_variables,
-            factors: &factors,
-            linked: Some((&linked, Fr::ONE)),
-            single: joined.single,
-            ..committed
-        };
-        equations.push(self.open_columns(&scores)?);
         let weight = self.challenge("equation weight");
         self.channel.close(&equations, weight)
     }

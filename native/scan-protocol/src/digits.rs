@@ -2,6 +2,16 @@
 //!
 //! A digit of v variables has 2^v values, and a weight for each; the weights' sum is 1. A list of digits, the first one
 //! lowest, weighs a place of the cube with the product of what its digits weigh.
+//!
+//! ```
+//! use ark_bn254::Fr;
+//! use ragaudit_scan_protocol::digits::{of_point, regroup, table};
+//! use ragaudit_scan_protocol::mle::eq_table;
+//!
+//! let point = [3u8, 5, 7].map(Fr::from);
+//! let digits = regroup(&of_point(&point), &[1, 2]);
+//! assert_eq!(table(&digits), eq_table(&point));
+//! ```
 use std::sync::OnceLock;
 
 use ark_ff::{AdditiveGroup, Field};

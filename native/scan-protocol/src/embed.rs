@@ -91,7 +91,7 @@ impl Kind for OfTable {
         Transcript::new("embed batch")
     }
 
-    fn absorb<O: Oracle>(transcript: &mut Transcript<O>, items: &[Item]) {
+    fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, items: &[Item]) {
         for (statement, proof) in items {
             transcript.bytes("statement", &statement.transcript::<O>().digest());
             transcript.bytes("proof", proof);

@@ -16,6 +16,16 @@ pub const ENCODED: usize = 32;
 const GENERATORS: &str = "rag-audit/scan/v1/generators";
 
 /// 32 bytes big-endian.
+///
+/// ```
+/// use ark_bn254::Fr;
+/// use ragaudit_scan_protocol::group::{decode_scalar, encode_scalar};
+///
+/// let x = Fr::from(258u64);
+/// assert_eq!(encode_scalar(&x)[30..], [1, 2]);
+/// assert_eq!(decode_scalar(&encode_scalar(&x)), Some(x));
+/// assert_eq!(decode_scalar(&[0xff; 32]), None);
+/// ```
 pub fn encode_scalar(x: &Fr) -> [u8; ENCODED] {
     ragaudit_relation::field::to_bytes(x)
 }
@@ -45,6 +55,16 @@ pub fn encode_point(p: &G1Affine) -> [u8; ENCODED] {
 
 /// The points that `bytes` encode one after another; refuses what [`encode_point`] does not make. The cofactor is 1: on
 /// the curve is in the group.
+///
+/// ```
+/// use ragaudit_scan_protocol::engine::Plain;
+/// use ragaudit_scan_protocol::group::{bases, decode_points, encode_point};
+///
+/// let h = bases::<Plain>().h;
+/// assert_eq!(decode_points::<Plain>(&encode_point(&h))?, [h]);
+/// assert!(decode_points::<Plain>(&[0xff; 32]).is_err());
+/// # Ok::<(), ragaudit_scan_protocol::Error>(())
+/// ```
 pub fn decode_points<E: Engine>(bytes: &[u8]) -> Result<Vec<G1Affine>> {
     let (encoded, rest) = bytes.as_chunks();
     let points = decode_each::<E>(encoded)

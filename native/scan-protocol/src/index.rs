@@ -72,6 +72,15 @@ pub struct IndexCommitment {
 /// Largest dimension.
 pub const MAX_DIMENSION: usize = 4096;
 
+///
+/// ```
+/// use ragaudit_scan_protocol::index::{check_dimension, Layout};
+///
+/// let layout = Layout::new(1 << 20)?;
+/// assert_eq!((layout.row_variables, layout.rows()), (15, 32));
+/// assert!(check_dimension(256).is_ok() && check_dimension(0).is_err());
+/// # Ok::<(), ragaudit_scan_protocol::Error>(())
+/// ```
 pub fn check_dimension(dimension: usize) -> Result<()> {
     if (1..=MAX_DIMENSION).contains(&dimension) {
         return Ok(());

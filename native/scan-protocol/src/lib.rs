@@ -3,12 +3,10 @@
 //!
 //! Read the layers in this order, each with its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (what the
 //! parties do differently), [`session`] (hidden messages and what is claimed of them), [`sumcheck`], [`closing`], [`lookup`],
-//! [`poseidon`], [`noise`], [`coins`], [`index`], [`query`], [`listing`], [`embed`], [`coalition`]. Each protocol stands here
+//! [`poseidon`], [`drawn`] with [`noise`] and [`coins`], [`index`], [`query`], [`listing`], [`embed`], [`coalition`]. Each protocol stands here
 //! once, for both parties. What it asks of a prover are the traits in [`prover`], which nothing in this crate implements; the
 //! arithmetic that a verifier may have done faster is one trait too, [`engine`].
 pub mod answer;
-pub mod answers;
-
 pub mod asked;
 pub mod batch;
 pub mod channel;
@@ -17,6 +15,7 @@ pub mod closing;
 pub mod coalition;
 pub mod coins;
 pub mod digits;
+pub mod drawn;
 pub mod embed;
 pub mod engine;
 pub mod equation;
@@ -38,7 +37,6 @@ pub mod prepared;
 pub mod protocol;
 pub mod prover;
 
-pub mod queries;
 pub mod query;
 pub mod ranges;
 pub mod schnorr;

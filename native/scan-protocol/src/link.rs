@@ -1,10 +1,10 @@
-//! One hidden query behind its commitment, the scores' and public functionals of it: `docs/scan/index.md`.
+//! Hidden queries behind their commitments, the scores' and public functionals of each: `docs/scan/index.md`.
 use ark_ff::{AdditiveGroup, Field};
 
-use crate::asked::Asked;
+use crate::asked::{Asked, Functionals};
 use crate::channel::Channel;
 use crate::equation::Equation;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::{Fr, G1Affine};
 use crate::index::IndexCommitment;
@@ -12,47 +12,57 @@ use crate::mle::eq_table;
 use crate::numbers::from_small;
 use crate::prover::Blindings;
 use crate::session::{ColumnId, Session};
+use crate::together::Format;
 
 /// The prover's side of [`Link`].
 pub struct LinkSecret<'a> {
-    /// Each query with its factor.
-    pub queries: Vec<(&'a [i8], Fr)>,
-    /// What the factors make of the salts and blindings.
-    pub salt: Fr,
-    pub blinding: Fr,
-    pub index: Blindings<'a>,
-}
-
-/// One hidden (q, salt) behind a commitment, the scores' commitment and public linear functionals of it.
-pub struct Link<'a> {
-    pub index: &'a IndexCommitment,
-    /// sum of q_j Q_j + salt Q_d + blinding H, sent before any challenge; or several, each with its factor, which make one.
-    pub queries: Vec<(G1Affine, Fr)>,
-    pub secret: Option<LinkSecret<'a>>,
-    /// <weights, (q, salt)> is the value behind the single commitment.
-    pub claims: Vec<(Vec<Fr>, Var)>,
-}
-
-/// The prover's side of [`Links`].
-pub struct LinksSecret<'a> {
     pub asked: Vec<Asked<'a>>,
     pub blindings: Vec<Fr>,
     pub index: Blindings<'a>,
 }
 
-/// Several hidden (q, salt), each behind a commitment: their scores, and public linear functionals of each.
-pub struct Links<'a> {
+/// Hidden (q, salt), one a record, each behind a commitment: their scores, and public linear functionals of each.
+pub struct Link<'a> {
     pub index: &'a IndexCommitment,
-    /// Sent before any challenge.
+    /// sum of q_j Q_j + salt Q_d + blinding H of each record, sent before any challenge.
     pub queries: Vec<G1Affine>,
-    pub secret: Option<LinksSecret<'a>>,
+    pub secret: Option<LinkSecret<'a>>,
     /// <weights, (q, salt)> is the hidden value of each record.
-    pub claims: Vec<(Vec<Fr>, Vec<Var>)>,
+    pub claims: Functionals,
     /// The columns of their scores.
     pub scores: Vec<ColumnId>,
+    pub format: Format,
 }
 
-/// What [`Session::join_links`] makes of the scores.
+impl Link<'_> {
+    /// The columns that are opened by themselves, in the index's own rows.
+    pub fn apart(&self) -> &[ColumnId] {
+        match self.format {
+            Format::Single => &[],
+            Format::Batch => &self.scores,
+        }
+    }
+}
+
+/// What a random combination of records leaves to be linked: one (q, salt), the sum of theirs under their weights.
+struct Joined<'a> {
+    index: &'a IndexCommitment,
+    queries: Vec<(G1Affine, Fr)>,
+    secret: Option<JoinedSecret<'a>>,
+    /// <weights, (q, salt)> is the value behind the single commitment.
+    claims: Vec<(Vec<Fr>, Var)>,
+}
+
+struct JoinedSecret<'a> {
+    /// Each query with its weight.
+    queries: Vec<(&'a [i8], Fr)>,
+    /// What the weights make of the salts and blindings.
+    salt: Fr,
+    blinding: Fr,
+    index: Blindings<'a>,
+}
+
+/// The scores' combination, which is opened by itself.
 pub struct JoinedScores {
     /// Each column's factor.
     pub scores: Vec<(ColumnId, Fr)>,
@@ -67,41 +77,60 @@ pub struct LinkClaim {
 }
 
 impl<C: Channel> Session<'_, C> {
-    /// One random combination of the records is linked in their place: of the commitments, of each functional's values, and
-    /// of what the scores have at the point, which is `at_point`. All of these are sent before the challenge.
-    pub fn join_links<'l>(
+    /// Links a random combination of the records in their place: of the commitments, of each functional's values, and of
+    /// what the scores have at the point, which is `at_point`. All of these are sent before the challenge. A single record
+    /// has the weight 1, and its values are already singles.
+    pub fn link(
         &mut self,
-        links: Links<'l>,
+        link: Link,
+        point: Option<&[Fr]>,
         at_point: &[Var],
-    ) -> Result<(Link<'l>, JoinedScores)> {
-        let e = self.challenge("linked records");
-        let powers = std::iter::successors(Some(Fr::ONE), |power| Some(*power * e));
-        let weights: Vec<Fr> = powers.take(links.queries.len()).collect();
-        let single = self.join(at_point, &weights)?;
+    ) -> Result<(LinkClaim, Option<JoinedScores>, Vec<Equation>)> {
+        let weights: Vec<Fr> = match link.format {
+            Format::Single => vec![Fr::ONE],
+            Format::Batch => {
+                let e = self.challenge("linked records");
+                let powers = std::iter::successors(Some(Fr::ONE), |power| Some(*power * e));
+                powers.take(link.queries.len()).collect()
+            }
+        };
+        let scores = match link.format {
+            Format::Single => None,
+            // A run without claims about columns has no point to open the scores at.
+            Format::Batch if at_point.len() != link.scores.len() => return Err(Error::Rejected),
+            Format::Batch => Some(JoinedScores {
+                single: self.join(at_point, &weights)?,
+                scores: link.scores.into_iter().zip(weights.clone()).collect(),
+            }),
+        };
         let mut claims = Vec::new();
-        for (functional, vars) in links.claims {
-            claims.push((functional, self.join(&vars, &weights)?));
+        for (functional, vars) in link.claims {
+            let single = match link.format {
+                Format::Single => vars[0],
+                Format::Batch => self.join(&vars, &weights)?,
+            };
+            claims.push((functional, single));
         }
         let dot = |values: &mut dyn Iterator<Item = Fr>| -> Fr {
             values.zip(&weights).map(|(v, w)| v * w).sum()
         };
-        let secret = links.secret.map(|secret| {
+        let secret = link.secret.map(|secret| {
             let asked = secret.asked.iter();
-            LinkSecret {
+            JoinedSecret {
                 salt: dot(&mut asked.clone().map(|asked| asked.salt)),
                 blinding: dot(&mut secret.blindings.iter().copied()),
                 queries: asked.map(|a| a.components).zip(weights.clone()).collect(),
                 index: secret.index,
             }
         });
-        let link = Link {
-            index: links.index,
-            queries: links.queries.into_iter().zip(weights.clone()).collect(),
+        let joined = Joined {
+            index: link.index,
+            queries: link.queries.into_iter().zip(weights).collect(),
             secret,
             claims,
         };
-        let scores = links.scores.into_iter().zip(weights).collect();
-        Ok((link, JoinedScores { scores, single }))
+        let (claim, equations) = self.prove_link(joined, point)?;
+        Ok((claim, scores, equations))
     }
 
     /// The sum of hidden values under these weights, as a single.
@@ -118,9 +147,9 @@ impl<C: Channel> Session<'_, C> {
 
     /// The AND-proof of one (q, salt) behind C_q, every claim, and P = sum of q_j D_j + rho H, where D_j is
     /// component j's commitment at the row point. Masks first; the shared responses are sent as they are.
-    pub fn prove_link(
+    fn prove_link(
         &mut self,
-        mut link: Link,
+        mut link: Joined,
         point: Option<&[Fr]>,
     ) -> Result<(LinkClaim, Vec<Equation>)> {
         let mut numbers = 0..;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::asked::{
-    component_segments, score_rows, score_variables, send_query, vector_list, Asked,
+    component_segment, nibble_table, score_rows, score_variables, send_query, vector_lists, Asked,
 };
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
@@ -24,6 +24,7 @@ use crate::poseidon::{permutations, Call};
 use crate::prover::Blindings;
 use crate::session::{Column, Opening, Session};
 use crate::sumcheck::{sumcheck, Gate};
+use crate::together::Format;
 
 pub mod statement;
 
@@ -46,6 +47,17 @@ pub struct Private<'a> {
 }
 
 /// What an account holds before its first record: no position, under the blinding 1 in every row. Everyone can make it.
+///
+/// ```
+/// use ragaudit_scan_protocol::engine::Plain;
+/// use ragaudit_scan_protocol::group::bases;
+/// use ragaudit_scan_protocol::index::Layout;
+/// use ragaudit_scan_protocol::listing::nothing_held;
+///
+/// let column = nothing_held::<Plain>(Layout::new(100)?);
+/// assert_eq!(column.rows, [bases::<Plain>().h]);
+/// # Ok::<(), ragaudit_scan_protocol::Error>(())
+/// ```
 pub fn nothing_held<E: Engine>(layout: Layout) -> Column {
     let rows = layout.rows();
     Column {
@@ -148,10 +160,11 @@ pub fn claim_list<'a, C: Channel>(
     session.constrain_product("end of the list", lacking, beyond, Expr::zero());
 
     // cq and htopk.
-    let (mut claims, vector) = vector_list(session, dimension, asked)?;
+    let all = asked.as_ref().map(std::slice::from_ref);
+    let (mut claims, vectors) = vector_lists(session, dimension, 1, all, Format::Single)?;
     let mut list = vec![hidden.salt, (capacity as u64).into()];
     list.extend(hidden.packed.iter().cloned());
-    let mut calls = Call::list(session, TAG_VECTOR, &vector, statement.cq)?;
+    let mut calls = Call::list(session, TAG_VECTOR, &vectors[0], statement.cq)?;
     calls.extend(Call::list(session, TAG_TOPK, &list, statement.htopk)?);
 
     // Relevance is the step of the score.
@@ -173,8 +186,10 @@ pub fn claim_list<'a, C: Channel>(
             count: Count::Table(score_counts),
         },
     ];
-    segments.extend(component_segments(dimension, asked, nibbles));
-    claims.extend(lookups(session, segments)?);
+    segments.push(component_segment(dimension, asked, Format::Single));
+    segments.push(nibble_table(nibbles));
+    let looked_up = lookups(session, segments)?.into_iter();
+    claims.extend(looked_up.map(|(weights, var)| (weights, vec![var])));
 
     // The packed elements are the listed bits, all at one random combination of elements; and so many are listed. Both
     // read what stands behind the capacity too, where the equations below leave nothing.
@@ -260,14 +275,15 @@ pub fn claim_list<'a, C: Channel>(
     permutations(session, None, calls)?;
     Ok(Link {
         index: statement.index,
-        queries: vec![(query, Fr::ONE)],
+        queries: vec![query],
         secret: secret.map(|s| LinkSecret {
-            queries: vec![(s.asked.components, Fr::ONE)],
-            salt: s.asked.salt,
-            blinding,
+            asked: vec![s.asked],
+            blindings: vec![blinding],
             index: s.index,
         }),
         claims,
+        scores: vec![scores],
+        format: Format::Single,
     })
 }
 

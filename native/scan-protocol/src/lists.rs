@@ -6,7 +6,8 @@ use sha2::{Digest, Sha256};
 
 use crate::answer::{Record, Slot};
 use crate::batch::{self, Kind};
-use crate::coins::{check_coins, CoinStatement};
+use crate::coins::{CoinStatement, Coins};
+use crate::drawn;
 use crate::engine::{Engine, Plain};
 use crate::equation::Equation;
 use crate::error::Result;
@@ -40,14 +41,8 @@ pub struct Chance {
 
 impl Chance {
     pub fn statement(&self, slot: &Slot, capacity: usize) -> CoinStatement {
-        CoinStatement {
-            context: self.context,
-            c_seed: slot.c_seed,
-            beacon: slot.beacon,
-            slot: slot.slot,
-            capacity,
-            bound: self.bound,
-        }
+        let coins = Coins { bound: self.bound };
+        CoinStatement::single(self.context, *slot, capacity, coins)
     }
 }
 
@@ -103,9 +98,10 @@ fn check<E: Engine>(
         None => decode_points::<E>(rows.chance)?,
         Some(chance) => {
             let statement = chance.statement(&record.slot, index.layout.capacity);
-            let (column, equation) = check_coins::<Verifier<Hash, E>>(&statement, rows.chance)?;
+            let (columns, equation) =
+                drawn::check::<Verifier<Hash, E>, Coins>(&statement, rows.chance)?;
             equations.push(equation);
-            column.rows
+            columns[0].rows.clone()
         }
     };
     let (held, after) = (
@@ -153,7 +149,7 @@ impl Kind for Constants {
         transcript
     }
 
-    fn absorb<O: Oracle>(transcript: &mut Transcript<O>, items: &[Item]) {
+    fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, items: &[Item]) {
         for (record, rows, proof) in items {
             record.absorb(transcript);
             for part in [rows.chance, rows.held, rows.after, proof] {

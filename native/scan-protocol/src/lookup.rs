@@ -13,6 +13,7 @@ use crate::prover::{Leaves, Tree};
 pub use crate::segments::{Count, Entry, Segment};
 use crate::session::{ColumnId, Session};
 use crate::sumcheck::reduce_digits;
+use crate::together::Format;
 
 /// Variables of a round in a layer's highest variables; below those each has a round.
 pub const DIGIT: usize = 3;
@@ -116,18 +117,20 @@ pub fn lookups<C: Channel>(
                         rest.add_scaled(expr, power * e);
                     }
                 }
-                Entry::Asked { dimension, .. } => {
-                    let var = asked.next().expect("one for each segment");
-                    rest.add_term(var, power);
+                Entry::Query {
+                    dimension,
+                    values,
+                    format,
+                } => {
                     let mut weights = of_components(low, rows, *dimension);
-                    weights.push(Fr::ZERO);
-                    queries.push((weights, var));
-                }
-                Entry::Query { dimension, values } => {
-                    let mut weights = of_components(low, rows, *dimension);
-                    let known = session.channel.secrets().zip(values.as_ref());
-                    let sum = known.map(|(secrets, v)| secrets.dot(v, &weights));
-                    let var = session.send_single("query lookup", sum)?;
+                    let var = match format {
+                        Format::Single => {
+                            let known = session.channel.secrets().zip(values.as_ref());
+                            let sum = known.map(|(secrets, v)| secrets.dot(v, &weights));
+                            session.send_single("query lookup", sum)?
+                        }
+                        Format::Batch => asked.next().expect("one for each segment"),
+                    };
                     weights.push(Fr::ZERO);
                     rest.add_term(var, power);
                     queries.push((weights, var));
@@ -164,7 +167,7 @@ fn of_components(low: &[Fr], rows: usize, dimension: usize) -> Vec<Fr> {
     weights
 }
 
-/// Sends what the queries of several records extend to, each at the point of its segment.
+/// Sends what the queries of a batch extend to, each at the point of its segment.
 fn send_asked<C: Channel>(
     session: &mut Session<C>,
     segments: &[Segment],
@@ -174,9 +177,11 @@ fn send_asked<C: Channel>(
         let low = &point[..segment.variables];
         let (rows, entries) = (segment.rows(), segment.entries.iter());
         let asked = entries.filter_map(move |entry| match entry {
-            Entry::Asked { dimension, values } => {
-                Some((of_components(low, rows, *dimension), values.clone()))
-            }
+            Entry::Query {
+                dimension,
+                values,
+                format: Format::Batch,
+            } => Some((of_components(low, rows, *dimension), values.clone())),
             _ => None,
         });
         asked.collect::<Vec<_>>()

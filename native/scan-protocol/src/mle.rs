@@ -3,6 +3,20 @@ use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, Field};
 
 /// eq(point, x) for every x of the cube.
+///
+/// ```
+/// use ark_bn254::Fr;
+/// use ragaudit_scan_protocol::mle::{eq_at, eq_table, evaluate, prefix, prefix_numbers};
+///
+/// let point = [Fr::from(7u8), Fr::from(9u8)];
+/// let table = eq_table(&point);
+/// assert_eq!(table[2], eq_at(&point, 2));
+/// // A column of ones extends to the sum of eq over its places, one of place numbers to the sum of x eq.
+/// let [zero, one] = [0u8, 1].map(Fr::from);
+/// assert_eq!(evaluate(&[one, one, one, zero], &point), prefix(&point, 3));
+/// let numbers = [0u8, 1, 2, 3].map(Fr::from);
+/// assert_eq!(evaluate(&numbers, &point), prefix_numbers(&point, 4));
+/// ```
 pub fn eq_table(point: &[Fr]) -> Vec<Fr> {
     let mut table = Vec::with_capacity(1 << point.len());
     table.push(Fr::ONE);

@@ -9,6 +9,11 @@ pub const TAG_NIBBLE: u64 = 3;
 pub const NIBBLE_VARIABLES: usize = 4;
 
 /// -7..7, and the last once more.
+///
+/// ```
+/// let rows = ragaudit_scan_protocol::nibbles::nibble_rows();
+/// assert_eq!((rows[0], rows[14], rows[15]), (-7, 7, 7));
+/// ```
 pub fn nibble_rows() -> Vec<i64> {
     let most = i64::from(COMPONENT);
     (0..1i64 << NIBBLE_VARIABLES)

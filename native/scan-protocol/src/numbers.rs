@@ -18,6 +18,14 @@ pub fn power_of_two(k: usize) -> Fr {
 }
 
 /// A small integer as a field element, the sign by mask.
+///
+/// ```
+/// use ark_bn254::Fr;
+/// use ragaudit_scan_protocol::numbers::{from_small, log2_ceil, power_of_two};
+///
+/// assert_eq!(from_small(-3) + Fr::from(3u8), from_small(0));
+/// assert_eq!((log2_ceil(5), power_of_two(3)), (3, Fr::from(8u8)));
+/// ```
 pub fn from_small(v: i64) -> Fr {
     let magnitude = Fr::from(v.unsigned_abs());
     let mask = std::hint::black_box((v >> 63) as u64);

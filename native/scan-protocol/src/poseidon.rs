@@ -86,6 +86,14 @@ impl Call {
 }
 
 /// H(10, tag, length).
+///
+/// ```
+/// use ragaudit_scan_protocol::engine::Plain;
+/// use ragaudit_scan_protocol::poseidon::start_of_list;
+///
+/// // Lists of other lengths start from other values: none is a prefix of another.
+/// assert_ne!(start_of_list::<Plain>(4, 2), start_of_list::<Plain>(4, 3));
+/// ```
 pub fn start_of_list<E: Engine>(tag: u64, length: usize) -> Fr {
     E::hash(&[TAG_LIST, tag, length as u64].map(Fr::from))
 }

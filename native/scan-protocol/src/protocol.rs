@@ -6,8 +6,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::{
-    coalition, coins, embed, group, index, listing, lookup, noise, poseidon, queries, query,
-    together,
+    coalition, coins, drawn, embed, group, index, listing, lookup, poseidon, query, together,
 };
 
 /// Of the files in `vectors/` that hold this protocol's trace and proofs.
@@ -47,7 +46,7 @@ type Rules = Vec<(&'static str, Vec<u64>)>;
 /// What decides where a value stands, by module.
 fn rules() -> Rules {
     with_common(vec![
-        ("noise", noise::RULES.to_vec()),
+        ("noise", drawn::RULES.to_vec()),
         ("query", query::RULES.to_vec()),
         ("embed", embed::RULES.to_vec()),
         ("coalition", coalition::RULES.to_vec()),
@@ -76,7 +75,7 @@ fn with_common(own: Rules) -> Rules {
 
 fn rules_of_coins() -> Rules {
     with_common(vec![
-        ("coins", coins::RULES.to_vec()),
+        ("coins", drawn::RULES.to_vec()),
         ("limits", coins::LIMITS.to_vec()),
     ])
 }
@@ -97,15 +96,21 @@ fn rules_of_listing() -> Rules {
 
 fn rules_of_together() -> Rules {
     with_common(vec![
-        ("noise", noise::RULES.to_vec()),
+        ("noise", drawn::RULES.to_vec()),
         ("query", query::RULES.to_vec()),
-        ("queries", queries::RULES.to_vec()),
+        ("queries", query::BATCH_RULES.to_vec()),
         ("together", together::rules()),
         ("limits", query::LIMITS.to_vec()),
     ])
 }
 
 /// What a policy names, beside the claims that it is about.
+///
+/// ```
+/// use ragaudit_scan_protocol::protocol::{name, others};
+///
+/// assert!(others().iter().all(|(_, other)| *other != name()));
+/// ```
 pub fn name() -> [u8; 32] {
     name_of(VERSION, &rules(), TRACE)
 }

@@ -1,11 +1,13 @@
-//! The proof of one answer: every score, what certificates say of noise and of kept positions, the selection.
-//! `docs/scan/query.md`.
+//! The proof of answers of one tenant: for each record every score, what certificates say of noise and of kept positions, and
+//! the selection. `docs/scan/query.md`, and `docs/scan/together.md` for what several records share: tables, sumchecks,
+//! permutations, the link to the index and the opening.
 use std::sync::Arc;
 
-use ark_ff::Field;
+use ark_ff::{AdditiveGroup, Field};
+use ragaudit_relation::window::ScoreWindow;
 
 use crate::asked::{
-    component_segments, score_rows, score_variables, send_query, vector_list, Asked,
+    component_segment, nibble_table, score_rows, score_variables, send_query, vector_lists, Asked,
 };
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
@@ -23,21 +25,25 @@ use crate::prover::Blindings;
 use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS, TAG_RANGE};
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::sumcheck::{sumcheck, Gate};
+use crate::together::Format;
+use crate::words::{record_weights, weigh};
 
 pub mod statement;
 
 use statement::*;
-pub use statement::{QueryStatement, LIMITS, MAX_LISTED, RULES};
+pub use statement::{QueryStatement, BATCH_RULES, LIMITS, MAX_LISTED, RULES};
 
 /// What only a prover has, all of it before any challenge.
 pub struct Private<'a> {
-    pub asked: Asked<'a>,
-    pub scores: Arc<Opening>,
-    /// What opens the certificates' columns: of noise, and of kept positions.
-    pub certified: [Option<Arc<Opening>>; 2],
+    pub asked: Vec<Asked<'a>>,
+    pub scores: Vec<Arc<Opening>>,
+    /// What opens the certificate's columns of noise; none where there is no noise.
+    pub noise: Vec<Arc<Opening>>,
+    /// What opens the column of kept positions, where not all are kept.
+    pub kept: Option<Arc<Opening>>,
     /// The columns' values, in their order.
     pub columns: Vec<Vec<i64>>,
-    /// The list's salt, its positions, their noised scores, and limbs of what lies between their keys.
+    /// Record by record: the list's salt, its positions, their noised scores, and limbs of what lies between their keys.
     pub listed: Vec<Fr>,
     pub index: Blindings<'a>,
 }
@@ -48,15 +54,12 @@ pub fn check_query<'p, V: Verifies<'p>>(
     proof: &'p [u8],
 ) -> Result<Equation> {
     statement.check()?;
-    let session: Session<V> = Session::verifier(
-        statement.transcript(),
-        statement.index.layout.row_variables,
-        proof,
-    );
+    let session: Session<V> =
+        Session::verifier(statement.transcript(), statement.row_variables(), proof);
     Ok(answer_protocol(session, statement, None)?.into())
 }
 
-/// Verifies an answer's proof.
+/// Verifies a proof.
 pub fn verify_query<'p, V: Verifies<'p>>(
     statement: &QueryStatement,
     proof: &'p [u8],
@@ -68,210 +71,369 @@ pub fn verify_query<'p, V: Verifies<'p>>(
     }
 }
 
+/// The hidden values of one record's list.
+struct Listed {
+    salt: Expr,
+    positions: Vec<Expr>,
+    noised: Vec<Expr>,
+    order: Vec<Expr>,
+    /// The key of the last one.
+    least: Expr,
+}
+
+/// The columns of a run, whose scores and certified columns stand before its own.
+struct Committed {
+    scores: Vec<ColumnId>,
+    /// Of each record, or of none.
+    noise: Vec<ColumnId>,
+    kept: Option<ColumnId>,
+    own: Columns<ColumnId>,
+}
+
+impl Committed {
+    /// What a record's positions score, quantised: 0 where a position is not kept.
+    fn scored(&self, record: usize) -> ColumnId {
+        let columns = &self.own.records[record];
+        columns.scored.unwrap_or(columns.quantised)
+    }
+
+    fn noised(&self, record: usize) -> Vec<(ColumnId, Fr)> {
+        let scored = self.scored(record);
+        let both = [Some(&scored), self.noise.get(record)];
+        both.into_iter()
+            .flatten()
+            .map(|id| (*id, Fr::ONE))
+            .collect()
+    }
+}
+
 /// The protocol, for both parties.
 pub fn answer_protocol<C: Channel>(
     mut session: Session<C>,
     statement: &QueryStatement,
     mut secret: Option<Private>,
 ) -> Result<C::Closed> {
-    let layout = statement.index.layout;
-    let (n, capacity, dimension) = (layout.variables, layout.capacity, statement.index.dimension);
     let window = statement.check()?;
-    let key_limbs = statement.key_limbs();
+    // Each q and its salt, once, before any challenge.
+    let asked: Option<Vec<Asked>> = secret.as_ref().map(|s| s.asked.clone());
+    let asked_by = |record: usize| asked.as_ref().map(|asked| asked[record]);
+    let (mut queries, mut blindings) = (Vec::new(), Vec::new());
+    for record in 0..statement.records.len() {
+        let (query, blinding) = send_query(&mut session, asked_by(record))?;
+        queries.push(query);
+        blindings.push(blinding);
+    }
+    let columns = commit_columns(&mut session, statement, secret.as_mut())?;
+    let listed = secret.as_ref().map(|s| &s.listed[..]);
+    let lists = send_lists(&mut session, statement, listed)?;
 
-    // q and its salt, once, before any challenge.
-    let asked = secret.as_ref().map(|s| s.asked);
-    let (query, blinding) = send_query(&mut session, asked)?;
+    // cq and htopk.
+    let (count, dimension) = (statement.records.len(), statement.index.dimension);
+    let all = asked.as_deref();
+    let (mut claims, vectors) =
+        vector_lists(&mut session, dimension, count, all, statement.format)?;
+    let mut calls = Vec::new();
+    for ((list, vector), [cq, htopk]) in lists.iter().zip(vectors).zip(&statement.records) {
+        let mut positions = vec![list.salt.clone(), (statement.listed as u64).into()];
+        positions.extend(list.positions.iter().cloned());
+        calls.extend(Call::list(&mut session, TAG_VECTOR, &vector, *cq)?);
+        calls.extend(Call::list(&mut session, TAG_TOPK, &positions, *htopk)?);
+    }
 
-    // Columns: the scores have no commitment of their own, noise and kept positions have their certificates'.
-    let scores = session.add_column(Column {
-        variables: n,
-        rows: Vec::new(),
-        opening: secret.as_ref().map(|s| Arc::clone(&s.scores)),
-    });
-    let mut certified = |rows: &[G1Affine], k: usize| {
-        let opening = secret.as_ref().and_then(|s| s.certified[k].clone());
+    let segments = segments(statement, &window, &columns, &lists, asked_by);
+    // All of one length, so that their weights are the same.
+    let (weights, vars): (Vec<_>, Vec<_>) = lookups(&mut session, segments)?.into_iter().unzip();
+    claims.extend(weights.into_iter().next().map(|weights| (weights, vars)));
+
+    select(&mut session, statement, &columns, &lists)?;
+    permutations(&mut session, None, calls)?;
+    session.close(Some(Link {
+        index: statement.index,
+        queries,
+        secret: secret.map(|s| LinkSecret {
+            asked: s.asked,
+            blindings,
+            index: s.index,
+        }),
+        claims,
+        scores: columns.scores,
+        format: statement.format,
+    }))
+}
+
+/// Adds the columns that others committed to and commits to the run's own. The scores have no commitments of their own,
+/// noise and kept positions have their certificates'.
+fn commit_columns<C: Channel>(
+    session: &mut Session<C>,
+    statement: &QueryStatement,
+    mut secret: Option<&mut Private>,
+) -> Result<Committed> {
+    let layout = statement.index.layout;
+    let (capacity, dimension) = (layout.capacity, statement.index.dimension);
+    let (count, key_limbs) = (statement.records.len(), statement.key_limbs());
+    let mut add = |rows: &[G1Affine], opening: Option<&Arc<Opening>>| {
         session.add_column(Column {
-            variables: n,
+            variables: layout.variables,
             rows: rows.to_vec(),
-            opening,
+            opening: opening.cloned(),
         })
     };
-    let noise = (!statement.gains.is_empty()).then(|| certified(statement.noise, 0));
-    let kept = statement.kept.map(|rows| certified(rows, 1));
-    let score_variables = score_variables(dimension);
+    let (mut scores, mut noise) = (Vec::new(), Vec::new());
+    for record in 0..count {
+        scores.push(add(&[], secret.as_ref().map(|s| &s.scores[record])));
+        if let Some(rows) = statement.noise.get(record) {
+            noise.push(add(rows, secret.as_ref().map(|s| &s.noise[record])));
+        }
+    }
+    let opening = secret.as_ref().and_then(|s| s.kept.as_ref());
+    let kept = statement.kept.map(|rows| add(rows, opening));
+
     let counted = |variables: usize, most: usize| (1 << variables, Bound::up_to(most));
     let steps = (capacity, Bound::up_to(statement.lattice as usize));
-    let bounds = Columns {
+    let of_record = RecordColumns {
         quantised: steps,
         scored: kept.map(|_| steps),
         selected: (capacity, Bound::Unsigned(1)),
         distance: vec![(capacity, Bound::Unsigned(LIMB_BITS)); key_limbs],
-        score_rows: counted(score_variables, capacity),
-        range: counted(LIMB_BITS, (capacity + statement.listed) * key_limbs),
-        nibbles: counted(NIBBLE_VARIABLES, dimension.next_power_of_two()),
+    };
+    let in_range = (capacity + statement.listed) * key_limbs;
+    let bounds = Columns {
+        records: vec![of_record; count],
+        score_rows: counted(score_variables(dimension), count * capacity),
+        range: counted(LIMB_BITS, count * in_range),
+        nibbles: counted(NIBBLE_VARIABLES, count * dimension.next_power_of_two()),
     };
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
     let ids = session.commit_bounded("answer columns", &bounds.in_order(), values)?;
-    let ids = Columns::named(ids, kept.is_some(), key_limbs);
+    Ok(Committed {
+        scores,
+        noise,
+        kept,
+        own: Columns::named(ids, count, kept.is_some(), key_limbs),
+    })
+}
 
-    // The listed positions, their noised scores, and what lies between their keys.
-    let k = statement.listed;
-    let values = secret.as_ref().map(|s| &s.listed[..]);
-    let vars = session.send("listed", 1 + 2 * k + (k - 1) * key_limbs, values)?;
-    let list_salt = Expr::from(vars[0]);
-    let positions: Vec<Expr> = vars[1..=k].iter().map(|v| Expr::from(*v)).collect();
-    let noised: Vec<Expr> = vars[1 + k..1 + 2 * k]
-        .iter()
-        .map(|v| Expr::from(*v))
-        .collect();
-    let order: Vec<Expr> = vars[1 + 2 * k..].iter().map(|v| Expr::from(*v)).collect();
-    let shift = power_of_two(n);
-    let keys: Vec<Expr> = positions
-        .iter()
-        .zip(&noised)
-        .map(|(p, y)| y.clone() * shift + Expr::from(shift - Fr::ONE) - p.clone())
-        .collect();
-    // Strictly falling: no position is listed twice. Keys and limbs are far below r, see `key_bits`.
-    for (pair, run) in keys.windows(2).zip(order.chunks(key_limbs)) {
-        let distance =
-            Expr::combination(run.iter().zip((0..).map(|i| power_of_two(LIMB_BITS * i))));
-        session.constrain(
-            "order of the list",
-            pair[0].clone() - pair[1].clone() - 1u64.into() - distance,
-        );
-    }
-    let least = keys[k - 1].clone();
-
-    // cq and htopk.
-    let (mut claims, vector) = vector_list(&mut session, dimension, asked)?;
-    let mut list = vec![list_salt, (k as u64).into()];
-    list.extend(positions.iter().cloned());
-    let mut calls = Call::list(&mut session, TAG_VECTOR, &vector, statement.cq)?;
-    calls.extend(Call::list(&mut session, TAG_TOPK, &list, statement.htopk)?);
-
-    // Lookups.
-    let one = |id| Entry::Columns(vec![(id, Fr::ONE)]);
-    let scored = ids.scored.unwrap_or(ids.quantised);
-    let noised_column: Vec<(ColumnId, Fr)> = [Some(scored), noise]
-        .into_iter()
-        .flatten()
-        .map(|id| (id, Fr::ONE))
-        .collect();
-    let table = score_rows(dimension);
-    let steps: Vec<i64> = table.iter().map(|s| window.quantise(*s as i32)).collect();
-    let mut segments = vec![
-        Segment {
-            variables: n,
-            tag: TAG_SCORE,
-            entries: vec![one(scores), one(ids.quantised)],
-            count: Count::First(capacity),
-        },
-        Segment {
-            variables: score_variables,
-            tag: TAG_SCORE,
-            entries: vec![Entry::Public(table), Entry::Public(steps)],
-            count: Count::Table(ids.score_rows),
-        },
-        Segment {
-            variables: n,
-            tag: TAG_SELECT,
-            entries: vec![Entry::Row, Entry::Columns(noised_column.clone())],
-            count: Count::TableFirst(ids.selected, capacity),
-        },
-        Segment {
-            variables: log2_ceil(k),
-            tag: TAG_SELECT,
-            entries: vec![Entry::Hidden(positions), Entry::Hidden(noised)],
-            count: Count::First(k),
-        },
-    ];
-    segments.extend(component_segments(dimension, asked, ids.nibbles));
-    segments.push(range_table(ids.range));
-    segments.extend(ids.distance.iter().map(|id| first_in_range(*id, capacity)));
-    if !order.is_empty() {
-        segments.push(Segment {
-            variables: log2_ceil(order.len()),
-            tag: TAG_RANGE,
-            count: Count::First(order.len()),
-            entries: vec![Entry::Hidden(order)],
+/// Sends each record's list: positions, noised scores and what lies between their keys, which fall strictly, so that no
+/// position is listed twice. Keys and limbs are far below r, see [`key_bits`].
+fn send_lists<C: Channel>(
+    session: &mut Session<C>,
+    statement: &QueryStatement,
+    values: Option<&[Fr]>,
+) -> Result<Vec<Listed>> {
+    let (k, key_limbs) = (statement.listed, statement.key_limbs());
+    let each = 1 + 2 * k + (k - 1) * key_limbs;
+    let vars = session.send("listed", each * statement.records.len(), values)?;
+    let shift = power_of_two(statement.index.layout.variables);
+    let mut lists = Vec::new();
+    for run in vars.chunks(each) {
+        let exprs: Vec<Expr> = run.iter().map(|v| Expr::from(*v)).collect();
+        let (positions, rest) = exprs[1..].split_at(k);
+        let (noised, order) = rest.split_at(k);
+        let key =
+            |(p, y): (&Expr, &Expr)| y.clone() * shift + Expr::from(shift - Fr::ONE) - p.clone();
+        let keys: Vec<Expr> = positions.iter().zip(noised).map(key).collect();
+        for (pair, run) in keys.windows(2).zip(order.chunks(key_limbs)) {
+            let distance =
+                Expr::combination(run.iter().zip((0..).map(|i| power_of_two(LIMB_BITS * i))));
+            session.constrain(
+                "order of the list",
+                pair[0].clone() - pair[1].clone() - 1u64.into() - distance,
+            );
+        }
+        lists.push(Listed {
+            salt: exprs[0].clone(),
+            positions: positions.to_vec(),
+            noised: noised.to_vec(),
+            order: order.to_vec(),
+            least: keys[k - 1].clone(),
         });
     }
-    claims.extend(lookups(&mut session, segments)?);
+    Ok(lists)
+}
 
-    // Selected rows have keys from the least listed one upwards, the others below it; none lies beyond the capacity.
-    let tau = session.challenges("selection", n);
-    let chi = session.challenge("selected rows");
-    let sources = [
-        vec![(ids.selected, Fr::ONE)],
-        noised_column,
-        limbs(&ids.distance, Fr::ONE),
+/// What is looked up: each score with its step, each listed position with its noised score, components and limbs.
+fn segments<'a>(
+    statement: &QueryStatement,
+    window: &ScoreWindow,
+    columns: &Committed,
+    lists: &[Listed],
+    asked_by: impl Fn(usize) -> Option<Asked<'a>>,
+) -> Vec<Segment> {
+    let layout = statement.index.layout;
+    let (capacity, dimension, k) = (layout.capacity, statement.index.dimension, statement.listed);
+    let one = |id: ColumnId| Entry::Columns(vec![(id, Fr::ONE)]);
+    let table = score_rows(dimension);
+    let steps: Vec<i64> = table.iter().map(|s| window.quantise(*s as i32)).collect();
+    let score_table = Segment {
+        variables: score_variables(dimension),
+        tag: TAG_SCORE,
+        entries: vec![Entry::Public(table), Entry::Public(steps)],
+        count: Count::Table(columns.own.score_rows),
+    };
+    let tables = [
+        score_table,
+        nibble_table(columns.own.nibbles),
+        range_table(columns.own.range),
     ];
-    let known = session.known();
-    let threshold = known.map(|known| known.value(&least)).unwrap_or_default();
-    let tables = known.map(|known| {
-        let mut tables: Vec<Vec<Fr>> = sources.iter().map(|s| known.entries(s)).collect();
-        tables[1]
-            .iter_mut()
-            .enumerate()
-            .for_each(|(p, y)| *y = *y * shift + shift - Fr::ONE - Fr::from(p as u64));
-        tables.push(vec![Fr::ONE; capacity]);
-        tables
-    });
-    let gate = Gate::Selection { threshold, chi };
-    // Where not all positions are kept, kept times quantised is what they score: by the same sum.
-    let product = kept.map(|kept| [kept, ids.quantised, scored].map(|id| vec![(id, Fr::ONE)]));
-    let zero = Expr::zero();
-    let reduced = match &product {
-        None => sumcheck(&mut session, "selection", &tau, zero, 3, tables, gate)?,
-        Some(product) => {
-            let tables = tables.map(|mut tables| {
-                let known = session.known().expect("the prover's side");
-                tables.extend(product.iter().map(|source| known.entries(source)));
-                tables
+    let mut records = Vec::new();
+    for (record, (own, list)) in columns.own.records.iter().zip(lists).enumerate() {
+        // A record's own table of positions and noised scores has its own tag: no record borrows another one's.
+        let tag = match statement.format {
+            Format::Single => TAG_SELECT,
+            Format::Batch => TAG_SELECTED + record as u64,
+        };
+        records.extend([
+            Segment {
+                variables: layout.variables,
+                tag: TAG_SCORE,
+                entries: vec![one(columns.scores[record]), one(own.quantised)],
+                count: Count::First(capacity),
+            },
+            Segment {
+                variables: layout.variables,
+                tag,
+                entries: vec![Entry::Row, Entry::Columns(columns.noised(record))],
+                count: Count::TableFirst(own.selected, capacity),
+            },
+            Segment {
+                variables: log2_ceil(k),
+                tag,
+                entries: vec![
+                    Entry::Hidden(list.positions.clone()),
+                    Entry::Hidden(list.noised.clone()),
+                ],
+                count: Count::First(k),
+            },
+            component_segment(dimension, asked_by(record), statement.format),
+        ]);
+        let distance = own.distance.iter();
+        records.extend(distance.map(|id| first_in_range(*id, capacity)));
+        if !list.order.is_empty() {
+            records.push(Segment {
+                variables: log2_ceil(list.order.len()),
+                tag: TAG_RANGE,
+                count: Count::First(list.order.len()),
+                entries: vec![Entry::Hidden(list.order.clone())],
             });
-            let gate = Gate::Sampled { threshold, chi };
-            sumcheck(&mut session, "selection", &tau, zero, 3, tables, gate)?
+        }
+    }
+    in_order(statement.format, tables, records)
+}
+
+/// The order in which segments of one size stand in the tree: the tables first, or as a single record's always stood.
+fn in_order(format: Format, tables: [Segment; 3], records: Vec<Segment>) -> Vec<Segment> {
+    match format {
+        Format::Batch => tables.into_iter().chain(records).collect(),
+        Format::Single => {
+            let (mut own, mut out) = (records.into_iter(), Vec::new());
+            for (before, table) in [1, 3, 0].into_iter().zip(tables) {
+                out.extend(own.by_ref().take(before));
+                out.push(table);
+            }
+            out.extend(own);
+            out
+        }
+    }
+}
+
+/// Claims of each record that selected rows have keys from its least listed one upwards, the others below it, and none lies
+/// beyond the capacity. Position by position of all records, so that the tables end where the positions do.
+fn select<C: Channel>(
+    session: &mut Session<C>,
+    statement: &QueryStatement,
+    columns: &Committed,
+    lists: &[Listed],
+) -> Result<()> {
+    let layout = statement.index.layout;
+    let (n, capacity) = (layout.variables, layout.capacity);
+    let (count, shift) = (lists.len(), power_of_two(n));
+    let apart = log2_ceil(count);
+    let tau = session.challenges("selection", apart + n);
+    let chi = session.challenge("selected rows");
+    // A batch's tables have the keys less the least listed one of their record. A single record's have the keys, and the
+    // gate subtracts the least one in every place, also where the tables have ended.
+    let (common, of_records) = match statement.format {
+        Format::Single => (lists[0].least.clone(), vec![Expr::zero()]),
+        Format::Batch => {
+            let least = lists.iter().map(|list| list.least.clone());
+            (Expr::zero(), least.collect::<Vec<_>>())
         }
     };
-    let active = prefix(&reduced.point, capacity);
-    let places = active * (shift - Fr::ONE) - prefix_numbers(&reduced.point, capacity);
-    let finals = reduced.finals.as_ref().map(|f| {
-        let noised = (f[1] - places) * shift.inverse().expect("a power of two");
-        [f[0], noised, f[2], f[0] * (f[1] - threshold), f[0].square()]
+    let sources = |record: usize| -> Vec<Vec<(ColumnId, Fr)>> {
+        let own = &columns.own.records[record];
+        let mut sources = vec![
+            vec![(own.selected, Fr::ONE)],
+            columns.noised(record),
+            limbs(&own.distance, Fr::ONE),
+        ];
+        // Where not all positions are kept, kept times quantised is what they score: by the same sum.
+        if let Some(kept) = columns.kept {
+            let product = [kept, own.quantised, columns.scored(record)];
+            sources.extend(product.map(|id| vec![(id, Fr::ONE)]));
+        }
+        sources
+    };
+    let of_source = |k: usize| (0..count).map(move |record| sources(record)[k].clone());
+    let tables = session.known().map(|known| {
+        let table = |k| known.interleaved(of_source(k).collect());
+        let mut tables: Vec<Vec<Fr>> = (0..3).map(table).collect();
+        let mut active = vec![Fr::ZERO; tables[0].len()];
+        let least: Vec<Fr> = of_records.iter().map(|least| known.value(least)).collect();
+        let rows = tables[1].chunks_mut(1 << apart);
+        for (p, (keys, active)) in rows.zip(active.chunks_mut(1 << apart)).enumerate() {
+            let place = shift - Fr::ONE - Fr::from(p as u64);
+            for ((y, s), least) in keys.iter_mut().zip(active).zip(&least) {
+                *y = *y * shift + place - least;
+                *s = Fr::ONE;
+            }
+        }
+        tables.push(active);
+        tables.extend((3..sources(0).len()).map(table));
+        tables
+    });
+    let known = session.known();
+    let threshold = known.map(|known| known.value(&common)).unwrap_or_default();
+    let gate = match columns.kept {
+        None => Gate::Selection { threshold, chi },
+        Some(_) => Gate::Sampled { threshold, chi },
+    };
+    let zero = Expr::zero();
+    let reduced = sumcheck(session, "selection", &tau, zero, 3, tables, gate)?;
+    let (record, place) = reduced.point.split_at(apart);
+    let weights = record_weights(record, count);
+    let every: Fr = weights.iter().sum();
+    let within = prefix(place, capacity);
+    let active = within * every;
+    let places = active * (shift - Fr::ONE) - prefix_numbers(place, capacity) * every;
+    let weighed = of_records.iter().zip(weights.iter());
+    let least = Expr::combination(weighed.map(|(least, e)| (least, within * e)));
+    let finals = reduced.finals.as_ref().zip(session.known());
+    let finals = finals.map(|(f, known)| {
+        let noised = f[1] - places + known.value(&least);
+        let noised = noised * shift.inverse().expect("a power of two");
+        let product = f[0] * (f[1] - threshold);
+        [f[0], noised, f[2], product, f[0].square()]
     });
     let v = session.send("selection", 5, finals.as_ref().map(|f| &f[..]))?;
     let e = |i: usize| Expr::from(v[i]);
-    let above = e(1) * shift + places.into() - least;
+    let above = e(1) * shift + places.into() - least - common;
     session.constrain_product("selection", e(0), above.clone(), e(3));
     session.constrain_product("selected rows", e(0), e(0), e(4));
     let compare = e(3) * Fr::from(2u8) - above - 1u64.into() + e(0) - e(2);
     let mut sum = compare * active + (e(4) - e(0) * active) * chi;
-    let mut claimed: Vec<_> = sources.into_iter().zip(v).collect();
-    if let Some(product) = product {
+    let mut claimed = v[..3].to_vec();
+    if columns.kept.is_some() {
         let finals = reduced.finals.map(|f| [f[4], f[5], f[6], f[4] * f[5]]);
         let v = session.send("kept rows", 4, finals.as_ref().map(|f| &f[..]))?;
         let e = |i: usize| Expr::from(v[i]);
         session.constrain_product("kept rows", e(0), e(1), e(3));
         sum += &((e(3) - e(2)) * chi.square());
-        claimed.extend(product.into_iter().zip(v));
+        claimed.extend(&v[..3]);
     }
     session.constrain("selection", sum - reduced.claim);
-    for (source, var) in claimed {
-        session.claim(Weight::evaluation(&reduced.point), source, var.into());
+    for (k, var) in claimed.into_iter().enumerate() {
+        let source = weigh(&weights, of_source(k));
+        session.claim(Weight::evaluation(place), source, var.into());
     }
-
-    permutations(&mut session, None, calls)?;
-    let link = Link {
-        index: statement.index,
-        queries: vec![(query, Fr::ONE)],
-        secret: secret.as_ref().map(|s| LinkSecret {
-            queries: vec![(s.asked.components, Fr::ONE)],
-            salt: s.asked.salt,
-            blinding,
-            index: s.index,
-        }),
-        claims,
-    };
-    session.close(Some(link))
+    Ok(())
 }

@@ -2,6 +2,7 @@
 use crate::claims::ColumnId;
 use crate::expr::Expr;
 use crate::group::Fr;
+use crate::together::Format;
 
 /// One component of the tuples of a segment.
 pub enum Entry {
@@ -19,15 +20,12 @@ pub enum Entry {
     Derived(Option<Vec<i64>>),
     /// A hidden value a row; missing ones are 0.
     Hidden(Vec<Expr>),
-    /// The components of the linked query, zero beyond them; the values are the prover's.
+    /// The components of a linked query, zero beyond them; the values are the prover's. What they extend to is sent singly,
+    /// or in a batch with what those of all queries do.
     Query {
         dimension: usize,
         values: Option<Vec<i64>>,
-    },
-    /// Those of a query of several: what they extend to is sent with what the others do.
-    Asked {
-        dimension: usize,
-        values: Option<Vec<i64>>,
+        format: Format,
     },
 }
 

@@ -4,6 +4,25 @@
 //! protocol would send in the clear it sends in Pedersen commitments, and every check that its verifier would
 //! make becomes a linear constraint, a product, or a linear claim about a committed column. [`crate::closing`]
 //! then proves all of these at once.
+//!
+//! ```
+//! use ragaudit_scan_protocol::expr::Expr;
+//! use ragaudit_scan_protocol::session::Session;
+//! use ragaudit_scan_protocol::transcript::Transcript;
+//! use ragaudit_scan_protocol::verifier::Verifier;
+//!
+//! // A verifier's side: a hidden value that is claimed to be its own square. Of no proof it reads no message.
+//! let mut session: Session<Verifier> = Session::verifier(Transcript::new("example"), 2, b"");
+//! assert!(session.send_one("bit", None).is_err());
+//!
+//! // The words of a proof are points; what they hide is claimed to the closing, whose equations have to hold.
+//! let words = [[0; 31].as_slice(), &[1]].concat().repeat(100);
+//! let mut session: Session<Verifier> = Session::verifier(Transcript::new("example"), 2, &words);
+//! let bit = Expr::from(session.send_one("bit", None)?);
+//! session.constrain_product("bit", bit.clone(), bit.clone(), bit);
+//! assert!(session.close(None).is_err());
+//! # Ok::<(), ragaudit_scan_protocol::Error>(())
+//! ```
 use std::sync::Arc;
 
 use crate::channel::{Channel, Proves, Verifies};

@@ -12,6 +12,26 @@ pub const MAX_ENTRIES: usize = 1 << 27;
 /// The longest rows, 2^this: those of the largest capacity.
 pub const MAX_ROW_VARIABLES: usize = 17;
 
+/// How a proof encodes its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One record without the batch's extra terms: its hidden query values are sent singly, its segments stand in another
+    /// order, and its scores are opened with all other columns. Released proofs of single records are in this format.
+    Single,
+    /// Any number of records: `docs/scan/together.md`.
+    Batch,
+}
+
+impl Format {
+    /// Refuses numbers of records that the format has no proof of.
+    pub fn check(self, records: usize) -> Result<()> {
+        match self {
+            Self::Single if records != 1 => Err(Error::invalid("records", "1", records)),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What decides where values stand: see [`crate::protocol`].
 pub fn rules() -> Vec<u64> {
     let mut rules = vec![
@@ -25,6 +45,18 @@ pub fn rules() -> Vec<u64> {
 }
 
 /// The most records that one proof may be about, of so many positions and gains.
+///
+/// ```
+/// use ragaudit_scan_protocol::index::Layout;
+/// use ragaudit_scan_protocol::together::{most_together, row_variables};
+///
+/// assert_eq!(most_together(100_000, 3), 64);
+/// assert_eq!(most_together(1 << 24, 6), 1);
+/// // Sixteen times as many records have rows that are four times as long.
+/// let layout = Layout::new(100_000)?;
+/// assert_eq!(row_variables(layout, 16), layout.row_variables + 2);
+/// # Ok::<(), ragaudit_scan_protocol::Error>(())
+/// ```
 pub fn most_together(capacity: usize, gains: usize) -> usize {
     let entries = capacity.saturating_mul(gains.max(1));
     (MAX_ENTRIES >> log2_ceil(entries)).clamp(1, MAX_TOGETHER)

@@ -2,6 +2,18 @@
 //!
 //! A running SHA-256 value absorbs (kind, label, data), each with its length, so that no two sequences of
 //! messages give the same input. A challenge hashes the value into 512 bits and becomes a message itself.
+//!
+//! ```
+//! use ark_bn254::Fr;
+//! use ragaudit_scan_protocol::transcript::Transcript;
+//!
+//! let mut transcript: Transcript = Transcript::new("example");
+//! transcript.integer("capacity", 10);
+//! let mut other = transcript.clone();
+//! transcript.scalar("message", &Fr::from(1u8));
+//! other.scalar("message", &Fr::from(2u8));
+//! assert_ne!(transcript.challenge("point"), other.challenge("point"));
+//! ```
 use ragaudit_relation::field::from_wide;
 use sha2::{Digest, Sha256};
 

@@ -1,5 +1,4 @@
-//! What noise certificates and coin certificates have in common: the key of a slot, and the words of its stream cut into
-//! draws. `docs/scan/noise.md`.
+//! The key of a slot, and the words of its stream cut into draws: what [`crate::drawn`] is made of. `docs/scan/noise.md`.
 use ark_ff::{Field, PrimeField};
 
 use crate::channel::Channel;
@@ -78,6 +77,14 @@ pub const fn upper(word: &[u64; 4]) -> u128 {
     (word[3] as u128) << (192 - BELOW_BITS) | (word[2] >> (BELOW_BITS - 128)) as u128
 }
 
+/// One slot, published before its query exists: the commitment to the seed, the beacon and the slot's digest.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub c_seed: Fr,
+    pub beacon: Fr,
+    pub slot: Fr,
+}
+
 /// The keys of slots, and the calls that make each from a committed seed.
 pub type Keys = (Vec<Expr>, Vec<Call>);
 
@@ -86,19 +93,19 @@ pub type Keys = (Vec<Expr>, Vec<Call>);
 pub fn send_keys<C: Channel>(
     session: &mut Session<C>,
     keys: Option<&[[Fr; 3]]>,
-    slots: &[[Fr; 3]],
+    slots: &[Slot],
 ) -> Result<Keys> {
     let values = keys.map(<[[Fr; 3]]>::as_flattened);
     let vars = session.send("seed and key", 3 * slots.len(), values)?;
     let (mut kappas, mut calls) = (Vec::new(), Vec::new());
-    for (run, [c_seed, beacon, slot]) in vars.chunks(3).zip(slots) {
+    for (run, of) in vars.chunks(3).zip(slots) {
         let [s0, s1, kappa] = [run[0], run[1], run[2]].map(Expr::from);
         calls.push(Call {
             inputs: vec![TAG_SEED.into(), s0.clone(), s1.clone()],
-            output: (*c_seed).into(),
+            output: of.c_seed.into(),
         });
         calls.push(Call {
-            inputs: vec![TAG_KEY.into(), s0, s1, (*beacon).into(), (*slot).into()],
+            inputs: vec![TAG_KEY.into(), s0, s1, of.beacon.into(), of.slot.into()],
             output: kappa.clone(),
         });
         kappas.push(kappa);
@@ -106,16 +113,31 @@ pub fn send_keys<C: Channel>(
     Ok((kappas, calls))
 }
 
-/// Weights of the records of a run, eq of a random point of as many variables as tell them apart.
+/// A random point of as many variables as tell the records of a run apart, and the weights of the records there.
 pub fn records<C: Channel>(
     session: &mut Session<C>,
     label: &str,
     count: usize,
 ) -> (Vec<Fr>, Vec<Fr>) {
     let point = session.challenges(label, log2_ceil(count));
-    let mut weights = eq_table(&point);
-    weights.truncate(count);
+    let weights = record_weights(&point, count);
     (point, weights)
+}
+
+/// eq of a point that tells records apart, one weight a record. A single record has the weight 1.
+///
+/// ```
+/// use ark_bn254::Fr;
+/// use ragaudit_scan_protocol::words::record_weights;
+///
+/// assert_eq!(record_weights(&[], 1), [Fr::from(1u8)]);
+/// let p = [Fr::from(2u8), Fr::from(3u8)];
+/// assert_eq!(record_weights(&p, 3).len(), 3);
+/// ```
+pub fn record_weights(point: &[Fr], count: usize) -> Vec<Fr> {
+    let mut weights = eq_table(point);
+    weights.truncate(count);
+    weights
 }
 
 /// Columns of each record, each under its record's weight.

@@ -2,14 +2,15 @@
 use ark_ff::Field;
 use ragaudit_scan_protocol::claims::Column;
 use ragaudit_scan_protocol::coalition::statement::{Blocks, CoalitionStatement};
-use ragaudit_scan_protocol::coins::CoinStatement;
+use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
+use ragaudit_scan_protocol::drawn::Slot;
 use ragaudit_scan_protocol::embed::EmbedStatement;
 use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{bases, encode_point, Fr, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use ragaudit_scan_protocol::listing::ListingStatement;
-use ragaudit_scan_protocol::queries::QueriesStatement;
 use ragaudit_scan_protocol::query::QueryStatement;
+use ragaudit_scan_protocol::together::Format;
 use ragaudit_scan_protocol::Result;
 
 const CONTEXT: [u8; 32] = [7; 32];
@@ -74,21 +75,21 @@ fn a_column_is_opened_in_the_rows_of_its_layout() {
 
 #[test]
 fn coins_have_a_bound_of_a_draw() {
-    let good = CoinStatement {
-        context: CONTEXT,
-        c_seed: Fr::ONE,
-        beacon: Fr::ONE,
-        slot: Fr::ONE,
-        capacity: 12,
-        bound: (1 << 40) - 1,
+    let [c_seed, beacon, slot] = [Fr::ONE; 3];
+    let slot = Slot {
+        c_seed,
+        beacon,
+        slot,
     };
+    let bound = (1 << 40) - 1;
+    let good = CoinStatement::single(CONTEXT, slot, 12, Coins { bound });
     each_refused(
         &good,
-        CoinStatement::shape,
+        |s: &CoinStatement| s.shape().map(drop),
         &[
             ("capacity", &|s| s.capacity = 0),
-            ("bound", &|s| s.bound = 0),
-            ("bound", &|s| s.bound = 1 << 40),
+            ("bound", &|s| s.distribution.bound = 0),
+            ("bound", &|s| s.distribution.bound = 1 << 40),
         ],
     );
 }
@@ -129,15 +130,15 @@ fn answers_are_of_a_policy_within_its_limits() {
     let good = QueryStatement {
         context: CONTEXT,
         index: &own,
-        noise: &one,
+        noise: vec![&one],
         kept: Some(&one),
         gains: vec![1, 8],
-        cq: Fr::ONE,
-        htopk: Fr::ONE,
+        records: vec![[Fr::ONE; 2]],
         listed: 12,
         lo: 5,
         hi: 60,
         lattice: 32,
+        format: Format::Single,
     };
     each_refused(
         &good,
@@ -148,8 +149,10 @@ fn answers_are_of_a_policy_within_its_limits() {
             ("gains[1]", &|s| s.gains = vec![1, 9]),
             ("listed positions", &|s| s.listed = 0),
             ("listed positions", &|s| s.listed = 13),
-            ("noise", &|s| s.noise = &[]),
-            ("noise", &|s| s.noise = &two),
+            ("records", &|s| s.records.clear()),
+            ("records", &|s| s.records = vec![[Fr::ONE; 2]; 2]),
+            ("noise", &|s| s.noise.clear()),
+            ("noise", &|s| s.noise = vec![&two]),
             ("noise", &|s| s.gains.clear()),
             ("kept", &|s| s.kept = Some(&[])),
             ("kept", &|s| s.kept = Some(&two)),
@@ -160,29 +163,31 @@ fn answers_are_of_a_policy_within_its_limits() {
 #[test]
 fn answers_together_are_of_a_policy_within_its_limits() {
     let (own, flat) = (index(3, 12), index(0, 12));
-    let (each, short, none) = (vec![rows(1); 2], vec![rows(1), rows(0)], Vec::new());
-    let good = QueriesStatement {
+    let one = rows(1);
+    let good = QueryStatement {
         context: CONTEXT,
         index: &own,
-        noise: &each,
+        noise: vec![&one; 2],
+        kept: None,
         gains: vec![1, 8],
         records: vec![[Fr::ONE; 2]; 2],
         listed: 12,
         lo: 5,
         hi: 60,
         lattice: 32,
+        format: Format::Batch,
     };
     each_refused(
         &good,
-        |s: &QueriesStatement| s.check().map(drop),
+        |s: &QueryStatement| s.check().map(drop),
         &[
             ("dimension", &|s| s.index = &flat),
             ("gains[0]", &|s| s.gains = vec![2]),
             ("listed positions", &|s| s.listed = 13),
             ("records together", &|s| s.records.clear()),
             ("records together", &|s| s.records = vec![[Fr::ONE; 2]; 65]),
-            ("noise", &|s| s.noise = &none),
-            ("noise", &|s| s.noise = &short),
+            ("noise", &|s| s.noise.clear()),
+            ("noise", &|s| s.noise[1] = &[]),
             ("noise", &|s| s.records.truncate(1)),
             ("noise", &|s| s.gains.clear()),
         ],

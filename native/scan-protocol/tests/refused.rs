@@ -2,12 +2,12 @@
 use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field};
-use ragaudit_scan_protocol::answer::{self, Parameters, Record, Slot};
-use ragaudit_scan_protocol::answers::{self, Together};
+use ragaudit_scan_protocol::answer::{self, Item, Parameters, Record};
 use ragaudit_scan_protocol::batch::verify_all;
 use ragaudit_scan_protocol::claims::Column;
 use ragaudit_scan_protocol::coalition::statement::{Blocks, CoalitionStatement};
-use ragaudit_scan_protocol::coins::{check_coins, verify_coins, CoinStatement};
+use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
+use ragaudit_scan_protocol::drawn::{self, Slot};
 use ragaudit_scan_protocol::embed::{verify_embed, EmbedStatement, OfTable};
 use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::equation::Equation;
@@ -15,10 +15,10 @@ use ragaudit_scan_protocol::expr::Expr;
 use ragaudit_scan_protocol::group::{bases, Fr};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
 use ragaudit_scan_protocol::mle::Weight;
-use ragaudit_scan_protocol::noise::{verify_noise, NoiseStatement, SlotsStatement};
-use ragaudit_scan_protocol::queries::{verify_queries, QueriesStatement};
+use ragaudit_scan_protocol::noise::{Noise, NoiseStatement};
 use ragaudit_scan_protocol::query::{verify_query, QueryStatement};
 use ragaudit_scan_protocol::session::Session;
+use ragaudit_scan_protocol::together::Format;
 use ragaudit_scan_protocol::transcript::{Hash, Kind, Oracle, State, Transcript};
 use ragaudit_scan_protocol::verifier::Verifier;
 use ragaudit_scan_protocol::{Error, Result};
@@ -76,50 +76,48 @@ fn index(dimension: usize, capacity: usize) -> Arc<IndexCommitment> {
 
 const CONTEXT: [u8; 32] = [7; 32];
 
-fn coins() -> CoinStatement {
-    CoinStatement {
-        context: CONTEXT,
+fn slot() -> Slot {
+    Slot {
         c_seed: Fr::ONE,
         beacon: Fr::ONE,
         slot: Fr::ONE,
-        capacity: 12,
-        bound: 1 << 39,
     }
+}
+
+fn coins() -> CoinStatement {
+    CoinStatement::single(CONTEXT, slot(), 12, Coins { bound: 1 << 39 })
 }
 
 fn noise() -> NoiseStatement {
-    NoiseStatement {
-        context: CONTEXT,
-        c_seed: Fr::ONE,
-        beacon: Fr::ONE,
-        slot: Fr::ONE,
-        capacity: 12,
-        gains: vec![1, 8],
-    }
+    let gains = vec![1, 8];
+    NoiseStatement::single(CONTEXT, slot(), 12, Noise { gains })
 }
 
-fn query(index: &IndexCommitment) -> QueryStatement<'_> {
+fn query(index: &IndexCommitment, records: usize, format: Format) -> QueryStatement<'_> {
     QueryStatement {
         context: CONTEXT,
         index,
-        noise: &[],
+        noise: Vec::new(),
         kept: None,
         gains: Vec::new(),
-        cq: Fr::ONE,
-        htopk: Fr::ONE,
+        records: vec![[Fr::ONE; 2]; records],
         listed: 2,
         lo: 5,
         hi: 60,
         lattice: 32,
+        format,
     }
 }
 
 #[test]
 fn a_proof_of_words_proves_nothing() {
     let index = index(3, 12);
-    proves_nothing(&|proof| verify_coins::<Verifier>(&coins(), proof).map(drop));
-    proves_nothing(&|proof| verify_noise::<Verifier>(&noise(), proof).map(drop));
-    proves_nothing(&|proof| verify_query::<Verifier>(&query(&index), proof));
+    proves_nothing(&|proof| drawn::verify::<Verifier, _>(&coins(), proof).map(drop));
+    proves_nothing(&|proof| drawn::verify::<Verifier, _>(&noise(), proof).map(drop));
+    for (records, format) in [(1, Format::Single), (2, Format::Batch)] {
+        let statement = query(&index, records, format);
+        proves_nothing(&|proof| verify_query::<Verifier>(&statement, proof));
+    }
     let embed = EmbedStatement {
         context: Fr::ONE,
         table: &index,
@@ -129,18 +127,6 @@ fn a_proof_of_words_proves_nothing() {
         cq: Fr::ONE,
     };
     proves_nothing(&|proof| verify_embed::<Verifier>(&embed, proof));
-    let answers = QueriesStatement {
-        context: CONTEXT,
-        index: &index,
-        noise: &[],
-        gains: Vec::new(),
-        records: vec![[Fr::ONE; 2]; 2],
-        listed: 2,
-        lo: 5,
-        hi: 60,
-        lattice: 32,
-    };
-    proves_nothing(&|proof| verify_queries::<Verifier>(&answers, proof));
 }
 
 /// SHA-256, but that one challenge is 0.
@@ -167,9 +153,9 @@ impl Oracle for Zero {
 #[test]
 fn a_challenge_without_inverse_is_refused() {
     let statement = coins();
-    let proof = empty_words(&|proof| verify_coins::<Verifier>(&statement, proof).map(drop));
-    assert!(check_coins::<Verifier>(&statement, &proof).is_ok());
-    let found = check_coins::<Verifier<Zero>>(&statement, &proof).map(drop);
+    let proof = empty_words(&|proof| drawn::verify::<Verifier, _>(&statement, proof).map(drop));
+    assert!(drawn::check::<Verifier, _>(&statement, &proof).is_ok());
+    let found = drawn::check::<Verifier<Zero>, _>(&statement, &proof).map(drop);
     assert_eq!(found, Err(Error::Rejected));
 }
 
@@ -198,20 +184,15 @@ fn a_column_that_nobody_committed_to_is_refused() {
 }
 
 fn record() -> Record {
-    let slot = Slot {
-        c_seed: Fr::ONE,
-        beacon: Fr::ONE,
-        slot: Fr::ONE,
-    };
     Record {
-        slot,
+        slot: slot(),
         context: Fr::ONE,
         cq: Fr::ONE,
         htopk: Fr::ONE,
     }
 }
 
-fn exact() -> Parameters {
+fn exact(format: Format) -> Parameters {
     Parameters {
         window: CONTEXT,
         gains: Vec::new(),
@@ -220,40 +201,35 @@ fn exact() -> Parameters {
         hi: 60,
         lattice: 32,
         kept: None,
+        format,
     }
-}
-
-fn of(index: &IndexCommitment, together: &Together, parts: [&[u8]; 2]) -> Result<()> {
-    let records = vec![record(); 2];
-    answers::verify::<Plain>(index, together, answers::Item { records, parts })
 }
 
 /// A tenant without noise has no certificate; bytes in its place would otherwise not be read.
 #[test]
 fn a_certificate_where_there_is_no_noise_is_refused() {
-    let (index, parameters) = (index(3, 12), exact());
-    let verify =
-        |proof: &[u8]| answer::verify::<Plain>(&index, &parameters, &record(), [&[], proof]);
-    let proof = empty_words(&verify);
-    assert_eq!(verify(&proof), Err(Error::Rejected));
-    let more = answer::verify::<Plain>(&index, &parameters, &record(), [&WORD, &proof]);
-    assert!(
-        matches!(more, Err(Error::Malformed { at: 0, .. })),
-        "{more:?}"
-    );
-    let together = Together(parameters);
-    let proof = empty_words(&|proof| of(&index, &together, [&[], proof]));
-    assert_eq!(of(&index, &together, [&[], &proof]), Err(Error::Rejected));
-    let more = of(&index, &together, [&WORD, &proof]);
-    assert!(
-        matches!(more, Err(Error::Malformed { at: 0, .. })),
-        "{more:?}"
-    );
-    // Nor is there a proof of several records where positions are sampled.
-    let kept = Some(vec![bases::<Plain>().u]);
-    let sampled = Together(Parameters { kept, ..together.0 });
-    let found = of(&index, &sampled, [&[], &proof]);
-    assert!(matches!(found, Err(Error::Invalid { .. })), "{found:?}");
+    let index = index(3, 12);
+    for (records, format) in [(1, Format::Single), (2, Format::Batch)] {
+        let verify = |parameters: &Parameters, parts: [&[u8]; 2]| {
+            let records = vec![record(); records];
+            answer::verify::<Plain>(&index, parameters, Item { records, parts })
+        };
+        let parameters = exact(format);
+        let proof = empty_words(&|proof| verify(&parameters, [&[], proof]));
+        assert_eq!(verify(&parameters, [&[], &proof]), Err(Error::Rejected));
+        let more = verify(&parameters, [&WORD, &proof]);
+        assert!(
+            matches!(more, Err(Error::Malformed { at: 0, .. })),
+            "{more:?}"
+        );
+        // Nor is there a proof of several records where positions are sampled.
+        let kept = Some(vec![bases::<Plain>().u]);
+        let found = verify(&Parameters { kept, ..parameters }, [&[], &proof]);
+        match format {
+            Format::Single => assert!(matches!(found, Err(Error::Malformed { .. })), "{found:?}"),
+            Format::Batch => assert!(matches!(found, Err(Error::Invalid { .. })), "{found:?}"),
+        }
+    }
 }
 
 #[test]
@@ -332,13 +308,16 @@ fn a_coalition_has_an_account_and_a_first_record_for_each_record() {
 fn noise_has_gains_and_no_more_slots_than_are_proved_together() {
     let of = |gains: &[u32], slots: usize| {
         let gains = gains.to_vec();
-        let slots = SlotsStatement {
-            slots: vec![[Fr::ONE; 3]; slots],
-            gains: gains.clone(),
-            ..noise().slots()
+        let one = NoiseStatement {
+            distribution: Noise { gains },
+            ..noise()
         };
-        let one = NoiseStatement { gains, ..noise() };
-        (one.shape().is_ok(), slots.shape().is_ok())
+        let several = NoiseStatement {
+            slots: vec![slot(); slots],
+            format: Format::Batch,
+            ..one.clone()
+        };
+        (one.shape().is_ok(), several.shape().is_ok())
     };
     assert_eq!(of(&[1, 8], 2), (true, true));
     assert_eq!(of(&[], 2), (false, false));
@@ -346,4 +325,9 @@ fn noise_has_gains_and_no_more_slots_than_are_proved_together() {
     assert_eq!(of(&[1, 1_000_000], 2), (false, false));
     assert_eq!(of(&[1, 8], 0), (true, false));
     assert_eq!(of(&[1, 8], 65), (true, false));
+    // The format of single records is of no other number.
+    for slots in [0, 2] {
+        let slots = vec![slot(); slots];
+        assert!(NoiseStatement { slots, ..noise() }.shape().is_err());
+    }
 }

@@ -2,16 +2,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ragaudit_scan_protocol::answer::{self, Parameters, Record, Slot};
+use ragaudit_scan_protocol::answer::{self, Item, Parameters, Record, Slot};
 use ragaudit_scan_protocol::batch::verify_all;
 use ragaudit_scan_protocol::coalition::statement::{Blocks, CoalitionStatement};
 use ragaudit_scan_protocol::coalition::verify_coalition;
-use ragaudit_scan_protocol::coins::{verify_coins, CoinStatement};
+use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
+use ragaudit_scan_protocol::drawn;
 use ragaudit_scan_protocol::embed::{verify_embed, EmbedStatement, OfTable};
 use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{decode_points, decode_scalar, Fr};
 use ragaudit_scan_protocol::index::IndexCommitment;
 use ragaudit_scan_protocol::lists::{self, Constants, Rows};
+use ragaudit_scan_protocol::together::Format;
 use ragaudit_scan_protocol::verifier::Verifier;
 use ragaudit_scan_protocol::Error;
 
@@ -124,19 +126,21 @@ fn a_published_answer_verifies_alone_and_in_a_batch() {
         hi: part.number("hi"),
         lattice: part.number("lattice"),
         kept: None,
+        format: Format::Single,
     };
     let record = part.record();
     let certificate = part.object("certificate").bytes("proof");
     let proof = part.object("query_proof").bytes("proof");
     let parts = [&certificate[..], &proof];
-    answer::verify::<Plain>(&index, &parameters, &record, parts).unwrap();
+    let item = |record| Item::single(record, parts);
+    answer::verify::<Plain>(&index, &parameters, item(record)).unwrap();
     let mut other = record;
     other.context += Fr::from(1u8);
-    let refused = answer::verify::<Plain>(&index, &parameters, &other, parts);
+    let refused = answer::verify::<Plain>(&index, &parameters, item(other));
     assert_eq!(refused, Err(Error::Rejected));
-    let all = |items: &[answer::Item]| verify_all::<_, Plain>(&index, &parameters, items);
-    assert_eq!(all(&[(record, parts)]), []);
-    let named = all(&[(record, parts), (other, parts)]);
+    let all = |items: &[Item]| verify_all::<_, Plain>(&index, &parameters, items);
+    assert_eq!(all(&[item(record)]), []);
+    let named = all(&[item(record), item(other)]);
     assert_eq!(named, [(1, Error::Rejected)]);
 }
 
@@ -193,19 +197,19 @@ fn a_published_list_verifies() {
 #[test]
 fn published_coins_verify() {
     let part = Part::file("proofs-coins.json").object("coins");
-    let statement = CoinStatement {
-        context: part.hex("context"),
+    let slot = Slot {
         c_seed: part.element("c_seed"),
         beacon: part.element("beacon"),
         slot: part.element("slot"),
-        capacity: part.number("capacity"),
-        bound: part.number("bound"),
     };
+    let bound = part.number("bound");
+    let capacity = part.number("capacity");
+    let statement = CoinStatement::single(part.hex("context"), slot, capacity, Coins { bound });
     let proof = part.bytes("proof");
-    verify_coins::<Verifier>(&statement, &proof).unwrap();
+    drawn::verify::<Verifier, _>(&statement, &proof).unwrap();
     let mut other = statement.clone();
-    other.bound += 1;
-    let refused = verify_coins::<Verifier>(&other, &proof).map(|column| column.rows);
+    other.distribution.bound += 1;
+    let refused = drawn::verify::<Verifier, _>(&other, &proof).map(drop);
     assert_eq!(refused, Err(Error::Rejected));
 }
 

@@ -1,526 +1,136 @@
-//! An answer's whole proof by its provers, certificate and query proof: `docs/scan/verification.md`.
+//! The whole proof of a tenant's answers by its provers, certificate and query proof: `docs/scan/verification.md`,
+//! `docs/scan/together.md`.
 use ragaudit_scan_protocol::answer::{noise_statement, query_statement};
 pub use ragaudit_scan_protocol::answer::{Item, Parameters, Record, Slot};
 
+use crate::channel::Proves;
+use crate::drawn::{self, Certificate};
 use crate::engine::Fast;
 use crate::error::Result;
 use crate::index::{IndexCommitment, IndexKey};
-use crate::noise::{prove_noise, Certificate, Seed};
-use crate::query::{prove_query, Answer, Certified};
+use crate::noise::Seed;
+use crate::prover::Prover;
+use crate::query::{self, Answer, Certified};
 use crate::transcript::Hash;
 
-/// The certificate of a slot, before its query or after. In `low_memory` the prover makes its largest tables several
-/// times instead of keeping them: the same certificate in more time.
+/// The certificate of slots, each under its own seed, before their queries or after. In `low_memory` the prover makes its
+/// largest tables several times instead of keeping them: the same certificate in more time.
 pub fn certify(
     index: &IndexCommitment,
     parameters: &Parameters,
-    slot: &Slot,
-    seed: &Seed,
+    slots: &[Slot],
+    seeds: &[Seed],
     low_memory: bool,
 ) -> Result<Certificate> {
-    prove_noise(&noise_statement(index, parameters, slot), seed, low_memory)
+    certify_as::<Prover>(index, parameters, slots, seeds, low_memory)
 }
 
-/// The query proof of a record whose slot has this certificate, or the empty one where there is no noise; `low_memory` as
+pub(crate) fn certify_as<P: Proves>(
+    index: &IndexCommitment,
+    parameters: &Parameters,
+    slots: &[Slot],
+    seeds: &[Seed],
+    low_memory: bool,
+) -> Result<Certificate> {
+    parameters.check(index, slots.len())?;
+    let statement = noise_statement(index, parameters, slots);
+    drawn::prove_as::<P, _>(&statement, seeds, low_memory)
+}
+
+/// The query proof of records whose slots have this certificate, or the empty one where there is no noise; `low_memory` as
 /// for [`certify`].
 #[allow(clippy::too_many_arguments)]
 pub fn prove(
     index: &IndexCommitment,
     parameters: &Parameters,
-    record: &Record,
-    answer: &Answer,
+    records: &[Record],
+    answers: &[Answer],
     certificate: &[u8],
     certified: Certified,
     key: &IndexKey,
     low_memory: bool,
 ) -> Result<Vec<u8>> {
-    let noise = certified.noise.map_or(&[][..], |noise| &noise.rows);
-    let statement = query_statement(index, parameters, record, certificate, noise);
-    prove_query(&statement, answer, certified, key, low_memory)
+    prove_as::<Prover>(
+        index,
+        parameters,
+        records,
+        answers,
+        certificate,
+        certified,
+        key,
+        low_memory,
+    )
+}
+
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn prove_as<P: Proves>(
+    index: &IndexCommitment,
+    parameters: &Parameters,
+    records: &[Record],
+    answers: &[Answer],
+    certificate: &[u8],
+    certified: Certified,
+    key: &IndexKey,
+    low_memory: bool,
+) -> Result<Vec<u8>> {
+    parameters.check(index, records.len())?;
+    let statement = query_statement(index, parameters, records, certificate, certified.noise);
+    query::prove_as::<P>(&statement, answers, certified, key, low_memory)
+}
+
+/// The certificate and the query proof of records of a tenant that is not sampled, each record with its seed and its answer;
+/// the certificate is empty where there is no noise.
+pub fn prove_both(
+    index: &IndexCommitment,
+    parameters: &Parameters,
+    records: &[Record],
+    seeds: &[Seed],
+    answers: &[Answer],
+    key: &IndexKey,
+    low_memory: bool,
+) -> Result<[Vec<u8>; 2]> {
+    prove_both_as::<Prover>(index, parameters, records, seeds, answers, key, low_memory)
+}
+
+pub(crate) fn prove_both_as<P: Proves>(
+    index: &IndexCommitment,
+    parameters: &Parameters,
+    records: &[Record],
+    seeds: &[Seed],
+    answers: &[Answer],
+    key: &IndexKey,
+    low_memory: bool,
+) -> Result<[Vec<u8>; 2]> {
+    parameters.check(index, records.len())?;
+    let slots: Vec<Slot> = records.iter().map(|record| record.slot).collect();
+    let made = match parameters.gains.is_empty() {
+        true => Certificate::default(),
+        false => certify_as::<P>(index, parameters, &slots, seeds, low_memory)?,
+    };
+    let certified = Certified {
+        noise: &made.columns,
+        kept: None,
+    };
+    let proof = prove_as::<P>(
+        index,
+        parameters,
+        records,
+        answers,
+        &made.proof,
+        certified,
+        key,
+        low_memory,
+    )?;
+    Ok([made.proof, proof])
 }
 
 /// As [`ragaudit_scan_protocol::answer::verify`].
-pub fn verify(
-    index: &IndexCommitment,
-    parameters: &Parameters,
-    record: &Record,
-    parts: [&[u8]; 2],
-) -> Result<()> {
-    ragaudit_scan_protocol::answer::verify::<Fast>(index, parameters, record, parts)
+pub fn verify(index: &IndexCommitment, parameters: &Parameters, item: Item) -> Result<()> {
+    ragaudit_scan_protocol::answer::verify::<Fast>(index, parameters, item)
 }
 
 /// As [`ragaudit_scan_protocol::answer::Batch`].
 pub type Batch<O = Hash> = ragaudit_scan_protocol::answer::Batch<O, Fast>;
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use std::sync::{Arc, OnceLock};
-
-    use crate::batch::{self, verify_all, Kind, Refusals};
-    use crate::cheat::{Cheat, REPEATED};
-    use crate::coins::{self, CoinCertificate, CoinStatement};
-    use crate::error::Error;
-    use crate::group::Fr;
-    use crate::index::commit_index;
-    use crate::mutations::refused;
-    use crate::noise::{self, noise_key};
-    use crate::query;
-    use crate::transcript::Transcript;
-    use ragaudit_field_simd::commitment::pack_nibbles;
-    use ragaudit_field_simd::noise::draw;
-    use ragaudit_field_simd::poseidon::{hash, hash_list};
-    use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
-
-    const CAPACITY: usize = 12;
-
-    fn parameters() -> Parameters {
-        Parameters {
-            window: [4; 32],
-            gains: vec![1, 8],
-            listed: 2,
-            lo: 5,
-            hi: 60,
-            lattice: 32,
-            kept: None,
-        }
-    }
-
-    /// What a tenant may have in the place of noise for all positions.
-    fn kinds() -> [Parameters; 3] {
-        let coins = coins();
-        let kept = || Some(coins.column.rows.clone());
-        [(None, vec![]), (kept(), vec![]), (kept(), vec![1, 8])].map(|(kept, gains)| Parameters {
-            kept,
-            gains,
-            ..parameters()
-        })
-    }
-
-    fn seed() -> Seed {
-        Seed([1u8, 2].map(Fr::from))
-    }
-
-    /// Of the window: under the same nonces always, so that one is enough.
-    fn coins() -> &'static CoinCertificate {
-        static MADE: OnceLock<CoinCertificate> = OnceLock::new();
-        MADE.get_or_init(prove_coins)
-    }
-
-    fn prove_coins() -> CoinCertificate {
-        let statement = CoinStatement {
-            context: [6; 32],
-            c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
-            beacon: Fr::from(8u8),
-            slot: Fr::from(99u8),
-            capacity: CAPACITY,
-            bound: 1 << 39,
-        };
-        let repeated = REPEATED.replace(true);
-        let made = coins::prove_as::<Cheat>(&statement, &seed(), false).unwrap();
-        REPEATED.set(repeated);
-        coins::verify_coins(&statement, &made.proof).unwrap();
-        made
-    }
-
-    fn index(key: &IndexKey) -> (Vec<i8>, Arc<IndexCommitment>) {
-        let rows: Vec<i8> = (0..3 * CAPACITY).map(|i| (i * 5 % 15) as i8 - 7).collect();
-        let index = commit_index(&rows, 3, CAPACITY, key).unwrap();
-        (rows, Arc::new(index))
-    }
-
-    fn numbers(refused: &Refusals) -> Vec<usize> {
-        refused.iter().map(|(i, _)| *i).collect()
-    }
-
-    /// The state after everything of a batch, before its weights.
-    fn state_of(index: &IndexCommitment, parameters: &Parameters, items: &[Item]) -> [u8; 32] {
-        let mut transcript: Transcript = parameters.transcript(&index.digest());
-        Parameters::absorb(&mut transcript, items);
-        transcript.digest()
-    }
-
-    /// Everything that a record's proof is made of.
-    pub(crate) struct Golden {
-        pub(crate) parameters: Parameters,
-        pub(crate) rows: Vec<i8>,
-        pub(crate) key: IndexKey,
-        pub(crate) index: Arc<IndexCommitment>,
-        pub(crate) seed: Seed,
-        pub(crate) record: Record,
-        pub(crate) answer: Answer,
-        pub(crate) coins: Option<&'static CoinCertificate>,
-        low_memory: bool,
-    }
-
-    /// The record of a query with these scores over the rows, of which these are listed, and its witness.
-    pub(crate) fn asked(
-        slot: Slot,
-        query: Vec<i8>,
-        scores: &[i32],
-        listed: &[usize],
-    ) -> (Record, Answer) {
-        let positions: Vec<i64> = listed.iter().map(|p| *p as i64).collect();
-        let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
-        let mut vector = vec![query_salt];
-        vector.extend(pack_nibbles(&query));
-        let mut list = vec![list_salt, Fr::from(positions.len() as u64)];
-        list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
-        let record = Record {
-            slot,
-            context: Fr::from(77u8),
-            cq: hash_list(4, &vector),
-            htopk: hash_list(5, &list),
-        };
-        let answer = Answer {
-            query,
-            query_salt,
-            positions,
-            list_salt,
-            scores: scores.iter().map(|s| i64::from(*s)).collect(),
-        };
-        (record, answer)
-    }
-
-    impl Golden {
-        /// Of slot `slot`.
-        fn new(slot: u64, parameters: Parameters, low_memory: bool) -> Self {
-            let (key, seed) = (IndexKey([9; 32]), seed());
-            let (rows, index) = index(&key);
-            let query = vec![3i8, -7, slot as i8 % 7];
-            let slot = Slot {
-                c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
-                beacon: Fr::from(8u8),
-                slot: Fr::from(slot),
-            };
-            let kappa = noise_key(&seed, slot.beacon, slot.slot);
-            let noise = match &parameters.gains[..] {
-                [] => vec![0; CAPACITY],
-                gains => draw(&kappa, CAPACITY, gains).unwrap(),
-            };
-            let dot = |row: &[i8]| {
-                let pairs = row.iter().zip(&query);
-                pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
-            };
-            let scores: Vec<i32> = rows.chunks(3).map(dot).collect();
-            let window =
-                ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
-            // Quantised, a score of 0 is 0.
-            let mut scoring = scores.clone();
-            let coins = parameters.kept.as_ref().map(|_| coins());
-            if let Some(coins) = &coins {
-                let bits = &coins.column.opening.as_ref().unwrap().values;
-                let kept = scoring.iter_mut().zip(bits);
-                kept.for_each(|(score, bit)| *score *= *bit as i32);
-            }
-            let listed = noised_top_k(&scoring, &window, &noise, parameters.listed).unwrap();
-            let (record, answer) = asked(slot, query, &scores, &listed);
-            Self {
-                parameters,
-                rows,
-                key,
-                index,
-                seed,
-                record,
-                answer,
-                coins,
-                low_memory,
-            }
-        }
-
-        pub(crate) fn has_noise(&self) -> bool {
-            !self.parameters.gains.is_empty()
-        }
-
-        pub(crate) fn certify(&self) -> Result<Certificate> {
-            let statement = noise_statement(&self.index, &self.parameters, &self.record.slot);
-            noise::prove_as::<Cheat>(&statement, &self.seed, self.low_memory)
-        }
-
-        pub(crate) fn prove(&self, certificate: Option<&Certificate>) -> Vec<u8> {
-            let statement = query_statement(
-                &self.index,
-                &self.parameters,
-                &self.record,
-                certificate.map_or(&[], |c| &c.proof),
-                certificate.map_or(&[], |c| &c.noise.rows),
-            );
-            let certified = Certified {
-                noise: certificate.map(|c| &c.noise),
-                kept: self.coins.as_ref().map(|c| &c.column),
-            };
-            let (answer, key) = (&self.answer, &self.key);
-            query::prove_as::<Cheat>(&statement, answer, certified, key, self.low_memory).unwrap()
-        }
-    }
-
-    pub(crate) fn golden(low_memory: bool) -> Golden {
-        Golden::new(1, parameters(), low_memory)
-    }
-
-    /// Without noise, of a sampled tenant, and of one that has both.
-    pub(crate) fn golden_sampled(low_memory: bool) -> [Golden; 3] {
-        // With a query that scores above 0.
-        kinds().map(|parameters| Golden::new(6, parameters, low_memory))
-    }
-
-    /// A record of slot `slot` with its certificate and proof.
-    fn answered(slot: u64) -> (Record, Vec<u8>, Vec<u8>) {
-        answered_by(slot, parameters())
-    }
-
-    fn answered_by(slot: u64, parameters: Parameters) -> (Record, Vec<u8>, Vec<u8>) {
-        let case = Golden::new(slot, parameters, false);
-        let certificate = case.has_noise().then(|| case.certify().unwrap());
-        let proof = case.prove(certificate.as_ref());
-        let certificate = certificate.map(|c| c.proof).unwrap_or_default();
-        (case.record, certificate, proof)
-    }
-
-    /// A changed certificate or query proof is the one that its batch names.
-    pub(crate) fn mutations(count: usize) {
-        let (_, index) = index(&IndexKey([9; 32]));
-        let parameters = parameters();
-        let [good, bad] = [1, 2].map(answered);
-        let others = [(good.0, [&good.1[..], &good.2[..]])];
-        for (name, part) in [("certificate in a batch", 0), ("query proof in a batch", 1)] {
-            let proof = [&bad.1, &bad.2][part];
-            refused(name, proof, count, |proof| {
-                let mut parts = [&bad.1[..], &bad.2[..]];
-                parts[part] = proof;
-                let named = verify_all(&index, &parameters, &[others[0], (bad.0, parts)]);
-                numbers(&named) != [1]
-            });
-        }
-        let [_, _, both] = kinds();
-        let bad = answered_by(6, both.clone());
-        refused("sampled query proof", &bad.2, count, |proof| {
-            verify(&index, &both, &bad.0, [&bad.1, proof]).is_ok()
-        });
-    }
-
-    #[test]
-    fn batch_weights_follow_everything() {
-        let (rows, index) = index(&IndexKey([9; 32]));
-        let (record, certificate, proof) = answered(1);
-        let parameters = parameters();
-        let other_index = commit_index(&rows, 3, CAPACITY, &IndexKey([8; 32])).unwrap();
-        let (mut other_certificate, mut other_proof) = (certificate.clone(), proof.clone());
-        *other_certificate.last_mut().unwrap() ^= 1;
-        *other_proof.last_mut().unwrap() ^= 1;
-        let base = (record, [&certificate[..], &proof[..]]);
-        // A new field has to be changed below.
-        let Parameters {
-            window: _,
-            gains: _,
-            listed: _,
-            lo: _,
-            hi: _,
-            lattice: _,
-            kept: _,
-        } = &parameters;
-        let Record {
-            slot:
-                Slot {
-                    c_seed: _,
-                    beacon: _,
-                    slot: _,
-                },
-            context: _,
-            cq: _,
-            htopk: _,
-        } = &record;
-        let with = |change: &dyn Fn(&mut Parameters)| {
-            let mut other = parameters.clone();
-            change(&mut other);
-            state_of(&index, &other, &[base])
-        };
-        let about = |change: &dyn Fn(&mut Record)| {
-            let mut other = base;
-            change(&mut other.0);
-            state_of(&index, &parameters, &[other])
-        };
-        let of = |items: &[Item]| state_of(&index, &parameters, items);
-        let one = Fr::from(1u8);
-        let digests = [
-            of(&[base]),
-            of(&[base, base]),
-            of(&[]),
-            of(&[(record, [&other_certificate, &proof])]),
-            of(&[(record, [&certificate, &other_proof])]),
-            state_of(&other_index, &parameters, &[base]),
-            with(&|p| p.window[0] ^= 1),
-            with(&|p| p.gains[1] = 7),
-            with(&|p| p.gains.push(1)),
-            with(&|p| p.listed += 1),
-            with(&|p| p.lo += 1),
-            with(&|p| p.hi += 1),
-            with(&|p| p.lattice *= 2),
-            with(&|p| p.gains = Vec::new()),
-            with(&|p| p.kept = Some(vec![index.points[0]])),
-            with(&|p| p.kept = Some(vec![index.points[1]])),
-            with(&|p| p.kept = Some(index.points[..2].to_vec())),
-            about(&|r| r.slot.c_seed += one),
-            about(&|r| r.slot.beacon += one),
-            about(&|r| r.slot.slot += one),
-            about(&|r| r.context += one),
-            about(&|r| r.cq += one),
-            about(&|r| r.htopk += one),
-        ];
-        for (k, digest) in digests.iter().enumerate() {
-            assert!(!digests[..k].contains(digest), "change {k}");
-        }
-    }
-
-    #[test]
-    fn batches_name_the_bad_ones() {
-        let (_, index) = index(&IndexKey([9; 32]));
-        let parameters = parameters();
-        let cases: Vec<_> = (1..=3).map(answered).collect();
-        let mut items: Vec<Item> = cases
-            .iter()
-            .map(|(r, c, p)| (*r, [&c[..], &p[..]]))
-            .collect();
-        let named = |items: &[Item]| numbers(&verify_all(&index, &parameters, items));
-        assert!(named(&items).is_empty());
-        assert!(named(&[]).is_empty());
-        verify(&index, &parameters, &items[0].0, items[0].1).unwrap();
-
-        // Another record's certificate: one noise for two slots.
-        items[1].1[0] = &cases[0].1;
-        assert_eq!(named(&items), [1]);
-        assert_eq!(
-            verify(&index, &parameters, &items[1].0, items[1].1),
-            Err(Error::Rejected)
-        );
-        items[1].1 = [&cases[1].1, &cases[2].2];
-        items[2].1[1] = &cases[2].2[1..];
-        assert_eq!(named(&items), [1, 2]);
-        items[1].1 = [&cases[1].1, &cases[1].2];
-        items[2].1 = [&cases[2].1, &cases[2].2];
-        items[0].0.context += Fr::from(1u8);
-        assert_eq!(named(&items), [0]);
-        let mut other = parameters.clone();
-        other.window[0] ^= 1;
-        assert_eq!(numbers(&verify_all(&index, &other, &items)), [0, 1, 2]);
-    }
-
-    #[test]
-    fn sampled_records_verify_alone_and_in_batches() {
-        let (_, index) = index(&IndexKey([9; 32]));
-        for parameters in kinds() {
-            let cases = [5, 6, 13].map(|slot| answered_by(slot, parameters.clone()));
-            let mut items: Vec<Item> = cases
-                .iter()
-                .map(|(r, c, p)| (*r, [&c[..], &p[..]]))
-                .collect();
-            let named = |items: &[Item]| numbers(&verify_all(&index, &parameters, items));
-            let alone = |item: &Item| verify(&index, &parameters, &item.0, item.1);
-            assert!(named(&items).is_empty());
-            alone(&items[0]).unwrap();
-            // Another record's proof; a certificate that is missing, or that nothing asks for.
-            items[2].1[1] = &cases[0].2;
-            assert_eq!(named(&items), [2]);
-            items[2].1[1] = &cases[2].2;
-            let other = answered(1).1;
-            let certificate: &[u8] = match parameters.gains[..] {
-                [] => &other,
-                _ => &[],
-            };
-            items[1].1[0] = certificate;
-            assert_eq!(named(&items), [1]);
-            assert!(matches!(
-                alone(&items[1]),
-                Err(Error::Malformed { at: 0, .. })
-            ));
-            items[1].1[0] = &cases[1].1;
-            // Every other kind of tenant, and kept positions of other commitments.
-            let swapped = parameters.kept.clone().map(|mut rows| {
-                rows[0] = index.points[0];
-                Parameters {
-                    kept: Some(rows),
-                    ..parameters.clone()
-                }
-            });
-            let kinds = kinds()
-                .into_iter()
-                .chain([super::tests::parameters()])
-                .chain(swapped);
-            let of = |p: &Parameters| (p.kept.clone(), p.gains.clone());
-            for other in kinds.filter(|other| of(other) != of(&parameters)) {
-                assert_eq!(numbers(&verify_all(&index, &other, &items)), [0, 1, 2]);
-            }
-        }
-    }
-
-    /// The record's context holds the kept rows, whatever the proof says of them.
-    #[test]
-    fn contexts_follow_the_kept_rows() {
-        let (_, index) = index(&IndexKey([9; 32]));
-        let case = Golden::new(1, parameters(), false);
-        let context = |parameters: &Parameters| {
-            let statement = query_statement(&index, parameters, &case.record, b"c", &[]);
-            statement.context
-        };
-        let [exact, kept, both] = kinds();
-        let mut other = kept.clone();
-        other.kept = Some(vec![index.points[0]]);
-        let contexts = [&exact, &kept, &other, &parameters()].map(context);
-        for (k, one) in contexts.iter().enumerate() {
-            assert!(!contexts[..k].contains(one), "{k}");
-        }
-        // Of gains the statement says more.
-        assert_eq!(context(&kept), context(&both));
-        assert!(certify(&index, &exact, &case.record.slot, &seed(), false).is_err());
-    }
-
-    /// Bytes that are no proof and a proof of something else stand in one batch, in either order, in one chunk and in two:
-    /// each has its own outcome.
-    #[test]
-    fn a_malformed_proof_hides_no_false_one() {
-        let (_, index) = index(&IndexKey([9; 32]));
-        let parameters = parameters();
-        let (record, certificate, proof) = answered(1);
-        let good = (record, [&certificate[..], &proof[..]]);
-        let mut false_one = good;
-        false_one.0.context += Fr::from(1u8);
-        // No point of the curve: the first word of the query proof.
-        let mut bytes = proof.clone();
-        bytes[..32].fill(0xff);
-        let malformed = (record, [&certificate[..], &bytes[..]]);
-        let outcomes = |items: &[Item]| verify_all(&index, &parameters, items);
-        let no_point = Error::Malformed {
-            at: 0,
-            reason: crate::group::NO_POINT,
-        };
-        let (of_malformed, of_false) = (no_point, Error::Rejected);
-        assert_eq!(
-            outcomes(&[malformed, false_one, good]),
-            [(0, of_malformed.clone()), (1, of_false.clone())]
-        );
-        let mut items = vec![good; batch::CHUNK + 2];
-        items[3] = false_one;
-        items[batch::CHUNK + 1] = malformed;
-        assert_eq!(
-            outcomes(&items),
-            [(3, of_false), (batch::CHUNK + 1, of_malformed)]
-        );
-    }
-
-    #[test]
-    fn a_batch_keeps_no_more_for_more_records() {
-        let (_, index) = index(&IndexKey([9; 32]));
-        let (record, certificate, proof) = answered(1);
-        let chunk = vec![(record, [&certificate[..], &proof[..]]); batch::CHUNK];
-        let mut batch: Batch = Batch::new(Arc::clone(&index), parameters());
-        let mut kept = Vec::new();
-        for count in [batch::CHUNK, 3, 1] {
-            assert_eq!(batch.add(&chunk[..count]), []);
-            kept.push(batch.kept());
-        }
-        assert!(batch.holds());
-        // The generators of a row, those of the query with its salt, the index's rows, H, U and one point.
-        let shared = (1 << index.layout.row_variables) + 4 + index.points.len() + 3;
-        assert_eq!(kept, [shared; 3]);
-    }
-}
+pub(crate) mod tests;

@@ -7,7 +7,6 @@ use zeroize::Zeroize;
 
 use crate::channel::Proves;
 use crate::engine::Fast;
-use crate::equation::Equation;
 use crate::error::Result;
 use crate::group::{encode_scalar, Fr};
 use crate::prover::tables::functional;
@@ -62,11 +61,6 @@ fn prove_with<P: Proves>(
     };
     let of_table = |factors: &[Fr]| functional(rows, factors, size);
     Ok(embed_protocol(session, statement, Some(&of_table), Some(private))?.into())
-}
-
-/// As [`ragaudit_scan_protocol::embed::check_embed`].
-pub fn check_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<Equation> {
-    ragaudit_scan_protocol::embed::check_embed::<Verifier>(statement, proof)
 }
 
 /// As [`ragaudit_scan_protocol::embed::verify_embed`].

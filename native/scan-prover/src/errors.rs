@@ -1,8 +1,9 @@
 //! The soundness errors that `docs/scan/README.md` states, from every challenge of the largest runs.
 use std::collections::BTreeMap;
 
+use crate::answer::tests::together;
 use crate::cheat::{run, Log, Without};
-use crate::{coalition, coins, embed, listing, noise, queries, query};
+use crate::{coalition, coins, embed, listing, noise, query};
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
 /// give the opening. `of` counts the run's messages and claims of a label or kind.
@@ -94,6 +95,7 @@ fn every_parameter_ends_where_the_errors_do() {
     use crate::group::{vector_generators, Fr};
     use crate::index::{IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
     use crate::query::{QueryStatement, MAX_LISTED};
+    use crate::together::Format;
     use ark_ff::Field;
     use ragaudit_field_simd::selection::MAX_LATTICE;
 
@@ -125,17 +127,20 @@ fn every_parameter_ends_where_the_errors_do() {
             let statement = QueryStatement {
                 context: [0; 32],
                 index: &index,
-                noise: &noise,
+                noise: match rows[0] {
+                    0 => vec![],
+                    _ => vec![&noise],
+                },
                 kept: (!kept.is_empty()).then_some(&kept),
                 gains: gains.to_vec(),
-                cq: Fr::ONE,
-                htopk: Fr::ONE,
+                records: vec![[Fr::ONE; 2]],
                 listed,
                 lo: 10,
                 hi: 90,
                 lattice,
+                format: Format::Single,
             };
-            match crate::query::check_query(&statement, &[]) {
+            match crate::kit::verify(&statement, &[]) {
                 // The parameters were taken; there is no proof.
                 Err(crate::Error::Malformed { at: 0, .. }) => Ok(()),
                 other => other.map(|_| ()),
@@ -178,7 +183,7 @@ fn every_parameter_ends_where_the_errors_do() {
             hq: Fr::ONE,
             cq: Fr::ONE,
         };
-        match embed::check_embed(&statement, &[]) {
+        match crate::kit::verify(&statement, &[]) {
             Err(crate::Error::Malformed { at: 0, .. }) => Ok(()),
             other => other.map(|_| ()),
         }
@@ -207,11 +212,8 @@ fn errors_are_those_of_the_page() {
         ("coin certificate", coins::tests::largest),
         ("query proof, sampled", query::tests::largest_sampled),
         ("list", listing::tests::largest),
-        (
-            "noise certificate of several",
-            queries::tests::largest_slots,
-        ),
-        ("query proof of several", queries::tests::largest),
+        ("noise certificate of several", together::largest_slots),
+        ("query proof of several", together::largest),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::answer::tests::Golden;
+use crate::answer::tests::{together, Golden};
+use crate::answer::{Item, Parameters};
 use crate::cheat::{run, Cheat, Log, Told, Without, REPEATED};
 use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
 use crate::index::IndexCommitment;
 use crate::protocol::{COINS_TRACE, LISTING_TRACE, SAMPLED_TRACE, TOGETHER_TRACE, TRACE, VERSION};
 use crate::session::Column;
-use crate::{answer, answers, coalition, coins, embed, listing, lists, noise, queries, query};
+use crate::{answer, coalition, coins, drawn, embed, listing, lists, noise, query};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, b| {
@@ -82,40 +83,33 @@ fn of_run(work: impl FnOnce()) -> Log {
     run(Without::Nothing, work).1
 }
 
-fn batch_of_answers() {
-    let Golden {
-        index,
-        parameters,
-        record,
-        ..
-    } = answer::tests::golden(false);
+/// What a batch absorbs of two items of these parts.
+fn batch_of(index: Arc<IndexCommitment>, parameters: Parameters, item: Item) {
     let mut batch: answer::Batch<Told> = answer::Batch::new(index, parameters);
-    let records = [(record, [&[1u8; 70][..], &[2; 90]]); 2];
-    assert_eq!(batch.add(&records).len(), 2);
-}
-
-fn batch_of_groups() {
-    let case = queries::tests::small();
-    let mut batch: answers::Batch<Told> =
-        answers::Batch::new(Arc::clone(&case.index), case.together.clone());
-    let item = answers::Item {
-        records: case.records.clone(),
-        parts: [&[1u8; 70], &[2; 90]],
-    };
     assert_eq!(batch.add(&[item.clone(), item]).len(), 2);
 }
 
+fn batch_of_answers() {
+    let case = answer::tests::golden(false);
+    let item = Item::single(case.record, [&[1; 70], &[2; 90]]);
+    batch_of(case.index, case.parameters, item);
+}
+
+fn batch_of_groups() {
+    let case = together::small();
+    let item = Item {
+        records: case.records.clone(),
+        parts: [&[1; 70], &[2; 90]],
+    };
+    batch_of(case.index, case.parameters, item);
+}
+
 fn batch_of_sampled_answers() {
-    let Golden {
-        index,
-        mut parameters,
-        record,
-        ..
-    } = answer::tests::golden(false);
-    (parameters.kept, parameters.gains) = (Some(index.points[..1].to_vec()), Vec::new());
-    let mut batch: answer::Batch<Told> = answer::Batch::new(index, parameters);
-    let records = [(record, [&[][..], &[2; 90]]); 2];
-    assert_eq!(batch.add(&records).len(), 2);
+    let mut case = answer::tests::golden(false);
+    let kept = Some(case.index.points[..1].to_vec());
+    (case.parameters.kept, case.parameters.gains) = (kept, Vec::new());
+    let item = Item::single(case.record, [&[], &[2; 90]]);
+    batch_of(case.index, case.parameters, item);
 }
 
 fn batch_of_embeddings() {
@@ -272,37 +266,37 @@ const TOGETHER_RUNS: [Run; 8] = [
     (
         "noise certificates",
         "1 slot of 3 positions, gains 1",
-        || queries::tests::simulate_slots(1, 3, &[1]),
+        || together::simulate_slots(1, 3, &[1]),
     ),
     (
         "noise certificates",
         "3 slots of 1,000 positions, gains 1, 8",
-        || queries::tests::simulate_slots(3, 1000, &[1, 8]),
+        || together::simulate_slots(3, 1000, &[1, 8]),
     ),
     (
         "noise certificates",
         "16 slots of 100,000 positions, gains 1, 8, 64",
-        || queries::tests::simulate_slots(16, 100_000, &[1, 8, 64]),
+        || together::simulate_slots(16, 100_000, &[1, 8, 64]),
     ),
     (
         "queries",
         "1 record of 3 positions of 2, 2 listed, gains 1",
-        || queries::tests::simulate(1, [3, 2, 2], &[1]),
+        || together::simulate(1, [3, 2, 2], &[1]),
     ),
     (
         "queries",
         "3 records of 1,000 positions of 256, 5 listed",
-        || queries::tests::simulate(3, [1000, 256, 5], &[]),
+        || together::simulate(3, [1000, 256, 5], &[]),
     ),
     (
         "queries",
         "16 records of 100,000 positions of 256, 5 listed, gains 1, 8, 64",
-        || queries::tests::simulate(16, [100_000, 256, 5], &[1, 8, 64]),
+        || together::simulate(16, [100_000, 256, 5], &[1, 8, 64]),
     ),
     (
         "queries",
         "5 records of 1,000 positions of 70, 10 listed, gains 1, 8",
-        || queries::tests::simulate(5, [1000, 70, 10], &[1, 8]),
+        || together::simulate(5, [1000, 70, 10], &[1, 8]),
     ),
     (
         "batch together",
@@ -460,8 +454,12 @@ fn sampled_answers(low_memory: bool) -> String {
             .collect();
         let mut fields = vec![("gains", small(&gains))];
         if let Some(coins) = &case.coins {
-            let rows: Vec<u8> = coins.column.rows.iter().flat_map(encode_point).collect();
-            let bits = &coins.column.opening.as_ref().unwrap().values;
+            let rows: Vec<u8> = coins.columns[0]
+                .rows
+                .iter()
+                .flat_map(encode_point)
+                .collect();
+            let bits = &coins.columns[0].opening.as_ref().unwrap().values;
             fields.push(("coins", small(bits)));
             fields.push(("kept", format!("\"{}\"", base64(&rows))));
         }
@@ -504,7 +502,8 @@ fn answer_proofs(
     let certificate = certified.as_ref().map(|(certificate, _)| certificate);
     let (proof, of_proof) = fixed(|| case.prove(certificate));
     let parts = [certificate.map_or(&[][..], |c| &c.proof), &proof];
-    answer::verify(&case.index, &case.parameters, &case.record, parts).unwrap();
+    let item = Item::single(case.record, parts);
+    answer::verify(&case.index, &case.parameters, item).unwrap();
     let mut fields = Vec::new();
     if let Some((certificate, states)) = &certified {
         fields.push(("certificate", of(&certificate.proof, states)));
@@ -573,17 +572,19 @@ fn coalitions() -> String {
 
 fn coin_certificate(low_memory: bool) -> String {
     let (seed, s) = coins::tests::golden();
-    let (certificate, states) = fixed(|| coins::prove_as::<Cheat>(&s, &seed, low_memory).unwrap());
-    coins::verify_coins(&s, &certificate.proof).unwrap();
-    let column = certificate.column.opening.as_ref().unwrap();
+    let (certificate, states) =
+        fixed(|| drawn::prove_as::<Cheat, _>(&s, &[seed.clone()], low_memory).unwrap());
+    drawn::verify(&s, &certificate.proof).unwrap();
+    let column = certificate.columns[0].opening.as_ref().unwrap();
+    let slot = &s.slots[0];
     let fields = [
         ("capacity", s.capacity.to_string()),
-        ("bound", s.bound.to_string()),
+        ("bound", s.distribution.bound.to_string()),
         ("context", format!("\"{}\"", hex(&s.context))),
         ("seed", list(&seed.0, element)),
-        ("c_seed", element(&s.c_seed)),
-        ("beacon", element(&s.beacon)),
-        ("slot", element(&s.slot)),
+        ("c_seed", element(&slot.c_seed)),
+        ("beacon", element(&slot.beacon)),
+        ("slot", element(&slot.slot)),
         ("coins", small(&column.values)),
         ("proof", proof_text(&certificate.proof)),
     ];
@@ -639,10 +640,10 @@ fn list_of_a_record(low_memory: bool) -> String {
 
 /// Of a tenant with noise and of one without: three records each, whose proofs' digests stand for them.
 fn answers_together(low_memory: bool) -> String {
-    list([queries::tests::small(), queries::tests::exact()], |case| {
+    list([together::small(), together::exact()], |case| {
         let (parts, [_, last_state]) = fixed(|| case.prove(low_memory).unwrap());
-        answers::verify(&case.index, &case.together, case.item(&parts)).unwrap();
-        let p = &case.together.0;
+        answer::verify(&case.index, &case.parameters, case.item(&parts)).unwrap();
+        let p = &case.parameters;
         let gains: Vec<i64> = p.gains.iter().map(|g| i64::from(*g)).collect();
         let digest = |k: usize| format!("\"{}\"", hex(&Sha256::digest(&parts[k])));
         let records = list(case.records.iter().zip(&case.answers), |(r, a)| {
@@ -680,40 +681,24 @@ fn answers_together(low_memory: bool) -> String {
 /// The nonces are those of `session::Nonces` with 64 bytes of 7 in the place of the operating system's.
 #[test]
 fn proofs_are_the_published_ones() {
-    let answered = answers(false);
-    assert!(answered == answers(true), "in low memory another proof");
+    // In low memory no other proof.
+    let of = |made: fn(bool) -> String| {
+        let [kept, anew] = [false, true].map(made);
+        assert!(kept == anew, "in low memory another proof");
+        kept
+    };
     published(
         "proofs",
         &[
-            ("answer", answered),
+            ("answer", of(answers)),
             ("embed", embeddings()),
             ("coalition", coalitions()),
         ],
     );
-    let certificate = coin_certificate(false);
-    assert!(
-        certificate == coin_certificate(true),
-        "in low memory another proof"
-    );
-    published("proofs-coins", &[("coins", certificate)]);
-    let sampled = sampled_answers(false);
-    assert!(
-        sampled == sampled_answers(true),
-        "in low memory another proof"
-    );
-    published("proofs-sampled", &[("sampled", sampled)]);
-    let proof = list_of_a_record(false);
-    assert!(
-        proof == list_of_a_record(true),
-        "in low memory another proof"
-    );
-    published("proofs-listing", &[("listing", proof)]);
-    let together = answers_together(false);
-    assert!(
-        together == answers_together(true),
-        "in low memory another proof"
-    );
-    published("proofs-together", &[("together", together)]);
+    published("proofs-coins", &[("coins", of(coin_certificate))]);
+    published("proofs-sampled", &[("sampled", of(sampled_answers))]);
+    published("proofs-listing", &[("listing", of(list_of_a_record))]);
+    published("proofs-together", &[("together", of(answers_together))]);
 }
 
 /// The same in a process that does without the processor's wide multiplication.

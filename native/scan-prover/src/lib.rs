@@ -4,11 +4,11 @@
 //! have: what goes into a run, by the protocol's name, and what they compute of it, in [`prover`]. It verifies by the same
 //! code on all lanes and threads ([`engine`]). The tests of all parties are here, simulators and cheats too.
 pub mod answer;
-pub mod answers;
 pub mod asked;
 pub mod batch;
 pub mod coalition;
 pub mod coins;
+pub mod drawn;
 pub mod embed;
 pub mod engine;
 pub mod group;
@@ -21,12 +21,11 @@ mod msm;
 pub mod noise;
 pub mod poseidon;
 pub mod prover;
-pub mod queries;
 pub mod query;
 mod secrets;
 pub(crate) mod small;
 pub mod verifier;
-mod words;
+pub mod words;
 
 pub use ragaudit_scan_protocol::{
     channel, claims, equation, error, expr, gates, lookup, nibbles, numbers, protocol, ranges,
@@ -38,6 +37,9 @@ mod cheat;
 
 #[cfg(test)]
 mod errors;
+
+#[cfg(test)]
+mod kit;
 
 #[cfg(test)]
 mod lies;

@@ -6,12 +6,10 @@ pub use ragaudit_scan_protocol::listing::{statement, ListingStatement, LIMITS, M
 use zeroize::Zeroize;
 
 use crate::channel::Proves;
-use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::encode_scalar;
 use crate::index::IndexKey;
 use crate::session::{Column, Opening, Session};
-use crate::verifier::Verifier;
 
 mod inputs;
 
@@ -64,11 +62,6 @@ fn prove_with<P: Proves>(
     let blinding = |place| key.blinding(place);
     let private = secret.private(statement, &blinding);
     Ok(listing_protocol(session, statement, Some(private))?.into())
-}
-
-/// As [`ragaudit_scan_protocol::listing::check_listing`].
-pub fn check_listing(statement: &ListingStatement, proof: &[u8]) -> Result<Equation> {
-    ragaudit_scan_protocol::listing::check_listing::<Verifier>(statement, proof)
 }
 
 #[cfg(test)]

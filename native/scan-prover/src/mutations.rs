@@ -5,15 +5,20 @@ use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
 use ragaudit_field_simd::commitment::pack_nibbles;
-use ragaudit_field_simd::poseidon::{hash, hash_list};
+use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
 use rayon::prelude::*;
 
+use crate::drawn::{self, Certificate, Slot};
 use crate::group::{Fr, ENCODED};
 use crate::index::{commit_index, IndexCommitment, IndexKey};
-use crate::noise::{prove_noise, verify_noise, Certificate, NoiseStatement, Seed};
-use crate::query::{prove_query, verify_query, Answer, Certified, QueryStatement};
-use crate::{answer, coalition, coins, embed, lists, queries};
+use crate::kit::verify;
+use crate::noise::{Noise, NoiseStatement};
+use crate::prover::Prover;
+use crate::query::{prove_as, Answer, Certified, QueryStatement};
+use crate::together::Format;
+use crate::words::{seed_commitment, Seed};
+use crate::{answer, coalition, coins, embed, lists};
 
 /// Ways to change a proof. The first ones keep its length.
 const WAYS: usize = 14;
@@ -106,18 +111,16 @@ impl Case {
     fn new() -> Self {
         const CAPACITY: usize = 3;
         let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
-        let slot = NoiseStatement {
-            context: [1; 32],
-            c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
+        let of = Slot {
+            c_seed: seed_commitment(&seed),
             beacon: Fr::from(3u8),
             slot: Fr::from(4u8),
-            capacity: CAPACITY,
-            gains: vec![1],
         };
-        let certificate = prove_noise(&slot, &seed, false).unwrap();
+        let slot = NoiseStatement::single([1; 32], of, CAPACITY, Noise { gains: vec![1] });
+        let certificate = drawn::prove(&slot, &[seed], false).unwrap();
         let (rows, query, key) = ([5i8, -1, 2, 7, -3, 0], vec![4i8, -6], IndexKey([5; 32]));
         let index = commit_index(&rows, 2, CAPACITY, &key).unwrap();
-        let noise = &certificate.noise.opening.as_ref().unwrap().values[..CAPACITY];
+        let noise = &certificate.columns[0].opening.as_ref().unwrap().values[..CAPACITY];
         let dot = |row: &[i8]| {
             (0..2)
                 .map(|j| i32::from(row[j]) * i32::from(query[j]))
@@ -149,10 +152,10 @@ impl Case {
         };
         let statement = case.statement();
         let certified = Certified {
-            noise: Some(&case.certificate.noise),
+            noise: &case.certificate.columns,
             kept: None,
         };
-        case.proof = prove_query(&statement, &answer, certified, &key, false).unwrap();
+        case.proof = prove_as::<Prover>(&statement, &[answer], certified, &key, false).unwrap();
         case
     }
 
@@ -160,24 +163,24 @@ impl Case {
         QueryStatement {
             context: [2; 32],
             index: &self.index,
-            noise: &self.certificate.noise.rows,
+            noise: vec![&self.certificate.columns[0].rows],
             kept: None,
             gains: vec![1],
-            cq: self.cq,
-            htopk: self.htopk,
+            records: vec![[self.cq, self.htopk]],
             listed: 2,
             lo: 5,
             hi: 60,
             lattice: 32,
+            format: Format::Single,
         }
     }
 
     fn mutations(&self, count: usize) {
         refused("certificate", &self.certificate.proof, count, |proof| {
-            verify_noise(&self.slot, proof).is_ok()
+            verify(&self.slot, proof).is_ok()
         });
         refused("query proof", &self.proof, count, |proof| {
-            verify_query(&self.statement(), proof).is_ok()
+            verify(&self.statement(), proof).is_ok()
         });
     }
 }
@@ -190,7 +193,7 @@ fn mutations(count: usize) {
     coalition::tests::mutations(count);
     answer::tests::mutations(count / 10);
     lists::tests::mutations(count);
-    queries::tests::mutations(count / 10);
+    answer::tests::together::mutations(count / 10);
 }
 
 #[test]

@@ -32,6 +32,11 @@ impl Seed {
     }
 }
 
+/// What a slot publishes of the seed before its query exists: H(1, s0, s1).
+pub fn seed_commitment(seed: &Seed) -> Fr {
+    hash(&[Fr::from(TAG_SEED), seed.0[0], seed.0[1]]).expect("three inputs fit")
+}
+
 /// The key of a slot: H(2, s0, s1, beacon, slot).
 pub fn noise_key(seed: &Seed, beacon: Fr, slot: Fr) -> Fr {
     hash(&[Fr::from(TAG_KEY), seed.0[0], seed.0[1], beacon, slot]).expect("five inputs fit")

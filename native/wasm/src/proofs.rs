@@ -7,19 +7,20 @@ use ark_bn254::Fr;
 use ark_ff::Field;
 use ragaudit_field_simd::field::elements;
 use ragaudit_groth16::verify::VerifyingKey;
-use ragaudit_scan_protocol::answer::{self, Parameters, Record, Slot};
-use ragaudit_scan_protocol::answers::{self, Together};
+use ragaudit_scan_protocol::answer::{self, Item, Parameters, Record, Slot};
 use ragaudit_scan_protocol::batch::{Refusals, CHUNK};
 use ragaudit_scan_protocol::coalition::{verify_coalition, Blocks, CoalitionStatement};
-use ragaudit_scan_protocol::coins::{verify_coins, CoinStatement};
+use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
+use ragaudit_scan_protocol::drawn;
 use ragaudit_scan_protocol::embed::{self, verify_embed, EmbedStatement, OfTable};
 use ragaudit_scan_protocol::engine::Engine;
 use ragaudit_scan_protocol::group::{decode_points, encode_point, vector_generators, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
 use ragaudit_scan_protocol::listing::nothing_held;
 use ragaudit_scan_protocol::lists::{self, Chance, Constants, Rows};
+use ragaudit_scan_protocol::together::{self, Format};
 use ragaudit_scan_protocol::transcript::Hash;
-use ragaudit_scan_protocol::{prepared, protocol, together, verifier, Error};
+use ragaudit_scan_protocol::{prepared, protocol, verifier, Error};
 
 use crate::engine::Web;
 use crate::objects::{find, forget, keep, shelf, Shelf};
@@ -33,8 +34,7 @@ type Verifier<'p> = verifier::Verifier<'p, Hash, Web>;
 type Embedded = (Arc<IndexCommitment>, (usize, u64));
 
 enum Batch {
-    Answers(answer::Batch<Hash, Web>),
-    Together(answers::Batch<Hash, Web>),
+    Answers(Format, answer::Batch<Hash, Web>),
     Lists(lists::Batch<Hash, Web>),
     Embeddings(Embedded, embed::Batch<Hash, Web>),
 }
@@ -62,8 +62,8 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "coalition_runs" => coalition_runs(a, out),
         "coalition_verify" => coalition_verify(a),
         "coalition_drop" => COALITIONS.with(|shelf| forget(shelf, a)),
-        "answers" => answered(a, out),
-        "together" => grouped(a, out),
+        "answers" => answers(a, out, Format::Single),
+        "together" => answers(a, out, Format::Batch),
         "most_together" => most_together(a, out),
         "lists" => listed(a, out),
         "embeddings" => embeddings(a, out),
@@ -174,6 +174,7 @@ fn parameters(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
         hi: a.integer()?,
         lattice: a.integer()?,
         kept: a.optional(Arguments::bytes)?.map(points).transpose()?,
+        format: Format::Single,
     };
     PARAMETERS.with(|shelf| keep(shelf, made, out));
     Ok(())
@@ -242,27 +243,18 @@ fn embed_statement<'a>(
 fn scan_verify(a: &mut Arguments) -> Outcome<()> {
     let (index, parameters) = (of_index(a)?, of_parameters(a)?);
     let (of, certificate, proof) = (record(a.bytes()?)?, a.bytes()?, a.bytes()?);
-    answer::verify::<Web>(&index, &parameters, &of, [certificate, proof]).map_err(text)
+    let item = Item::single(of, [certificate, proof]);
+    answer::verify::<Web>(&index, &parameters, item).map_err(text)
 }
 
 fn coins_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let capacity = a.number()?;
     let context = a.array("context")?;
-    let Slot {
-        c_seed,
-        beacon,
-        slot,
-    } = slot(a.bytes()?)?;
-    let statement = CoinStatement {
-        context,
-        c_seed,
-        beacon,
-        slot,
-        capacity,
-        bound: a.number()?,
-    };
-    let column = verify_coins::<Verifier>(&statement, a.bytes()?).map_err(text)?;
-    out.bytes(&encoded(&column.rows));
+    let slot = slot(a.bytes()?)?;
+    let coins = Coins { bound: a.number()? };
+    let statement = CoinStatement::single(context, slot, capacity, coins);
+    let columns = drawn::verify::<Verifier, _>(&statement, a.bytes()?).map_err(text)?;
+    out.bytes(&encoded(&columns[0].rows));
     Ok(())
 }
 
@@ -320,15 +312,16 @@ fn coalition_verify(a: &mut Arguments) -> Outcome<()> {
     verify_coalition::<Web>(&statement, records, &pairs).map_err(text)
 }
 
-fn answered(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let made = answer::Batch::new(of_index(a)?, of_parameters(a)?);
-    BATCHES.with(|shelf| keep(shelf, Batch::Answers(made), out));
-    Ok(())
-}
-
-fn grouped(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let made = answers::Batch::new(of_index(a)?, Together(of_parameters(a)?));
-    BATCHES.with(|shelf| keep(shelf, Batch::Together(made), out));
+fn answers(a: &mut Arguments, out: &mut Results, format: Format) -> Outcome<()> {
+    let (index, parameters) = (of_index(a)?, of_parameters(a)?);
+    let made = answer::Batch::new(
+        index,
+        Parameters {
+            format,
+            ..parameters
+        },
+    );
+    BATCHES.with(|shelf| keep(shelf, Batch::Answers(format, made), out));
     Ok(())
 }
 
@@ -373,19 +366,16 @@ macro_rules! step {
 fn batch(a: &mut Arguments, out: &mut Results, step: Step) -> Outcome<()> {
     let batch = BATCHES.with(|shelf| find(shelf, a))?;
     match &mut *batch.borrow_mut() {
-        Batch::Answers(batch) => step!(
-            batch,
-            step,
-            out,
-            a.list(|a| { Ok((record(a.bytes()?)?, [a.bytes()?, a.bytes()?])) })
-        ),
-        Batch::Together(batch) => step!(
+        Batch::Answers(format, batch) => step!(
             batch,
             step,
             out,
             a.list(|a| {
-                Ok(answers::Item {
-                    records: a.list(|a| record(a.bytes()?))?,
+                Ok(Item {
+                    records: match format {
+                        Format::Single => vec![record(a.bytes()?)?],
+                        Format::Batch => a.list(|a| record(a.bytes()?))?,
+                    },
                     parts: [a.bytes()?, a.bytes()?],
                 })
             })

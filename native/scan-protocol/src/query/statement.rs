@@ -1,4 +1,4 @@
-//! What an answer's proof is about, and the sizes that follow: `docs/scan/query.md`.
+//! What a proof of answers is about, and the sizes that follow: `docs/scan/query.md`, `docs/scan/together.md`.
 use ragaudit_relation::dgs::{check_gains, BINS, MAX_GAINS, MAX_GAIN_RATIO};
 use ragaudit_relation::window::{ScoreWindow, MAX_LATTICE};
 use ragaudit_relation::NIBBLES_PER_ELEMENT;
@@ -9,11 +9,14 @@ use crate::index::{check_dimension, IndexCommitment, MAX_CAPACITY, MAX_DIMENSION
 use crate::nibbles::{NIBBLE_VARIABLES, TAG_NIBBLE, TAG_VECTOR};
 use crate::numbers::NO_WRAP_BITS;
 use crate::ranges::LIMB_BITS;
+use crate::together::{check_together, row_variables, Format};
 use crate::transcript::{Oracle, Transcript};
 
 pub const TAG_TOPK: u64 = 5;
 pub const TAG_SCORE: u64 = 2;
 pub const TAG_SELECT: u64 = 4;
+/// In a batch, the tag of a record's own table of positions and noised scores: so much more than the record's number.
+pub const TAG_SELECTED: u64 = 1 << 10;
 /// Largest number of listed positions.
 pub const MAX_LISTED: usize = 1024;
 
@@ -27,6 +30,9 @@ pub const RULES: [u64; 6] = [
     NIBBLE_VARIABLES as u64,
 ];
 
+/// What batches have besides.
+pub const BATCH_RULES: [u64; 1] = [TAG_SELECTED];
+
 /// The largest value of every public parameter.
 pub const LIMITS: [u64; 5] = [
     MAX_CAPACITY as u64,
@@ -36,48 +42,67 @@ pub const LIMITS: [u64; 5] = [
     MAX_LISTED as u64,
 ];
 
-/// What an answer's proof is about. Every value is rebuilt by the verifier, none read from a file.
+/// What a proof of answers of one tenant is about. Every value is rebuilt by the verifier, none read from a file.
 #[derive(Clone)]
 pub struct QueryStatement<'a> {
-    /// Digest of protocol, opening, policy, tenant, account, its count, beacon, seed commitment, slot, hq and the
-    /// certificate.
+    /// Digest of everything else that the records say, and of their certificate: protocol, opening, policy, tenant, and of
+    /// each record the account, its count, beacon, seed commitment, slot and hq.
     pub context: [u8; 32],
     pub index: &'a IndexCommitment,
-    /// The verified certificate's commitments to z; none where there are no gains, and so no noise.
-    pub noise: &'a [G1Affine],
-    /// Those to the bits of a coin certificate: the positions that score, where not all do.
+    /// The verified certificate's commitments to each record's z; none of any where there are no gains, and so no noise.
+    pub noise: Vec<&'a [G1Affine]>,
+    /// The commitments to the bits of a coin certificate: the positions that score, where not all do.
     pub kept: Option<&'a [G1Affine]>,
     pub gains: Vec<u32>,
-    pub cq: Fr,
-    pub htopk: Fr,
+    /// cq and htopk of each record.
+    pub records: Vec<[Fr; 2]>,
     pub listed: usize,
     pub lo: i64,
     pub hi: i64,
     pub lattice: i64,
+    pub format: Format,
 }
 
 impl QueryStatement<'_> {
     pub fn check(&self) -> Result<ScoreWindow> {
         check_answer(self.index, &self.gains, self.listed)?;
-        let rows = self.index.layout.rows();
-        let of_noise = if self.gains.is_empty() { 0 } else { rows };
-        let of_kept = self.kept.map_or(rows, <[G1Affine]>::len);
-        for (field, found, expected) in [
-            ("noise", self.noise.len(), of_noise),
-            ("kept", of_kept, rows),
-        ] {
-            if found != expected {
-                let [expected, found] = [expected, found].map(|n| format!("{n} commitments"));
-                return Err(Error::invalid(field, expected, found));
-            }
+        let layout = self.index.layout;
+        self.format.check(self.records.len())?;
+        check_together(self.records.len(), layout.capacity, self.gains.len())?;
+        let of_noise = match self.gains.is_empty() {
+            true => 0,
+            false => self.records.len(),
+        };
+        let rows = layout.capacity.div_ceil(1 << self.row_variables());
+        let wrong = self.noise.iter().find(|noise| noise.len() != rows);
+        if self.noise.len() != of_noise || wrong.is_some() {
+            let found = wrong.map_or(rows, |noise| noise.len());
+            return Err(Error::invalid(
+                "noise",
+                format!("{of_noise} columns of {rows} commitments"),
+                format!("{} columns, one of {found}", self.noise.len()),
+            ));
+        }
+        if let Some(kept) = self.kept.filter(|kept| kept.len() != rows) {
+            let [expected, found] = [rows, kept.len()].map(|n| format!("{n} commitments"));
+            return Err(Error::invalid("kept", expected, found));
         }
         Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
     }
 
+    /// Of the rows that all columns but the scores are committed to in.
+    pub fn row_variables(&self) -> usize {
+        row_variables(self.index.layout, self.records.len())
+    }
+
     pub fn transcript<O: Oracle>(&self) -> Transcript<O> {
-        // What has noise and all positions says what it said before there was anything else.
+        // A single record of a tenant with noise that keeps all positions says what it said before there was anything else.
         let sampled = self.kept.is_some() || self.gains.is_empty();
-        let mut t = Transcript::new(if sampled { "sampled query" } else { "query" });
+        let mut t = Transcript::new(match self.format {
+            Format::Batch => "queries",
+            Format::Single if sampled => "sampled query",
+            Format::Single => "query",
+        });
         t.bytes("context", &self.context);
         t.bytes("index", &self.index.digest());
         t.integer("capacity", self.index.layout.capacity as u64);
@@ -90,18 +115,31 @@ impl QueryStatement<'_> {
         t.integer("hi", self.hi as u64);
         t.integer("lattice", self.lattice as u64);
         t.integer("listed", self.listed as u64);
-        t.integer("noise rows", self.noise.len() as u64);
-        for point in self.noise {
+        match self.format {
+            Format::Batch => {
+                t.integer("record count", self.records.len() as u64);
+                t.integer("noise columns", self.noise.len() as u64);
+            }
+            Format::Single => {
+                t.integer(
+                    "noise rows",
+                    self.noise.first().map_or(0, |noise| noise.len()) as u64,
+                );
+            }
+        }
+        for point in self.noise.iter().copied().flatten() {
             t.point("noise", point);
         }
-        if sampled {
+        if sampled && self.format == Format::Single {
             t.integer("kept columns", self.kept.is_some().into());
             for point in self.kept.unwrap_or_default() {
                 t.point("kept", point);
             }
         }
-        t.scalar("cq", &self.cq);
-        t.scalar("htopk", &self.htopk);
+        for [cq, htopk] in &self.records {
+            t.scalar("cq", cq);
+            t.scalar("htopk", htopk);
+        }
         t
     }
 
@@ -157,6 +195,16 @@ const _: () = {
 
 /// The columns, in the order in which they are committed to.
 pub struct Columns<T> {
+    pub records: Vec<RecordColumns<T>>,
+    /// How often each row of a table is looked up.
+    pub score_rows: T,
+    pub range: T,
+    pub nibbles: T,
+}
+
+/// Those of one record.
+#[derive(Clone)]
+pub struct RecordColumns<T> {
     /// Scores on the lattice.
     pub quantised: T,
     /// The same of kept positions, 0 of others, where not all are kept.
@@ -165,30 +213,32 @@ pub struct Columns<T> {
     pub selected: T,
     /// Limbs of what a key has above the least listed one, or lacks below it.
     pub distance: Vec<T>,
-    /// How often each row of a table is looked up.
-    pub score_rows: T,
-    pub range: T,
-    pub nibbles: T,
 }
 
 impl<T> Columns<T> {
     pub fn in_order(self) -> Vec<T> {
-        let mut out = vec![self.quantised];
-        out.extend(self.scored);
-        out.push(self.selected);
-        out.extend(self.distance);
+        let mut out = Vec::new();
+        for record in self.records {
+            out.push(record.quantised);
+            out.extend(record.scored);
+            out.push(record.selected);
+            out.extend(record.distance);
+        }
         out.extend([self.score_rows, self.range, self.nibbles]);
         out
     }
 
-    pub fn named(all: Vec<T>, sampled: bool, key_limbs: usize) -> Self {
+    pub fn named(all: Vec<T>, records: usize, sampled: bool, key_limbs: usize) -> Self {
         let mut all = all.into_iter();
         let mut next = || all.next().expect("one for each name");
-        Self {
+        let record = |_| RecordColumns {
             quantised: next(),
             scored: sampled.then(&mut next),
             selected: next(),
             distance: (0..key_limbs).map(|_| next()).collect(),
+        };
+        Self {
+            records: (0..records).map(record).collect(),
             score_rows: next(),
             range: next(),
             nibbles: next(),

@@ -4,27 +4,28 @@ use super::*;
 use std::sync::Arc;
 
 use crate::batch::{self, verify_all, Refusals};
-use crate::cheat::{
-    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
-    Without,
-};
+use crate::channel::Channel;
+use crate::cheat::{caught_by, Cheat};
 use crate::engine::Fast;
+use crate::equation::Equation;
 use crate::error::Error;
-use crate::group::vector_generators;
-use crate::index::IndexCommitment;
-use crate::index::{commit_table, Layout, MAX_DIMENSION};
+use crate::group::{vector_generators, G1Affine};
+use crate::index::{commit_table, IndexCommitment, Layout, MAX_DIMENSION};
+use crate::kit::{
+    all_are_needed, changes_are_refused, forgets_nothing, only_for, stands_for, verify, Change,
+    Protocol,
+};
 use crate::lies::each_claim_stands_against_a_lie;
 use crate::mutations::refused;
 use crate::nibbles::TAG_VECTOR;
-use crate::numbers::from_small;
-use crate::numbers::power_of_two;
+use crate::numbers::{from_small, power_of_two};
 use crate::simulator::Simulates;
-use ark_ff::AdditiveGroup;
-use ark_ff::Field;
+use crate::transcript::{Oracle, Transcript};
+use ark_ff::{AdditiveGroup, Field};
 use ragaudit_field_simd::commitment::pack_nibbles;
 use ragaudit_field_simd::commitment::NIBBLES_PER_ELEMENT;
 use ragaudit_field_simd::poseidon::hash_list;
-use ragaudit_scan_protocol::embed::{check_embed as check_as, Functional};
+use ragaudit_scan_protocol::embed::Functional;
 
 const VOCABULARY: usize = 45;
 const DIMENSION: usize = 70;
@@ -62,10 +63,23 @@ fn vector_hash(salt: Fr, vector: &[i64]) -> Fr {
     hash_list(TAG_VECTOR, &list)
 }
 
-fn verify_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<()> {
-    let equation = check_as::<Cheat>(statement, proof)?;
-    let holds = equation.holds::<Fast>(&statement.table.points);
-    holds.then_some(()).ok_or(Error::Rejected)
+impl Protocol for EmbedStatement<'_> {
+    fn start<O: Oracle>(&self) -> Transcript<O> {
+        self.transcript()
+    }
+
+    fn rows(&self) -> Result<usize> {
+        self.check()?;
+        Ok(self.table.layout.row_variables)
+    }
+
+    fn points(&self) -> &[G1Affine] {
+        &self.table.points
+    }
+
+    fn run<'a, C: Channel>(&'a self, session: Session<'a, C>) -> Result<C::Closed> {
+        embed_protocol(session, self, None, None)
+    }
 }
 
 struct Case {
@@ -130,19 +144,25 @@ impl Case {
         Witness::new(&self.statement(), &self.rows, &self.query).unwrap()
     }
 
-    /// Whether a prover that refuses nothing gets through with this witness.
+    /// By a prover that refuses nothing.
+    fn made_of(&self, witness: &Witness) -> Vec<u8> {
+        let secret = (witness, &Claimed::of(witness));
+        prove_with::<Cheat>(&self.statement(), &self.rows, &self.query, secret).unwrap()
+    }
+
+    /// Whether it gets through with this witness.
     fn forged(&self, witness: &Witness) -> bool {
         self.says(witness, |_| ())
     }
 
-    /// The same, where it says something else of its columns.
+    /// Whether it does where it says something else of its columns.
     fn says(&self, witness: &Witness, lie: impl Fn(&mut Claimed)) -> bool {
         let statement = self.statement();
         let mut claimed = Claimed::of(witness);
         lie(&mut claimed);
         let secret = (witness, &claimed);
         let proof = prove_with::<Cheat>(&statement, &self.rows, &self.query, secret).unwrap();
-        verify_embed(&statement, &proof).is_ok()
+        verify(&statement, &proof).is_ok()
     }
 
     fn measure(&self, witness: &mut Witness) {
@@ -204,7 +224,7 @@ fn embeddings_verify() {
         case(4, 1, 1, &[2]),
         case(3, 63, 33, &[2, 2, 2]),
     ] {
-        verify_embed(&case.statement(), &case.prove().unwrap()).unwrap();
+        verify(&case.statement(), &case.prove().unwrap()).unwrap();
         assert!(case.forged(&case.witness()));
     }
 }
@@ -214,7 +234,6 @@ fn a_proof_is_for_its_statement_only() {
     let case = small();
     let proof = case.prove().unwrap();
     let statement = case.statement();
-    verify_embed(&statement, &proof).unwrap();
     // A new field has to be changed below.
     let EmbedStatement {
         context: _,
@@ -224,80 +243,57 @@ fn a_proof_is_for_its_statement_only() {
         hq: _,
         cq: _,
     } = &statement;
-    let refused = |other: &EmbedStatement| {
-        let [changed, before] = [other, &statement].map(|s| s.transcript::<Hash>().digest());
-        verify_embed(other, &proof).is_err() && changed != before
-    };
-    let rejects = |change: &dyn Fn(&mut EmbedStatement)| {
-        let mut other = statement.clone();
-        change(&mut other);
-        refused(&other)
-    };
-    assert!(rejects(&|s| s.context += Fr::ONE));
-    assert!(rejects(&|s| s.hq += Fr::ONE));
-    assert!(rejects(&|s| s.cq += Fr::ONE));
-    assert!(rejects(&|s| s.tokens += 1));
-    assert!(rejects(&|s| s.norm_factor += 1));
     let mut swapped = (*case.table).clone();
     swapped.points.swap(0, 1);
     let mut rows = case.rows.clone();
     rows[30 * DIMENSION] ^= 1;
     let unused = commit_table(&rows, DIMENSION).unwrap();
-    for table in [&swapped, &unused] {
-        let other = EmbedStatement {
-            table,
-            ..statement.clone()
-        };
-        assert!(refused(&other), "another table");
-    }
+    let changes: [Change<EmbedStatement>; 7] = [
+        Box::new(|s| s.context += Fr::ONE),
+        Box::new(|s| s.hq += Fr::ONE),
+        Box::new(|s| s.cq += Fr::ONE),
+        Box::new(|s| s.tokens += 1),
+        Box::new(|s| s.norm_factor += 1),
+        Box::new(|s| s.table = &swapped),
+        Box::new(|s| s.table = &unused),
+    ];
+    only_for(&statement, &proof, &changes);
+}
+
+/// For the tests that prove it many times, with a prover that refuses nothing.
+fn tiny() -> Case {
+    case(9, 3, 2, &[1, 8])
 }
 
 #[test]
 fn a_transcript_forgets_nothing() {
-    let case = case(9, 3, 2, &[1, 8]);
-    let base = case.statement();
-    let prove = || case.prove().unwrap();
-    nothing_is_forgotten(prove, |proof| verify_embed(&base, proof));
-    // Forgotten by both sides, a field that is in no equation lets one proof stand for two records.
-    let mut other = base.clone();
+    let case = tiny();
+    let (base, mut other) = (case.statement(), case.statement());
     other.context += Fr::ONE;
-    let forgets = Without::Message("context".to_owned());
-    let (proof, _) = run(forgets.clone(), prove);
-    assert_eq!(run(forgets, || verify_embed(&other, &proof)).0, Ok(()));
-    assert!(verify_embed(&other, &prove()).is_err());
+    forgets_nothing(&base, &other, || case.prove().unwrap());
 }
 
 #[test]
 fn claims_and_openings_are_all_needed() {
-    let case = case(9, 3, 2, &[1, 8]);
-    let (statement, witness) = (case.statement(), case.witness());
-    let claimed = Claimed::of(&witness);
-    let prove = || {
-        let secret = (&witness, &claimed);
-        prove_with::<Cheat>(&statement, &case.rows, &case.query, secret).unwrap()
-    };
-    no_claim_is_skipped(prove, |proof| verify_embed(&statement, proof), false);
-    every_point_is_opened(prove, |proof| verify_embed(&statement, proof));
+    let case = tiny();
+    let witness = case.witness();
+    all_are_needed(&case.statement(), || case.made_of(&witness), false);
 }
 
 /// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
 #[test]
 fn each_claim_stands_against_one_false_value() {
-    let case = case(9, 3, 2, &[1, 8]);
+    let case = tiny();
     let (statement, witness) = (case.statement(), case.witness());
-    let claimed = Claimed::of(&witness);
-    let prove = || {
-        let secret = (&witness, &claimed);
-        prove_with::<Cheat>(&statement, &case.rows, &case.query, secret).unwrap()
-    };
-    each_claim_stands_against_a_lie("embed", prove, |proof| verify_embed(&statement, proof));
+    let prove = || case.made_of(&witness);
+    each_claim_stands_against_a_lie("embed", prove, |proof| verify(&statement, proof));
 }
 
 pub(crate) fn mutations(count: usize) {
-    let case = case(9, 3, 2, &[1, 8]);
+    let case = tiny();
     let statement = case.statement();
     refused("A1", &case.prove().unwrap(), count, |proof| {
-        verify_embed(&statement, proof).is_ok()
+        verify(&statement, proof).is_ok()
     });
 }
 
@@ -617,18 +613,8 @@ fn proofs_have_one_length() {
 
 #[test]
 fn mutated_proofs_are_refused() {
-    let case = case(9, 3, 2, &[1, 8]);
-    let statement = case.statement();
-    let proof = case.prove().unwrap();
-    for at in (0..proof.len()).step_by(397) {
-        let mut bad = proof.clone();
-        bad[at] ^= 1 << (at % 8);
-        assert!(verify_embed(&statement, &bad).is_err(), "byte {at}");
-    }
-    for length in [0, 1, 31, proof.len() / 2, proof.len() - 32, proof.len() - 1] {
-        assert!(verify_embed(&statement, &proof[..length]).is_err());
-    }
-    assert!(verify_embed(&statement, &[&proof[..], &[0; 32]].concat()).is_err());
+    let case = tiny();
+    changes_are_refused(&case.statement(), &case.prove().unwrap(), 397);
 }
 
 fn numbers(refused: Refusals) -> Vec<usize> {
@@ -692,7 +678,7 @@ fn parameters_out_of_range_are_refused() {
     let refused = |change: &dyn Fn(&mut EmbedStatement)| {
         let mut statement = case.statement();
         change(&mut statement);
-        matches!(verify_embed(&statement, &[]), Err(Error::Invalid { .. }))
+        matches!(verify(&statement, &[]), Err(Error::Invalid { .. }))
     };
     assert!(!refused(&|_| ()));
     assert!(refused(&|s| s.tokens = 0));
@@ -728,8 +714,7 @@ pub(crate) fn simulate(tokens: usize, vocabulary: usize, dimension: usize, norm_
         hq: Fr::ONE,
         cq: Fr::ONE,
     };
-    let session = Session::simulator(public.transcript(), layout.row_variables);
-    embed_protocol(session, &public, None, None).unwrap();
+    crate::kit::simulate(&public);
 }
 
 /// The table's rows, what a proof of them says, and the proof.
@@ -786,14 +771,5 @@ fn proofs_are_simulated_without_tokens() {
     let size = 1 << case.table.layout.variables;
     let of_table = |factors: &[Fr]| functional(&case.rows, factors, size);
     let simulated = embed_protocol(session, &public, Some(&of_table), None).unwrap();
-    assert_eq!(simulated.proof.len(), real.len());
-    assert!(
-        verify_embed(&public, &simulated.proof).is_err(),
-        "under the hash function it is no proof"
-    );
-    let told = simulated.tell(public.transcript());
-    let session: Session<Cheat> = Session::verifier(told, row_variables, &simulated.proof);
-    let closed = embed_protocol(session, &public, None, None).unwrap();
-    let equation: Equation = closed.into();
-    assert!(equation.holds::<Fast>(&case.table.points));
+    stands_for(&simulated, &public, &real);
 }

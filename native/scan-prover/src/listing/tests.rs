@@ -1,23 +1,23 @@
 use super::inputs::*;
 use super::statement::*;
 use super::*;
-use crate::cheat::{
-    every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat, Without, REPEATED,
-};
-use crate::engine::Fast;
-use crate::group::Fr;
-use crate::group::{tables, vector_generators};
+use crate::channel::Channel;
+use crate::cheat::{Cheat, REPEATED};
+use crate::group::{tables, vector_generators, Fr, G1Affine};
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
+use crate::kit::{
+    all_are_needed, changes_are_refused, forgets_nothing, only_for, simulated, verify, Change,
+    Protocol,
+};
 use crate::lies::each_claim_stands_against_a_lie;
 use crate::nibbles::TAG_VECTOR;
 use crate::prover::fractions::RUN;
 use crate::prover::Prover;
-use crate::simulator::Simulates;
-use crate::transcript::Hash;
+use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;
 use ragaudit_field_simd::commitment::pack_nibbles;
 use ragaudit_field_simd::poseidon::hash_list;
-use ragaudit_scan_protocol::listing::{check_listing as check_as, claim_list};
+use ragaudit_scan_protocol::listing::claim_list;
 
 fn draws(seed: u64, count: usize, of: u64) -> Vec<u64> {
     let mut x = seed;
@@ -252,10 +252,23 @@ impl Case {
     }
 }
 
-fn verify(statement: &ListingStatement, proof: &[u8]) -> Result<()> {
-    let equation = check_as::<Cheat>(statement, proof)?;
-    let holds = equation.holds::<Fast>(&statement.index.points);
-    holds.then_some(()).ok_or(Error::Rejected)
+impl Protocol for ListingStatement<'_> {
+    fn start<O: Oracle>(&self) -> Transcript<O> {
+        self.transcript()
+    }
+
+    fn rows(&self) -> Result<usize> {
+        self.check()?;
+        Ok(self.index.layout.row_variables)
+    }
+
+    fn points(&self) -> &[G1Affine] {
+        &self.index.points
+    }
+
+    fn run<'a, C: Channel>(&'a self, session: Session<'a, C>) -> Result<C::Closed> {
+        listing_protocol(session, self, None)
+    }
 }
 
 #[test]
@@ -338,7 +351,6 @@ fn a_proof_is_for_its_statement_only() {
     let case = full();
     let base = case.statement();
     let proof = case.proof(None);
-    verify(&base, &proof).unwrap();
     // A new field has to be changed below.
     let ListingStatement {
         context: _,
@@ -373,8 +385,7 @@ fn a_proof_is_for_its_statement_only() {
         column(layout, values, 999)
     });
     let other_after = column(layout, other_bits, 400);
-    type Change<'a> = Box<dyn Fn(&mut ListingStatement<'a>) + 'a>;
-    let mut changes: Vec<Change> = vec![
+    let mut changes: Vec<Change<ListingStatement>> = vec![
         Box::new(|s| s.context[5] ^= 1),
         Box::new(|s| s.cq += Fr::ONE),
         Box::new(|s| s.htopk += Fr::ONE),
@@ -393,13 +404,7 @@ fn a_proof_is_for_its_statement_only() {
     for index in &indices {
         changes.push(Box::new(move |s| s.index = index));
     }
-    for (i, change) in changes.iter().enumerate() {
-        let mut other = base.clone();
-        change(&mut other);
-        assert!(verify(&other, &proof).is_err(), "change {i}");
-        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
-        assert_ne!(changed, before, "change {i}");
-    }
+    only_for(&base, &proof, &changes);
 }
 
 /// The smallest one with two rows of nothing in common, for the tests that prove it many times.
@@ -410,24 +415,14 @@ fn tiny() -> Case {
 #[test]
 fn a_transcript_forgets_nothing() {
     let case = tiny();
-    let base = case.statement();
-    let prove = || case.proof(None);
-    nothing_is_forgotten(prove, |proof| verify(&base, proof));
-    // Forgotten by both sides, a field that is in no equation lets one proof stand for two records.
-    let mut other = base.clone();
+    let (base, mut other) = (case.statement(), case.statement());
     other.context[0] ^= 1;
-    let forgets = Without::Message("context".to_owned());
-    let (proof, _) = run(forgets.clone(), prove);
-    assert_eq!(run(forgets, || verify(&other, &proof)).0, Ok(()));
-    assert!(verify(&other, &prove()).is_err());
+    forgets_nothing(&base, &other, || case.proof(None));
 }
 
 fn skips_no_claim(each: bool) {
     let case = tiny();
-    let base = case.statement();
-    let prove = || case.proof(None);
-    no_claim_is_skipped(prove, |proof| verify(&base, proof), each);
-    every_point_is_opened(prove, |proof| verify(&base, proof));
+    all_are_needed(&case.statement(), || case.proof(None), each);
 }
 
 #[test]
@@ -502,29 +497,13 @@ fn lists_take_the_same_work() {
 #[test]
 fn mutated_proofs_are_refused() {
     let case = tiny();
-    let statement = case.statement();
-    let proof = case.proof(None);
-    let mut at = 0;
-    while at < proof.len() {
-        let mut bad = proof.clone();
-        bad[at] ^= 1 << (at % 8);
-        assert!(verify(&statement, &bad).is_err(), "byte {at}");
-        at += 397;
-    }
-    let length = proof.len();
-    for length in [0, 1, 31, 32, length / 2, length - 32, length - 1] {
-        assert!(verify(&statement, &proof[..length]).is_err());
-    }
-    assert!(verify(&statement, &[&proof[..], &[0; 32]].concat()).is_err());
+    changes_are_refused(&case.statement(), &case.proof(None), 397);
 }
 
 /// Another query, other coins, nothing held, and a list that is full: the same messages in the same order, as many bytes.
 #[test]
 fn proofs_have_one_shape() {
-    let shape = |case: &Case| {
-        let (proof, claimed) = run(Without::Nothing, || case.proof(None));
-        (proof.len(), claimed.trace)
-    };
+    let shape = |case: &Case| crate::kit::shape(|| case.proof(None));
     let bits = |bit: i64| vec![bit; 310];
     let base = shape(&full());
     for given in [
@@ -582,8 +561,7 @@ pub(crate) fn simulate(capacity: usize, dimension: usize, most: usize) {
         threshold: 1,
         most,
     };
-    let session = Session::simulator(public.transcript(), layout.row_variables);
-    listing_protocol(session, &public, None).unwrap();
+    crate::kit::simulate(&public);
 }
 
 /// As for query proofs: commitments that nobody can open.
@@ -595,18 +573,7 @@ fn proofs_are_simulated_without_a_query() {
     (public.cq, public.htopk) = (Fr::from(31_337u64), Fr::from(31_338u64));
     let point = vec![vector_generators(1)[0]];
     public.after = &point;
-    let rows = public.index.layout.row_variables;
-    let session = Session::simulator(public.transcript(), rows);
-    let simulated = listing_protocol(session, &public, None).unwrap();
-    assert_eq!(simulated.proof.len(), real.len());
-    assert!(
-        verify(&public, &simulated.proof).is_err(),
-        "under the hash function it is no proof"
-    );
-    let told = simulated.tell(public.transcript());
-    let session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
-    let equation: Equation = listing_protocol(session, &public, None).unwrap().into();
-    assert!(equation.holds::<Fast>(&public.index.points));
+    simulated(&public, &real);
 }
 
 #[test]
@@ -695,7 +662,7 @@ fn every_parameter_ends_where_the_errors_do() {
             threshold,
             most,
         };
-        match check_listing(&statement, &[]) {
+        match verify(&statement, &[]) {
             // The parameters were taken; there is no proof.
             Err(Error::Malformed { at: 0, .. }) => "taken".to_owned(),
             Err(Error::Invalid { field, .. }) => field,

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::answer::Slot;
 use crate::batch::{self, verify_all, Kind, Refusals};
-use crate::coins::prove_coins;
+use crate::drawn;
 use crate::error::Error;
 use crate::index::commit_index;
 use crate::listing::nothing_held;
@@ -234,7 +234,7 @@ fn certificate_mutations(count: usize) {
 /// The state after everything of a batch, before its weights.
 fn state_of(index: &IndexCommitment, constants: &Constants, items: &[Item]) -> [u8; 32] {
     let mut transcript: Transcript = constants.transcript(&index.digest());
-    Constants::absorb(&mut transcript, items);
+    constants.absorb(&mut transcript, items);
     transcript.digest()
 }
 
@@ -400,8 +400,9 @@ fn certified(slots: &[u64]) -> Certified {
             c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
             ..slot_of(*slot)
         };
-        let made = prove_coins(&chance.statement(&of, CAPACITY), &seed, false).unwrap();
-        let case = Case::of(of, *slot, held, made.column);
+        let statement = chance.statement(&of, CAPACITY);
+        let mut made = drawn::prove(&statement, &[seed.clone()], false).unwrap();
+        let case = Case::of(of, *slot, held, made.columns.remove(0));
         let (proof, after) = case.prove::<Prover>(false);
         let (bits, blindings) = (case.after.clone(), case.blindings.clone());
         held = bit_column(case.index.layout, bits, blindings).unwrap();

@@ -181,9 +181,7 @@ impl Fractions for Segment {
                     (tail(values, first), power * f)
                 })),
                 Entry::Public(values) => columns.push((tail(values, first), power)),
-                Entry::Derived(values)
-                | Entry::Query { values, .. }
-                | Entry::Asked { values, .. } => {
+                Entry::Derived(values) | Entry::Query { values, .. } => {
                     columns.push((tail(values.as_deref().unwrap_or_default(), first), power))
                 }
                 Entry::Row => numbered.push((numbers(usize::MAX), power)),

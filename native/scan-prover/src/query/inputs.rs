@@ -9,6 +9,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::asked::{count_components, count_scores, Asked, SCORE};
 use crate::error::{Error, Result};
 use crate::group::Fr;
+use crate::index::IndexKey;
 use crate::numbers::from_small;
 use crate::prover::columns::count;
 use crate::ranges::LIMB_BITS;
@@ -142,72 +143,105 @@ impl Witness {
     }
 }
 
-pub(crate) fn limb(x: i64, k: usize) -> i64 {
-    x >> (LIMB_BITS * k) & 0xffff
+/// What opens the certificates' columns: each record's noise, and the kept positions.
+pub(crate) struct Openings<'a> {
+    pub(crate) noise: Vec<&'a Arc<Opening>>,
+    pub(crate) kept: Option<&'a Arc<Opening>>,
 }
 
-/// The private inputs of one run.
+impl Openings<'_> {
+    /// Noise and kept positions of one record.
+    pub(crate) fn values(&self, record: usize) -> [Option<&[i64]>; 2] {
+        [self.noise.get(record), self.kept.as_ref()].map(|o| o.map(|o| &o.values[..]))
+    }
+}
+
+/// The private inputs of one run, record by record.
 pub(crate) struct Secret<'a> {
-    pub(crate) answer: &'a Answer,
-    pub(crate) witness: &'a Witness,
-    pub(crate) noise: Option<&'a Arc<Opening>>,
-    pub(crate) kept: Option<&'a Arc<Opening>>,
+    pub(crate) answers: &'a [Answer],
+    pub(crate) witnesses: &'a [Witness],
+    pub(crate) openings: Openings<'a>,
+    pub(crate) key: &'a IndexKey,
 }
 
 impl<'a> Secret<'a> {
     /// As the protocol takes it.
     pub(crate) fn private(&self, statement: &QueryStatement, index: Blindings<'a>) -> Private<'a> {
-        Private {
-            asked: self.answer.asked(),
-            scores: Arc::new(Opening {
-                values: self.answer.scores.clone(),
+        let scores = |answer: &Answer| {
+            Arc::new(Opening {
+                values: answer.scores.clone(),
                 blindings: Vec::new(),
-            }),
-            certified: [self.noise.cloned(), self.kept.cloned()],
-            columns: columns(statement, self).in_order(),
+            })
+        };
+        Private {
+            asked: self.answers.iter().map(Answer::asked).collect(),
+            scores: self.answers.iter().map(scores).collect(),
+            noise: self.openings.noise.iter().map(|o| Arc::clone(o)).collect(),
+            kept: self.openings.kept.cloned(),
+            columns: self.columns(statement).in_order(),
             listed: self.listed(statement),
             index,
         }
     }
-}
 
-impl Secret<'_> {
-    /// The list as it is sent.
-    pub(crate) fn listed(&self, statement: &QueryStatement) -> Vec<Fr> {
+    /// The lists as they are sent.
+    fn listed(&self, statement: &QueryStatement) -> Vec<Fr> {
         let key_limbs = statement.key_limbs();
-        let mut listed = vec![self.answer.list_salt];
-        listed.extend(self.answer.positions.iter().map(|p| from_small(*p)));
-        listed.extend(self.witness.noised.iter().map(|y| from_small(*y)));
-        let order = self.witness.order.iter();
-        let limbs = order.flat_map(|d| (0..key_limbs).map(|i| from_small(limb(*d, i))));
-        listed.extend(limbs);
+        let mut listed = Vec::new();
+        for (answer, witness) in self.answers.iter().zip(self.witnesses) {
+            listed.push(answer.list_salt);
+            listed.extend(answer.positions.iter().map(|p| from_small(*p)));
+            listed.extend(witness.noised.iter().map(|y| from_small(*y)));
+            listed.extend(limbs_of(&witness.order, key_limbs).map(from_small));
+        }
         listed
     }
+
+    /// What the columns hold, with how often each row of a table is looked up.
+    fn columns(&self, statement: &QueryStatement) -> Columns<Vec<i64>> {
+        let (key_limbs, dimension) = (statement.key_limbs(), statement.index.dimension);
+        let mut range = vec![0; 1 << LIMB_BITS];
+        let (mut score_rows, mut nibbles) = (Vec::new(), Vec::new());
+        let mut records = Vec::new();
+        for (answer, witness) in self.answers.iter().zip(self.witnesses) {
+            let distance: Vec<Vec<i64>> = (0..key_limbs)
+                .map(|k| witness.distances.iter().map(|d| limb(*d, k)).collect())
+                .collect();
+            let limbs = distance.iter().flatten().copied();
+            let all = limbs.chain(limbs_of(&witness.order, key_limbs));
+            all.for_each(|v| count(&mut range, v));
+            add(&mut score_rows, count_scores(&answer.scores, dimension));
+            add(&mut nibbles, count_components(&answer.query));
+            records.push(RecordColumns {
+                quantised: witness.quantised.clone(),
+                scored: self.openings.kept.map(|_| witness.scored.clone()),
+                selected: witness.selected.clone(),
+                distance,
+            });
+        }
+        Columns {
+            records,
+            score_rows,
+            range,
+            nibbles,
+        }
+    }
 }
 
-/// What the prover's columns hold.
-pub(crate) fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Vec<i64>> {
-    let key_limbs = statement.key_limbs();
-    let witness = secret.witness;
-    let distance: Vec<Vec<i64>> = (0..key_limbs)
-        .map(|k| witness.distances.iter().map(|d| limb(*d, k)).collect())
-        .collect();
-    let mut range = vec![0; 1 << LIMB_BITS];
-    distance
-        .iter()
-        .flatten()
-        .for_each(|v| count(&mut range, *v));
-    let order = witness.order.iter();
-    order
-        .flat_map(|d| (0..key_limbs).map(|i| limb(*d, i)))
-        .for_each(|v| count(&mut range, v));
-    Columns {
-        quantised: witness.quantised.clone(),
-        scored: secret.kept.map(|_| witness.scored.clone()),
-        selected: witness.selected.clone(),
-        distance,
-        score_rows: count_scores(&secret.answer.scores, statement.index.dimension),
-        range,
-        nibbles: count_components(&secret.answer.query),
-    }
+fn limb(x: i64, k: usize) -> i64 {
+    x >> (LIMB_BITS * k) & 0xffff
+}
+
+fn limbs_of(values: &[i64], limbs: usize) -> impl Iterator<Item = i64> + '_ {
+    let of = move |d: &i64| {
+        let d = *d;
+        (0..limbs).map(move |k| limb(d, k))
+    };
+    values.iter().flat_map(of)
+}
+
+/// Adds counts to those of the records before.
+fn add(sums: &mut Vec<i64>, counts: Vec<i64>) {
+    sums.resize(counts.len(), 0);
+    sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
 }

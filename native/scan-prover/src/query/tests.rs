@@ -1,26 +1,26 @@
 use super::inputs::*;
 use super::statement::*;
 use super::*;
-use crate::cheat::{
-    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
-    Without, REPEATED,
-};
-use crate::coins::{prove_coins, verify_coins, CoinStatement};
-use crate::engine::Fast;
-use crate::group::vector_generators;
-use crate::group::Fr;
+use crate::channel::Channel;
+use crate::cheat::{caught_by, Cheat, REPEATED};
+use crate::coins::Coins;
+use crate::drawn::{self, Draw, DrawnStatement, Slot};
+use crate::group::{vector_generators, Fr, G1Affine};
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
+use crate::kit::{
+    all_are_needed, changes_are_refused, forgets_nothing, only_for, simulated, verify, Change,
+    Protocol,
+};
 use crate::lies::each_claim_stands_against_a_lie;
 use crate::nibbles::TAG_VECTOR;
 use crate::noise::tests::MOST_GAINS;
-use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
-use crate::simulator::Simulates;
-use crate::transcript::Hash;
+use crate::noise::Noise;
+use crate::transcript::{Oracle, Transcript};
+use crate::words::{seed_commitment, Seed};
 use ark_ff::Field;
 use ragaudit_field_simd::commitment::pack_nibbles;
-use ragaudit_field_simd::poseidon::{hash, hash_list};
+use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_field_simd::selection::{ScoreWindow, MAX_LATTICE};
-use ragaudit_scan_protocol::query::check_query as check_as;
 
 struct Case {
     index: IndexCommitment,
@@ -52,20 +52,22 @@ fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
     hash_list(TAG_VECTOR, &list)
 }
 
-fn prove_query(
-    statement: &QueryStatement,
-    answer: &Answer,
-    certified: Certified,
-    key: &IndexKey,
-    low_memory: bool,
-) -> Result<Vec<u8>> {
-    prove_as::<Cheat>(statement, answer, certified, key, low_memory)
-}
+impl Protocol for QueryStatement<'_> {
+    fn start<O: Oracle>(&self) -> Transcript<O> {
+        self.transcript()
+    }
 
-fn verify_query(statement: &QueryStatement, proof: &[u8]) -> Result<()> {
-    let equation = check_as::<Cheat>(statement, proof)?;
-    let holds = equation.holds::<Fast>(&statement.index.points);
-    holds.then_some(()).ok_or(Error::Rejected)
+    fn rows(&self) -> Result<usize> {
+        Ok(self.row_variables())
+    }
+
+    fn points(&self) -> &[G1Affine] {
+        &self.index.points
+    }
+
+    fn run<'a, C: Channel>(&'a self, session: Session<'a, C>) -> Result<C::Closed> {
+        answer_protocol(session, self, None)
+    }
 }
 
 fn components(seed: u64, count: usize) -> Vec<i8> {
@@ -79,35 +81,28 @@ fn components(seed: u64, count: usize) -> Vec<i8> {
     (0..count).map(|_| next()).collect()
 }
 
-fn certificate(capacity: usize, gains: &[u32], slot: u64) -> Column {
+/// The column that a slot's draws make, under its verified certificate.
+fn drawn<D: Draw>(capacity: usize, slot: u64, distribution: D) -> Column {
     let seed = Seed([Fr::from(9u8), Fr::from(10u8)]);
-    let statement = NoiseStatement {
-        context: [1; 32],
-        c_seed: hash(&[Fr::ONE, seed.0[0], seed.0[1]]).unwrap(),
+    let slot = Slot {
+        c_seed: seed_commitment(&seed),
         beacon: Fr::from(3u8),
         slot: Fr::from(slot),
-        capacity,
-        gains: gains.to_vec(),
     };
-    let certificate = prove_noise(&statement, &seed, false).unwrap();
-    verify_noise(&statement, &certificate.proof).unwrap();
-    certificate.noise
+    let statement = DrawnStatement::single([1; 32], slot, capacity, distribution);
+    let mut certificate = drawn::prove(&statement, &[seed], false).unwrap();
+    drawn::verify(&statement, &certificate.proof).unwrap();
+    certificate.columns.remove(0)
+}
+
+fn certificate(capacity: usize, gains: &[u32], slot: u64) -> Column {
+    let gains = gains.to_vec();
+    drawn(capacity, slot, Noise { gains })
 }
 
 /// About half of the positions, or those of another slot.
 fn coins(capacity: usize, slot: u64) -> Column {
-    let seed = Seed([Fr::from(9u8), Fr::from(10u8)]);
-    let statement = CoinStatement {
-        context: [1; 32],
-        c_seed: hash(&[Fr::ONE, seed.0[0], seed.0[1]]).unwrap(),
-        beacon: Fr::from(3u8),
-        slot: Fr::from(slot),
-        capacity,
-        bound: 1 << 39,
-    };
-    let certificate = prove_coins(&statement, &seed, false).unwrap();
-    verify_coins(&statement, &certificate.proof).unwrap();
-    certificate.column
+    drawn(capacity, slot, Coins { bound: 1 << 39 })
 }
 
 fn case(documents: usize, capacity: usize, dimension: usize, gains: &[u32], listed: usize) -> Case {
@@ -196,49 +191,86 @@ impl Case {
         QueryStatement {
             context: [2; 32],
             index: &self.index,
-            noise: &self.noise.rows,
+            noise: self.noise_columns().iter().map(|c| &c.rows[..]).collect(),
             kept: self.kept.as_ref().map(|kept| &kept.rows[..]),
             gains: self.gains.clone(),
-            cq: self.cq,
-            htopk: self.htopk,
+            records: vec![[self.cq, self.htopk]],
             listed: self.answer.positions.len(),
             lo: self.window[0],
             hi: self.window[1],
             lattice: self.window[2],
+            format: Format::Single,
         }
     }
 
-    fn witness(&self) -> Witness {
-        let statement = self.statement();
-        let window = statement.check().unwrap();
-        let values = self.openings().map(|o| o.map(|o| &o.values[..]));
-        Witness::new(&statement, window, &self.answer, values).unwrap()
+    fn noise_columns(&self) -> &[Column] {
+        match self.gains[..] {
+            [] => &[],
+            _ => std::slice::from_ref(&self.noise),
+        }
+    }
+
+    /// The bits of the kept positions.
+    fn coins(&self) -> &[i64] {
+        &self.kept.as_ref().unwrap().opening.as_ref().unwrap().values
     }
 
     fn certified(&self) -> Certified<'_> {
         Certified {
-            noise: (!self.gains.is_empty()).then_some(&self.noise),
+            noise: self.noise_columns(),
             kept: self.kept.as_ref(),
         }
     }
 
-    fn openings(&self) -> [Option<&Arc<Opening>>; 2] {
+    fn openings(&self) -> Openings<'_> {
         openings(&self.statement(), self.certified()).unwrap()
     }
 
-    /// Whether a prover that refuses nothing gets through with this witness.
-    fn forged(&self, witness: &Witness) -> bool {
+    fn witness(&self) -> Witness {
         let statement = self.statement();
-        let proof = prove_with::<Cheat>(
-            &statement,
-            &self.answer,
-            witness,
-            self.openings(),
-            &self.key,
-            None,
-        )
-        .unwrap();
-        verify_query(&statement, &proof).is_ok()
+        let answers = std::slice::from_ref(&self.answer);
+        let mut witnesses = witnesses(&statement, answers, &self.openings()).unwrap();
+        witnesses.remove(0)
+    }
+
+    fn secret<'a>(&'a self, witness: &'a Witness) -> Secret<'a> {
+        Secret {
+            answers: std::slice::from_ref(&self.answer),
+            witnesses: std::slice::from_ref(witness),
+            openings: self.openings(),
+            key: &self.key,
+        }
+    }
+
+    fn try_prove(&self, certified: Certified, low_memory: bool) -> Result<Vec<u8>> {
+        let answers = std::slice::from_ref(&self.answer);
+        prove_as::<Cheat>(&self.statement(), answers, certified, &self.key, low_memory)
+    }
+
+    fn prove(&self, low_memory: bool) -> Vec<u8> {
+        self.try_prove(self.certified(), low_memory).unwrap()
+    }
+
+    /// By a prover that refuses nothing.
+    fn made_of(&self, witness: &Witness) -> Vec<u8> {
+        prove_with::<Cheat>(&self.statement(), &self.secret(witness), None).unwrap()
+    }
+
+    /// Whether it gets through with this witness.
+    fn forged(&self, witness: &Witness) -> bool {
+        verify(&self.statement(), &self.made_of(witness)).is_ok()
+    }
+
+    /// The proof of a prover who makes the run about its own statement and absorbs another one.
+    fn said_of(&self, claimed: &QueryStatement) -> Vec<u8> {
+        let rows = claimed.row_variables();
+        let session: Session<Cheat> = Session::prover(claimed.transcript(), rows, b"").unwrap();
+        let (own, witness) = (self.statement(), self.witness());
+        let blinding = |place| self.key.blinding(place);
+        let private = self.secret(&witness).private(&own, &blinding);
+        answer_protocol(session, &own, Some(private))
+            .unwrap()
+            .into()
     }
 
     /// The first positions under the scores, noise and coins that it has.
@@ -263,6 +295,11 @@ fn small() -> Case {
     case(30, 37, 70, &[1, 8], 4)
 }
 
+/// For the tests that prove it many times.
+fn tiny() -> Case {
+    case(5, 6, 3, &[1, 8], 2)
+}
+
 #[test]
 fn answers_verify() {
     for case in [
@@ -272,9 +309,8 @@ fn answers_verify() {
         case(4, 9, 3, &[1, 8], 9),
     ] {
         let statement = case.statement();
-        let proof =
-            prove_query(&statement, &case.answer, case.certified(), &case.key, false).unwrap();
-        verify_query(&statement, &proof).unwrap();
+        let proof = case.prove(false);
+        verify(&statement, &proof).unwrap();
         assert!(case.forged(&case.witness()));
     }
 }
@@ -283,8 +319,7 @@ fn answers_verify() {
 fn a_proof_is_for_its_statement_only() {
     let case = small();
     let base = case.statement();
-    let proof = prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
-    verify_query(&base, &proof).unwrap();
+    let proof = case.prove(false);
     // A new field has to be changed below.
     let QueryStatement {
         context: _,
@@ -292,12 +327,12 @@ fn a_proof_is_for_its_statement_only() {
         noise: _,
         kept: _,
         gains: _,
-        cq: _,
-        htopk: _,
+        records: _,
         listed: _,
         lo: _,
         hi: _,
         lattice: _,
+        format: _,
     } = &base;
     let rows = components(5, 30 * 70);
     let index = |rows: &[i8], dimension, capacity| {
@@ -312,86 +347,59 @@ fn a_proof_is_for_its_statement_only() {
         swapped,
     ];
     let (slot, shorter) = (certificate(37, &[1, 8], 5), certificate(37, &[1, 8], 4));
-    type Change<'a> = Box<dyn Fn(&mut QueryStatement<'a>) + 'a>;
-    let mut changes: Vec<Change> = vec![
+    let mut changes: Vec<Change<QueryStatement>> = vec![
         Box::new(|s| s.context[5] ^= 1),
-        Box::new(|s| s.cq += Fr::ONE),
-        Box::new(|s| s.htopk += Fr::ONE),
+        Box::new(|s| s.records[0][0] += Fr::ONE),
+        Box::new(|s| s.records[0][1] += Fr::ONE),
         Box::new(|s| s.lo += 1),
         Box::new(|s| s.hi += 1),
         Box::new(|s| s.lattice *= 2),
         Box::new(|s| s.listed -= 1),
         Box::new(|s| s.gains = vec![1, 7]),
         Box::new(|s| s.gains.push(1)),
-        Box::new(|s| s.noise = &slot.rows),
+        Box::new(|s| s.format = Format::Batch),
+        Box::new(|s| s.noise = vec![&slot.rows]),
         // The same noise under other blindings.
-        Box::new(|s| s.noise = &shorter.rows),
+        Box::new(|s| s.noise = vec![&shorter.rows]),
     ];
     for index in &indices {
         changes.push(Box::new(move |s| s.index = index));
     }
-    for (i, change) in changes.iter().enumerate() {
-        let mut other = base.clone();
-        change(&mut other);
-        assert!(verify_query(&other, &proof).is_err(), "change {i}");
-        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
-        assert_ne!(changed, before, "change {i}");
-    }
+    only_for(&base, &proof, &changes);
 }
 
 #[test]
 fn a_transcript_forgets_nothing() {
-    let case = case(5, 6, 3, &[1, 8], 2);
-    let base = case.statement();
-    let prove = || prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
-    nothing_is_forgotten(prove, |proof| verify_query(&base, proof));
-    // Forgotten by both sides, a field that is in no equation lets one proof stand for two records.
-    let mut other = base.clone();
+    let case = tiny();
+    let (base, mut other) = (case.statement(), case.statement());
     other.context[0] ^= 1;
-    let forgets = Without::Message("context".to_owned());
-    let (proof, _) = run(forgets.clone(), prove);
-    assert_eq!(run(forgets, || verify_query(&other, &proof)).0, Ok(()));
-    assert!(verify_query(&other, &prove()).is_err());
+    forgets_nothing(&base, &other, || case.prove(false));
 }
 
-fn skips_no_claim(each: bool) {
-    let case = case(5, 6, 3, &[1, 8], 2);
-    let base = case.statement();
+fn skips_no_claim(case: &Case, each: bool) {
     let witness = case.witness();
-    let prove = || {
-        prove_with::<Cheat>(
-            &base,
-            &case.answer,
-            &witness,
-            case.openings(),
-            &case.key,
-            None,
-        )
-        .unwrap()
-    };
-    no_claim_is_skipped(prove, |proof| verify_query(&base, proof), each);
-    every_point_is_opened(prove, |proof| verify_query(&base, proof));
+    all_are_needed(&case.statement(), || case.made_of(&witness), each);
 }
 
 #[test]
 fn claims_and_openings_are_all_needed() {
-    skips_no_claim(false);
+    skips_no_claim(&tiny(), false);
 }
 
 /// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
 #[test]
 #[ignore = "a quarter of a minute"]
 fn each_claim_stands_against_one_false_value() {
-    let case = case(5, 6, 3, &[1, 8], 2);
+    let case = tiny();
     let base = case.statement();
-    let prove = || prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
-    each_claim_stands_against_a_lie("query", prove, |proof| verify_query(&base, proof));
+    let prove = || case.prove(false);
+    each_claim_stands_against_a_lie("query", prove, |proof| verify(&base, proof));
 }
 
 #[test]
 #[ignore = "a minute"]
 fn every_single_claim_is_needed() {
-    skips_no_claim(true);
+    skips_no_claim(&tiny(), true);
 }
 
 #[test]
@@ -605,83 +613,27 @@ fn scores_are_of_the_tenant_s_index() {
         order.sort_by_key(|p| (-noised(p), *p));
         lying.answer.positions = order[..4].to_vec();
         let htopk = list_hash(lying.answer.list_salt, &lying.answer.positions);
+        lying.htopk = htopk;
         let claimed = QueryStatement {
-            htopk,
+            records: vec![[statement.records[0][0], htopk]],
             ..statement.clone()
         };
-        let (witness, own) = (
-            lying.witness(),
-            QueryStatement {
-                index: &lying.index,
-                ..claimed.clone()
-            },
-        );
-        let session: Result<Session<Cheat>> = Session::prover(
-            claimed.transcript(),
-            claimed.index.layout.row_variables,
-            b"",
-        );
-        let secret = Secret {
-            answer: &lying.answer,
-            witness: &witness,
-            noise: Some(noise),
-            kept: None,
-        };
-        let blinding = |place| lying.key.blinding(place);
-        let secret = secret.private(&own, &blinding);
-        let closed = answer_protocol(session.unwrap(), &own, Some(secret)).unwrap();
-        let proof: Vec<u8> = closed.into();
-        assert_eq!(verify_query(&claimed, &proof).is_ok(), accepted);
+        let proof = lying.said_of(&claimed);
+        assert_eq!(verify(&claimed, &proof).is_ok(), accepted);
     }
 }
 
 #[test]
 fn mutated_proofs_are_refused() {
     let case = case(5, 6, 3, &[1], 2);
-    let statement = case.statement();
-    let proof = prove_query(&statement, &case.answer, case.certified(), &case.key, false).unwrap();
-    let mut at = 0;
-    while at < proof.len() {
-        let mut bad = proof.clone();
-        bad[at] ^= 1 << (at % 8);
-        assert!(verify_query(&statement, &bad).is_err(), "byte {at}");
-        at += 397;
-    }
-    for length in [
-        0,
-        1,
-        31,
-        32,
-        proof.len() / 2,
-        proof.len() - 32,
-        proof.len() - 1,
-    ] {
-        assert!(verify_query(&statement, &proof[..length]).is_err());
-    }
-    assert!(verify_query(&statement, &[&proof[..], &[0; 32]].concat()).is_err());
+    changes_are_refused(&case.statement(), &case.prove(false), 397);
 }
 
 /// Another query, and another document: the same messages in the same order, as many bytes.
 #[test]
 fn proofs_have_one_shape() {
     let base = small();
-    let shape = |case: &Case| {
-        let statement = case.statement();
-        let prove = || {
-            let witness = case.witness();
-            prove_with::<Cheat>(
-                &statement,
-                &case.answer,
-                &witness,
-                case.openings(),
-                &case.key,
-                None,
-            )
-            .unwrap()
-        };
-        let (proof, claimed) = run(Without::Nothing, prove);
-        (proof.len(), claimed.trace)
-    };
+    let shape = |case: &Case| crate::kit::shape(|| case.made_of(&case.witness()));
     let mut query = small();
     query.answer.query = components(78, 70);
     query.cq = vector_hash(query.answer.query_salt, &query.answer.query);
@@ -698,17 +650,7 @@ fn proofs_have_one_shape() {
     };
     assert_ne!(document.answer.scores, base.answer.scores);
     assert_eq!(shape(&base), shape(&document));
-    let prove = || {
-        prove_query(
-            &base.statement(),
-            &base.answer,
-            base.certified(),
-            &base.key,
-            false,
-        )
-        .unwrap()
-    };
-    assert_ne!(prove(), prove(), "nonces are fresh");
+    assert_ne!(base.prove(false), base.prove(false), "nonces are fresh");
 }
 
 /// The most that a query proof may be about.
@@ -738,18 +680,21 @@ pub(crate) fn simulate_any([capacity, dimension, listed]: [usize; 3], gains: &[u
     let public = QueryStatement {
         context: [2; 32],
         index: &index,
-        noise: if gains.is_empty() { &[] } else { &rows },
+        noise: if gains.is_empty() {
+            vec![]
+        } else {
+            vec![&rows]
+        },
         kept: kept.then_some(&rows),
         gains: gains.to_vec(),
-        cq: Fr::ONE,
-        htopk: Fr::ONE,
+        records: vec![[Fr::ONE; 2]],
         listed,
         lo: LO,
         hi: HI,
         lattice: MAX_LATTICE,
+        format: Format::Single,
     };
-    let session = Session::simulator(public.transcript(), layout.row_variables);
-    answer_protocol(session, &public, None).unwrap();
+    crate::kit::simulate(&public);
 }
 
 #[test]
@@ -757,20 +702,11 @@ fn low_memory_gives_the_same_proof() {
     let case = case(2900, 3000, 70, &[1, 8], 5);
     let statement = case.statement();
     REPEATED.set(true);
-    let [kept, anew] = [false, true].map(|low| {
-        prove_query(&statement, &case.answer, case.certified(), &case.key, low).unwrap()
-    });
+    let [kept, anew] = [false, true].map(|low| case.prove(low));
     let witness = case.witness();
-    let several = prove_with::<Cheat>(
-        &statement,
-        &case.answer,
-        &witness,
-        case.openings(),
-        &case.key,
-        Some(3),
-    );
+    let several = prove_with::<Cheat>(&statement, &case.secret(&witness), Some(3));
     REPEATED.set(false);
-    verify_query(&statement, &anew).unwrap();
+    verify(&statement, &anew).unwrap();
     assert!(kept == anew);
     assert!(kept == several.unwrap());
 }
@@ -779,28 +715,9 @@ fn low_memory_gives_the_same_proof() {
 #[test]
 fn proofs_are_simulated_without_a_query() {
     let case = small();
-    let real = prove_query(
-        &case.statement(),
-        &case.answer,
-        case.certified(),
-        &case.key,
-        false,
-    )
-    .unwrap();
     let mut public = case.statement();
-    (public.cq, public.htopk) = (Fr::from(31_337u64), Fr::from(31_338u64));
-    let rows = public.index.layout.row_variables;
-    let session = Session::simulator(public.transcript(), rows);
-    let simulated = answer_protocol(session, &public, None).unwrap();
-    assert_eq!(simulated.proof.len(), real.len());
-    assert!(
-        verify_query(&public, &simulated.proof).is_err(),
-        "under the hash function it is no proof"
-    );
-    let told = simulated.tell(public.transcript());
-    let session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
-    let equation: Equation = answer_protocol(session, &public, None).unwrap().into();
-    assert!(equation.holds::<Fast>(&public.index.points));
+    public.records = vec![[31_337u64, 31_338].map(Fr::from)];
+    simulated(&public, &case.prove(false));
 }
 
 #[cfg(test)]

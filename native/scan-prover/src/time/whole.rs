@@ -7,15 +7,15 @@ use ragaudit_field_simd::noise::draw;
 use ragaudit_field_simd::poseidon::hash;
 use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
 use ragaudit_field_simd::timing::alone;
-use ragaudit_scan_protocol::answer::{noise_statement, query_statement};
 
 use crate::answer::tests::asked;
-use crate::answer::{Parameters, Record, Slot};
+use crate::answer::{self, Parameters, Record, Slot};
 use crate::cheat::{run, Cheat, Log, Without};
 use crate::group::Fr;
 use crate::index::{commit_index, IndexCommitment, IndexKey};
-use crate::noise::{self, noise_key, Seed};
-use crate::query::{self, Answer, Certified};
+use crate::noise::{noise_key, Seed};
+use crate::query::{Answer, Certified};
+use crate::together::Format;
 
 const CAPACITY: usize = 300;
 const DIMENSION: usize = 16;
@@ -31,6 +31,7 @@ fn parameters() -> Parameters {
         hi: 300,
         lattice: 64,
         kept: None,
+        format: Format::Single,
     }
 }
 
@@ -89,19 +90,27 @@ impl Case {
 
     /// What the provers of both parts do, message by message.
     fn counted(&self) -> [Log; 2] {
-        let parameters = parameters();
-        let statement = noise_statement(&self.index, &parameters, &self.record.slot);
+        let (parameters, slots) = (parameters(), [self.record.slot]);
+        let seeds = std::slice::from_ref(&self.seed);
         let (made, certifying) = run(Without::Nothing, || {
-            noise::prove_as::<Cheat>(&statement, &self.seed, false).unwrap()
+            answer::certify_as::<Cheat>(&self.index, &parameters, &slots, seeds, false).unwrap()
         });
-        let rows = &made.noise.rows;
-        let statement = query_statement(&self.index, &parameters, &self.record, &made.proof, rows);
         let certified = Certified {
-            noise: Some(&made.noise),
+            noise: &made.columns,
             kept: None,
         };
         let (_, proving) = run(Without::Nothing, || {
-            query::prove_as::<Cheat>(&statement, &self.answer, certified, &self.key, false).unwrap()
+            answer::prove_as::<Cheat>(
+                &self.index,
+                &parameters,
+                &[self.record],
+                std::slice::from_ref(&self.answer),
+                &made.proof,
+                certified,
+                &self.key,
+                false,
+            )
+            .unwrap()
         });
         [certifying, proving]
     }

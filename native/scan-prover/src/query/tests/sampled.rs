@@ -1,11 +1,8 @@
 //! Answers of sampled tenants, and of those without noise.
 use super::*;
 use crate::cheat::{answers as said, end_is_held_by, Log};
-use crate::engine::Fast;
-use crate::group::Fr;
 use crate::mle::prefix;
-use crate::simulator::Simulates;
-use ark_ff::{AdditiveGroup, Field};
+use ark_ff::AdditiveGroup;
 
 /// Kept or not, with several gains, one or none; at the borders of blocks of draws and of rows.
 fn sampled_cases() -> Vec<Case> {
@@ -26,10 +23,8 @@ fn sampled_cases() -> Vec<Case> {
 #[test]
 fn sampled_answers_verify() {
     for case in sampled_cases() {
-        let statement = case.statement();
-        let prove =
-            |low| prove_query(&statement, &case.answer, case.certified(), &case.key, low).unwrap();
-        verify_query(&statement, &prove(false)).unwrap();
+        let prove = |low| case.prove(low);
+        verify(&case.statement(), &prove(false)).unwrap();
         let witness = case.witness();
         assert!(case.forged(&witness));
         if let Some(kept) = &case.kept {
@@ -74,8 +69,8 @@ fn the_selection_ends_in_the_columns_values() {
             ["selection", label],
             place,
             factor,
-            || prove_query(&statement, &case.answer, case.certified(), &case.key, false).unwrap(),
-            |proof| verify_query(&statement, proof),
+            || case.prove(false),
+            |proof| verify(&statement, proof),
         );
     }
 }
@@ -84,7 +79,7 @@ fn the_selection_ends_in_the_columns_values() {
 #[test]
 fn the_exact_first_of_the_kept_are_listed() {
     let case = sampled([30, 37, 70, 4], &[]);
-    let bits = &case.kept.as_ref().unwrap().opening.as_ref().unwrap().values;
+    let bits = case.coins();
     let window = ScoreWindow::new(LO, HI, LATTICE).unwrap();
     let scores: Vec<i32> = case.answer.scores.iter().map(|s| *s as i32).collect();
     let kept: Vec<i32> = scores
@@ -107,73 +102,54 @@ fn the_exact_first_of_the_kept_are_listed() {
 fn a_sampled_proof_is_for_its_statement_only() {
     let case = sampled([30, 37, 70, 4], &[1, 8]);
     let base = case.statement();
-    let proof = prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
-    verify_query(&base, &proof).unwrap();
+    let proof = case.prove(false);
     let [slot, blinded] = [9, 8].map(|slot| coins(37, slot));
     let other = certificate(37, &[1, 8], 5);
-    type Change<'a> = Box<dyn Fn(&mut QueryStatement<'a>) + 'a>;
-    let changes: Vec<Change> = vec![
+    let changes: Vec<Change<QueryStatement>> = vec![
         Box::new(|s| s.kept = Some(&slot.rows)),
         // The same coins under other blindings.
         Box::new(|s| s.kept = Some(&blinded.rows)),
-        Box::new(|s| s.kept = Some(base.noise)),
+        Box::new(|s| s.kept = Some(base.noise[0])),
         Box::new(|s| s.kept = None),
-        Box::new(|s| s.noise = &other.rows),
-        Box::new(|s| (s.noise, s.gains) = (&[], Vec::new())),
+        Box::new(|s| s.noise = vec![&other.rows]),
+        Box::new(|s| (s.noise, s.gains) = (Vec::new(), Vec::new())),
         Box::new(|s| s.gains = vec![1, 7]),
         Box::new(|s| s.context[5] ^= 1),
-        Box::new(|s| s.cq += Fr::ONE),
-        Box::new(|s| s.htopk += Fr::ONE),
+        Box::new(|s| s.records[0][0] += Fr::ONE),
+        Box::new(|s| s.records[0][1] += Fr::ONE),
         Box::new(|s| s.lattice *= 2),
         Box::new(|s| s.listed -= 1),
     ];
-    for (i, change) in changes.iter().enumerate() {
-        let mut other = base.clone();
-        change(&mut other);
-        assert!(verify_query(&other, &proof).is_err(), "change {i}");
-        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
-        assert_ne!(changed, before, "change {i}");
-    }
+    only_for(&base, &proof, &changes);
     // Nor is one of an answer without noise or sample for a tenant that has either.
     let exact = any_case([LO, HI, LATTICE], [30, 37, 70, 4], &[], None);
-    let statement = exact.statement();
-    let proof = prove_query(
-        &statement,
-        &exact.answer,
-        exact.certified(),
-        &exact.key,
-        false,
-    );
-    let proof = proof.unwrap();
-    verify_query(&statement, &proof).unwrap();
+    let (statement, proof) = (exact.statement(), exact.prove(false));
+    verify(&statement, &proof).unwrap();
     let kept = QueryStatement {
         kept: Some(&slot.rows),
         ..statement.clone()
     };
     let noised = QueryStatement {
-        noise: &other.rows,
+        noise: vec![&other.rows],
         gains: vec![1, 8],
         ..statement
     };
-    assert!(verify_query(&kept, &proof).is_err());
-    assert!(verify_query(&noised, &proof).is_err());
+    assert!(verify(&kept, &proof).is_err());
+    assert!(verify(&noised, &proof).is_err());
 }
 
 #[test]
 fn openings_are_those_that_the_statement_asks_for() {
     let both = sampled([30, 37, 70, 4], &[1]);
     let exact = any_case([LO, HI, LATTICE], [30, 37, 70, 4], &[], None);
-    let [noise, kept] = [Some(&both.noise), both.kept.as_ref()];
-    let none = None;
-    for (case, certified) in [
-        (&both, [noise, none]),
-        (&both, [none, kept]),
-        (&exact, [noise, none]),
-        (&exact, [none, kept]),
+    let (noise, kept) = (both.noise_columns(), both.kept.as_ref());
+    for (case, noise, kept) in [
+        (&both, noise, None),
+        (&both, &[][..], kept),
+        (&exact, noise, None),
+        (&exact, &[], kept),
     ] {
-        let [noise, kept] = certified;
-        let certified = Certified { noise, kept };
-        let made = prove_query(&case.statement(), &case.answer, certified, &case.key, false);
+        let made = case.try_prove(Certified { noise, kept }, false);
         assert!(matches!(made, Err(Error::Unsatisfied(_))));
     }
 }
@@ -181,33 +157,26 @@ fn openings_are_those_that_the_statement_asks_for() {
 #[test]
 fn a_sampled_transcript_forgets_nothing() {
     let case = sampled([5, 6, 3, 2], &[1, 8]);
-    let base = case.statement();
-    let prove = || prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
-    nothing_is_forgotten(prove, |proof| verify_query(&base, proof));
+    let (base, mut other) = (case.statement(), case.statement());
+    other.context[0] ^= 1;
+    forgets_nothing(&base, &other, || case.prove(false));
 }
 
-fn skips_no_claim(each: bool) {
-    for case in [sampled([5, 6, 3, 2], &[1]), sampled([5, 6, 3, 2], &[])] {
-        let base = case.statement();
-        let witness = case.witness();
-        let prove = || {
-            let openings = case.openings();
-            prove_with::<Cheat>(&base, &case.answer, &witness, openings, &case.key, None).unwrap()
-        };
-        no_claim_is_skipped(prove, |proof| verify_query(&base, proof), each);
-        every_point_is_opened(prove, |proof| verify_query(&base, proof));
+fn each_skips_no_claim(each: bool) {
+    for gains in [&[1][..], &[]] {
+        skips_no_claim(&sampled([5, 6, 3, 2], gains), each);
     }
 }
 
 #[test]
 fn sampled_claims_and_openings_are_all_needed() {
-    skips_no_claim(false);
+    each_skips_no_claim(false);
 }
 
 #[test]
 #[ignore = "a minute"]
 fn every_single_sampled_claim_is_needed() {
-    skips_no_claim(true);
+    each_skips_no_claim(true);
 }
 
 /// A witness in which a position scores so much, the list and its order being what they were.
@@ -224,15 +193,7 @@ fn scoring(case: &Case, position: usize, scored: i64) -> Witness {
 fn what_positions_score_is_their_own() {
     for gains in [&[1, 8][..], &[]] {
         let case = sampled([30, 37, 70, 4], gains);
-        let bits = case
-            .kept
-            .as_ref()
-            .unwrap()
-            .opening
-            .as_ref()
-            .unwrap()
-            .values
-            .clone();
+        let bits = case.coins().to_vec();
         let honest = case.witness();
         let unlisted = |p: &usize| !case.answer.positions.contains(&(*p as i64));
         let least = honest.noised.last().unwrap();
@@ -265,15 +226,7 @@ fn what_positions_score_is_their_own() {
 fn kept_positions_are_the_certificate_s() {
     for gains in [&[1, 8][..], &[]] {
         let base = sampled([30, 37, 70, 4], gains);
-        let bits = base
-            .kept
-            .as_ref()
-            .unwrap()
-            .opening
-            .as_ref()
-            .unwrap()
-            .values
-            .clone();
+        let bits = base.coins().to_vec();
         for position in [0, 29, 36] {
             let mut case = sampled([30, 37, 70, 4], gains);
             let kept = case.kept.as_mut().unwrap();
@@ -291,58 +244,22 @@ fn kept_positions_are_the_certificate_s() {
         assert_ne!(openings.values, bits);
         let order = other.order();
         assert!(other.lists(order), "of its own slot it is true");
-        let proof = {
-            let witness = other.witness();
-            let statement = other.statement();
-            let openings = other.openings();
-            prove_with::<Cheat>(
-                &statement,
-                &other.answer,
-                &witness,
-                openings,
-                &other.key,
-                None,
-            )
-            .unwrap()
-        };
+        let proof = other.made_of(&other.witness());
         let claimed = QueryStatement {
             kept: base.kept.as_ref().map(|kept| &kept.rows[..]),
-            htopk: other.htopk,
+            records: vec![[base.cq, other.htopk]],
             ..base.statement()
         };
-        assert!(verify_query(&claimed, &proof).is_err());
+        assert!(verify(&claimed, &proof).is_err());
         // A prover who absorbs the right certificate's rows and opens the other's.
-        let session: Result<Session<Cheat>> = Session::prover(
-            claimed.transcript(),
-            claimed.index.layout.row_variables,
-            b"",
-        );
-        let witness = other.witness();
-        let [noise, kept] = other.openings();
-        let secret = Secret {
-            answer: &other.answer,
-            witness: &witness,
-            noise,
-            kept,
-        };
-        let (own, blinding) = (other.statement(), |place| other.key.blinding(place));
-        let private = secret.private(&own, &blinding);
-        let closed = answer_protocol(session.unwrap(), &own, Some(private)).unwrap();
-        let proof: Vec<u8> = closed.into();
-        assert!(verify_query(&claimed, &proof).is_err());
+        assert!(verify(&claimed, &other.said_of(&claimed)).is_err());
     }
 }
 
 /// Other coins: the same messages in the same order, as many bytes; another statement's kind has other labels.
 #[test]
 fn sampled_proofs_have_one_shape() {
-    let shape = |case: &Case| {
-        let statement = case.statement();
-        let prove =
-            || prove_query(&statement, &case.answer, case.certified(), &case.key, false).unwrap();
-        let (proof, log) = run(Without::Nothing, prove);
-        (proof.len(), log.trace)
-    };
+    let shape = |case: &Case| crate::kit::shape(|| case.prove(false));
     let base = sampled([30, 37, 70, 4], &[]);
     let mut other = sampled([30, 37, 70, 4], &[]);
     other.kept = Some(coins(37, 9));
@@ -354,24 +271,8 @@ fn sampled_proofs_have_one_shape() {
 #[test]
 fn sampled_proofs_are_simulated_without_a_query() {
     for case in sampled_cases() {
-        let real = prove_query(
-            &case.statement(),
-            &case.answer,
-            case.certified(),
-            &case.key,
-            false,
-        )
-        .unwrap();
         let mut public = case.statement();
-        (public.cq, public.htopk) = (Fr::from(31_337u64), Fr::from(31_338u64));
-        let rows = public.index.layout.row_variables;
-        let session = Session::simulator(public.transcript(), rows);
-        let simulated = answer_protocol(session, &public, None).unwrap();
-        assert_eq!(simulated.proof.len(), real.len());
-        assert!(verify_query(&public, &simulated.proof).is_err());
-        let told = simulated.tell(public.transcript());
-        let session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
-        let equation: Equation = answer_protocol(session, &public, None).unwrap().into();
-        assert!(equation.holds::<Fast>(&public.index.points));
+        public.records = vec![[31_337u64, 31_338].map(Fr::from)];
+        simulated(&public, &case.prove(false));
     }
 }

@@ -1,39 +1,25 @@
 //! Several records' certificate and query proof, by all parties.
 use super::*;
-use crate::answer::{Parameters, Record, Slot};
-use crate::answers::{self, Item, Together};
-use crate::batch::verify_all;
-use crate::cheat::{
-    answers as said, caught_by, end_is_held_by, every_point_is_opened, no_claim_is_skipped,
-    nothing_is_forgotten, Cheat, Log, REPEATED,
-};
-use crate::engine::Fast;
-use crate::group::{vector_generators, Fr};
-use crate::index::{commit_index, IndexCommitment, Layout, MAX_DIMENSION};
+use crate::cheat::{answers as said, caught_by, end_is_held_by, nothing_is_forgotten, Log};
+use crate::group::vector_generators;
+use crate::index::{Layout, MAX_DIMENSION};
+use crate::kit::{absorbed, all_are_needed, simulated, verify as verify_as, Change};
 use crate::lies::each_claim_stands_against_a_lie;
 use crate::mle::{eq_table, prefix};
-use crate::mutations::refused;
 use crate::noise::tests::MOST_GAINS;
-use crate::noise::{noise_key, prove_slots_as, Certificates, Seed, SlotsStatement};
-use crate::query::MAX_LISTED;
-use crate::simulator::Simulates;
+use crate::noise::{Noise, NoiseStatement};
+use crate::query::inputs::{Openings, Secret, Witness};
+use crate::query::{openings, prove_with, witnesses, QueryStatement, MAX_LISTED};
 use crate::together::{MAX_ENTRIES, MAX_TOGETHER};
-use crate::transcript::Hash;
 use ark_ff::{AdditiveGroup, Field};
-use ragaudit_field_simd::commitment::pack_nibbles;
-use ragaudit_field_simd::noise::draw;
-use ragaudit_field_simd::poseidon::{hash, hash_list};
-use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow, MAX_LATTICE};
-use ragaudit_scan_protocol::answers::{queries_statement, slots_statement};
-use ragaudit_scan_protocol::noise::{certify_slots, check_slots as check_slots_as};
-use ragaudit_scan_protocol::queries::check_queries as check_as;
+use ragaudit_field_simd::selection::MAX_LATTICE;
 
 /// A tenant with records, each of another account's slot.
 pub(crate) struct Case {
     pub(crate) rows: Vec<i8>,
     pub(crate) key: IndexKey,
     pub(crate) index: Arc<IndexCommitment>,
-    pub(crate) together: Together,
+    pub(crate) parameters: Parameters,
     pub(crate) records: Vec<Record>,
     pub(crate) seeds: Vec<Seed>,
     pub(crate) answers: Vec<Answer>,
@@ -62,12 +48,13 @@ fn case(count: usize, [capacity, dimension, listed]: [usize; 3], gains: &[u32]) 
         hi: 60,
         lattice: 32,
         kept: None,
+        format: Format::Batch,
     };
     let mut case = Case {
         rows,
         key,
         index,
-        together: Together(parameters),
+        parameters,
         records: Vec::new(),
         seeds: Vec::new(),
         answers: Vec::new(),
@@ -91,11 +78,11 @@ pub(crate) fn exact() -> Case {
 impl Case {
     /// Adds a record with its list.
     fn answer(&mut self, k: u64, query: Vec<i8>) {
-        let parameters = &self.together.0;
+        let parameters = &self.parameters;
         let capacity = self.index.layout.capacity;
         let seed = Seed([2 * k, 2 * k + 1].map(Fr::from));
         let slot = Slot {
-            c_seed: hash(&[Fr::ONE, seed.0[0], seed.0[1]]).unwrap(),
+            c_seed: seed_commitment(&seed),
             beacon: Fr::from(8 + k),
             slot: Fr::from(90 + k),
         };
@@ -129,9 +116,9 @@ impl Case {
     }
 
     pub(crate) fn prove(&self, low_memory: bool) -> Result<[Vec<u8>; 2]> {
-        answers::prove_as::<Cheat>(
+        prove_both_as::<Cheat>(
             &self.index,
-            &self.together,
+            &self.parameters,
             &self.records,
             &self.seeds,
             &self.answers,
@@ -148,37 +135,46 @@ impl Case {
     }
 
     fn verify(&self, parts: &[Vec<u8>; 2]) -> Result<()> {
-        answers::verify(&self.index, &self.together, self.item(parts))
+        verify(&self.index, &self.parameters, self.item(parts))
     }
 
-    fn slots(&self) -> SlotsStatement {
-        slots_statement(&self.index, &self.together, &self.records)
+    fn of_slots(&self) -> Vec<Slot> {
+        self.records.iter().map(|record| record.slot).collect()
     }
 
-    fn certificates(&self) -> Certificates {
-        prove_slots_as::<Cheat>(&self.slots(), &self.seeds, false).unwrap()
+    fn slots(&self) -> NoiseStatement {
+        noise_statement(&self.index, &self.parameters, &self.of_slots())
     }
 
-    fn queries<'a>(&'a self, rows: &'a [Vec<crate::group::G1Affine>]) -> QueriesStatement<'a> {
-        queries_statement(&self.index, &self.together, &self.records, b"", rows)
+    fn certificates(&self) -> Certificate {
+        drawn::prove_as::<Cheat, _>(&self.slots(), &self.seeds, false).unwrap()
+    }
+
+    fn queries<'a>(&'a self, noise: &'a [Column]) -> QueryStatement<'a> {
+        query_statement(&self.index, &self.parameters, &self.records, b"", noise)
+    }
+
+    fn proved(&self, noise: &[Column]) -> Vec<u8> {
+        let certified = Certified { noise, kept: None };
+        let statement = self.queries(noise);
+        query::prove_as::<Cheat>(&statement, &self.answers, certified, &self.key, false).unwrap()
     }
 
     /// Whether a prover that refuses nothing gets through with this noise and these witnesses.
     fn forged(&self, noise: &[Column], lie: impl Fn(&mut Vec<Witness>)) -> bool {
-        let rows = rows_of(noise);
-        let statement = self.queries(&rows);
-        let openings = openings(&statement, noise).unwrap();
+        let statement = self.queries(noise);
+        let openings: Openings = openings(&statement, Certified { noise, kept: None }).unwrap();
         let mut witnesses = witnesses(&statement, &self.answers, &openings).unwrap();
         lie(&mut witnesses);
-        let (answers, key) = (&self.answers, &self.key);
-        let proof =
-            prove_with::<Cheat>(&statement, answers, &witnesses, &openings, key, None).unwrap();
+        let secret = Secret {
+            answers: &self.answers,
+            witnesses: &witnesses,
+            openings,
+            key: &self.key,
+        };
+        let proof = prove_with::<Cheat>(&statement, &secret, None).unwrap();
         verify_as(&statement, &proof).is_ok()
     }
-}
-
-fn rows_of(noise: &[Column]) -> Vec<Vec<crate::group::G1Affine>> {
-    noise.iter().map(|column| column.rows.clone()).collect()
 }
 
 fn vector_hash(answer: &Answer) -> Fr {
@@ -191,18 +187,6 @@ fn list_hash(answer: &Answer) -> Fr {
     let mut list = vec![answer.list_salt, Fr::from(answer.positions.len() as u64)];
     list.extend(answer.positions.iter().map(|p| Fr::from(*p as u64)));
     hash_list(5, &list)
-}
-
-fn verify_as(statement: &QueriesStatement, proof: &[u8]) -> Result<()> {
-    let equation = check_as::<Cheat>(statement, proof)?;
-    let holds = equation.holds::<Fast>(&statement.index.points);
-    holds.then_some(()).ok_or(Error::Rejected)
-}
-
-fn verify_slots(statement: &SlotsStatement, proof: &[u8]) -> Result<()> {
-    let (_, equation) = check_slots_as::<Cheat>(statement, proof)?;
-    let holds = equation.holds::<Fast>(&[]);
-    holds.then_some(()).ok_or(Error::Rejected)
 }
 
 #[test]
@@ -224,7 +208,7 @@ fn records_verify_together() {
     let refusal = most.prove(false).map(drop).unwrap_err().to_string();
     assert!(refusal.contains("1 to 64"), "{refusal}");
     let mut sampled = small();
-    sampled.together.0.kept = Some(vec![sampled.index.points[0]]);
+    sampled.parameters.kept = Some(vec![sampled.index.points[0]]);
     let refusal = sampled.prove(false).map(drop).unwrap_err().to_string();
     assert!(refusal.contains("a sampled tenant"), "{refusal}");
 }
@@ -246,15 +230,14 @@ fn proofs_are_for_their_records_only() {
     let case = small();
     let parts = case.prove(false).unwrap();
     assert_eq!(case.verify(&parts), Ok(()));
-    type Change = fn(&mut Case);
-    let changes: [Change; 17] = [
-        |c| c.together.0.window[5] ^= 1,
-        |c| c.together.0.gains[1] = 7,
-        |c| c.together.0.gains = Vec::new(),
-        |c| c.together.0.listed -= 1,
-        |c| c.together.0.lo += 1,
-        |c| c.together.0.hi += 1,
-        |c| c.together.0.lattice *= 2,
+    let changes: [fn(&mut Case); 17] = [
+        |c| c.parameters.window[5] ^= 1,
+        |c| c.parameters.gains[1] = 7,
+        |c| c.parameters.gains = Vec::new(),
+        |c| c.parameters.listed -= 1,
+        |c| c.parameters.lo += 1,
+        |c| c.parameters.hi += 1,
+        |c| c.parameters.lattice *= 2,
         |c| c.records[1].slot.c_seed += Fr::ONE,
         |c| c.records[1].slot.beacon += Fr::ONE,
         |c| c.records[1].slot.slot += Fr::ONE,
@@ -280,27 +263,25 @@ fn proofs_are_for_their_records_only() {
     let mixed = [first[0].clone(), second[1].clone()];
     assert!(case.verify(&mixed).is_err());
     // Every field of a statement is absorbed; a new one has to be changed below.
-    let certificates = case.certificates();
-    let rows = rows_of(&certificates.noise);
-    let base = case.queries(&rows);
-    let QueriesStatement {
+    let noise = case.certificates().columns;
+    let base = case.queries(&noise);
+    let QueryStatement {
         context: _,
         index: _,
         noise: _,
+        kept: _,
         gains: _,
         records: _,
         listed: _,
         lo: _,
         hi: _,
         lattice: _,
+        format: _,
     } = &base;
-    let (fewer, mut swapped) = (&rows[..2], rows.clone());
-    swapped.swap(0, 1);
-    type Other<'a> = Box<dyn Fn(&mut QueriesStatement<'a>) + 'a>;
-    let others: [Other; 12] = [
+    let others: [Change<QueryStatement>; 13] = [
         Box::new(|s| s.context[0] ^= 1),
-        Box::new(|s| s.noise = fewer),
-        Box::new(|s| s.noise = &swapped),
+        Box::new(|s| s.noise.truncate(2)),
+        Box::new(|s| s.noise.swap(0, 1)),
         Box::new(|s| s.gains[0] = 2),
         Box::new(|s| s.gains.push(64)),
         Box::new(|s| s.records[2][0] += Fr::ONE),
@@ -310,68 +291,45 @@ fn proofs_are_for_their_records_only() {
         Box::new(|s| s.lo += 1),
         Box::new(|s| s.hi += 1),
         Box::new(|s| s.lattice *= 2),
+        Box::new(|s| s.format = Format::Single),
     ];
-    for (i, change) in others.iter().enumerate() {
-        let mut other = base.clone();
-        change(&mut other);
-        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
-        assert_ne!(changed, before, "field {i}");
-    }
-    let base = case.slots();
-    let SlotsStatement {
-        context: _,
-        slots: _,
-        capacity: _,
-        gains: _,
-    } = &base;
-    let others: [fn(&mut SlotsStatement); 7] = [
-        |s| s.context[0] ^= 1,
-        |s| s.slots[1][0] += Fr::ONE,
-        |s| s.slots[1][1] += Fr::ONE,
-        |s| s.slots[1][2] += Fr::ONE,
-        |s| s.slots.truncate(2),
-        |s| s.capacity += 1,
-        |s| s.gains[0] = 2,
+    absorbed(&base, &others);
+    let others: [Change<NoiseStatement>; 8] = [
+        Box::new(|s| s.context[0] ^= 1),
+        Box::new(|s| s.slots[1].c_seed += Fr::ONE),
+        Box::new(|s| s.slots[1].beacon += Fr::ONE),
+        Box::new(|s| s.slots[1].slot += Fr::ONE),
+        Box::new(|s| s.slots.truncate(2)),
+        Box::new(|s| s.capacity += 1),
+        Box::new(|s| s.distribution.gains[0] = 2),
+        Box::new(|s| s.format = Format::Single),
     ];
-    for (i, change) in others.iter().enumerate() {
-        let mut other = base.clone();
-        change(&mut other);
-        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
-        assert_ne!(changed, before, "field {i}");
-    }
+    absorbed(&case.slots(), &others);
+}
+
+/// For the tests that prove it many times.
+fn tiny() -> Case {
+    case(2, [5, 3, 2], &[1, 8])
 }
 
 #[test]
 fn transcripts_forget_nothing() {
-    let case = case(2, [5, 3, 2], &[1, 8]);
+    let case = tiny();
     let slots = case.slots();
     nothing_is_forgotten(
         || case.certificates().proof,
-        |proof| verify_slots(&slots, proof),
+        |proof| verify_as(&slots, proof),
     );
-    let certificates = case.certificates();
-    let rows = rows_of(&certificates.noise);
-    let statement = case.queries(&rows);
-    let (answers, noise) = (&case.answers, &certificates.noise);
-    nothing_is_forgotten(
-        || prove_as::<Cheat>(&statement, answers, noise, &case.key, false).unwrap(),
-        |proof| verify_as(&statement, proof),
-    );
+    let noise = case.certificates().columns;
+    let statement = case.queries(&noise);
+    nothing_is_forgotten(|| case.proved(&noise), |proof| verify_as(&statement, proof));
 }
 
 fn skips_no_claim(each: bool) {
-    let case = case(2, [5, 3, 2], &[1, 8]);
-    let slots = case.slots();
-    let prove = || case.certificates().proof;
-    no_claim_is_skipped(prove, |proof| verify_slots(&slots, proof), each);
-    every_point_is_opened(prove, |proof| verify_slots(&slots, proof));
-    let certificates = case.certificates();
-    let rows = rows_of(&certificates.noise);
-    let statement = case.queries(&rows);
-    let (answers, noise) = (&case.answers, &certificates.noise);
-    let prove = || prove_as::<Cheat>(&statement, answers, noise, &case.key, false).unwrap();
-    no_claim_is_skipped(prove, |proof| verify_as(&statement, proof), each);
-    every_point_is_opened(prove, |proof| verify_as(&statement, proof));
+    let case = tiny();
+    all_are_needed(&case.slots(), || case.certificates().proof, each);
+    let noise = case.certificates().columns;
+    all_are_needed(&case.queries(&noise), || case.proved(&noise), each);
 }
 
 #[test]
@@ -383,12 +341,10 @@ fn claims_and_openings_are_all_needed() {
 #[test]
 #[ignore = "a quarter of a minute"]
 fn each_claim_stands_against_one_false_value() {
-    let case = case(2, [5, 3, 2], &[1, 8]);
-    let certificates = case.certificates();
-    let rows = rows_of(&certificates.noise);
-    let statement = case.queries(&rows);
-    let (answers, noise) = (&case.answers, &certificates.noise);
-    let prove = || prove_as::<Cheat>(&statement, answers, noise, &case.key, false).unwrap();
+    let case = tiny();
+    let noise = case.certificates().columns;
+    let statement = case.queries(&noise);
+    let prove = || case.proved(&noise);
     each_claim_stands_against_a_lie("queries", prove, |proof| verify_as(&statement, proof));
 }
 
@@ -402,7 +358,7 @@ fn every_single_claim_is_needed() {
 #[test]
 fn records_do_not_borrow_from_each_other() {
     let case = small();
-    let noise = case.certificates().noise;
+    let noise = case.certificates().columns;
     assert!(case.forged(&noise, |_| ()));
     let n = case.index.layout.variables;
     // A position with the noised score that it has in another record, and the mark in that one's table.
@@ -469,7 +425,7 @@ fn noised(noise: &Column, witness: &Witness, p: usize) -> i64 {
 #[test]
 fn one_false_record_spoils_the_proof() {
     let base = small();
-    let noise = base.certificates().noise;
+    let noise = base.certificates().columns;
     type Lie = fn(&mut Witness);
     let lies: [(&str, Lie); 3] = [
         ("constraint: lookup layer", |w| {
@@ -515,9 +471,8 @@ fn one_false_record_spoils_the_proof() {
 #[test]
 fn the_selection_ends_in_the_columns_values() {
     let case = small();
-    let noise = case.certificates().noise;
-    let rows = rows_of(&noise);
-    let statement = case.queries(&rows);
+    let noise = case.certificates().columns;
+    let statement = case.queries(&noise);
     let within = |log: &Log| {
         let of_rounds = said(log, "selection");
         let point = &of_rounds[of_rounds.len() / 2..];
@@ -539,7 +494,7 @@ fn the_selection_ends_in_the_columns_values() {
             ["selection"; 2],
             place,
             factor,
-            || prove_as::<Cheat>(&statement, &case.answers, &noise, &case.key, false).unwrap(),
+            || case.proved(&noise),
             |proof| verify_as(&statement, proof),
         );
     }
@@ -549,7 +504,7 @@ fn the_selection_ends_in_the_columns_values() {
 #[test]
 fn scores_are_linked_one_by_one() {
     let mut case = small();
-    let noise = case.certificates().noise;
+    let noise = case.certificates().columns;
     case.answers[0].scores[0] += 1;
     case.answers[1].scores[0] -= 1;
     assert!(!case.forged(&noise, |_| ()));
@@ -560,8 +515,8 @@ fn draws_are_each_slot_s_own() {
     let case = small();
     let statement = case.slots();
     let certificates = case.certificates();
-    assert_eq!(verify_slots(&statement, &certificates.proof), Ok(()));
-    for (k, column) in certificates.noise.iter().enumerate() {
+    assert_eq!(verify_as(&statement, &certificates.proof), Ok(()));
+    for (k, column) in certificates.columns.iter().enumerate() {
         let slot = &case.records[k].slot;
         let kappa = noise_key(&case.seeds[k], slot.beacon, slot.slot);
         let drawn = draw(&kappa, 12, &[1, 8]).unwrap();
@@ -571,10 +526,10 @@ fn draws_are_each_slot_s_own() {
     // Another slot's seed, or the same draws for two slots.
     for seeds in [[1, 0, 2], [0, 0, 2]] {
         let seeds = seeds.map(|k| Seed(case.seeds[k].0));
-        let made = prove_slots_as::<Cheat>(&statement, &seeds, false).unwrap();
-        assert!(verify_slots(&statement, &made.proof).is_err());
+        let made = drawn::prove_as::<Cheat, _>(&statement, &seeds, false).unwrap();
+        assert!(verify_as(&statement, &made.proof).is_err());
     }
-    let refusal = prove_slots_as::<Cheat>(&statement, &case.seeds[..2], false);
+    let refusal = drawn::prove_as::<Cheat, _>(&statement, &case.seeds[..2], false);
     assert!(refusal.is_err());
 }
 
@@ -584,10 +539,10 @@ fn a_batch_names_the_bad_groups() {
         .map(|count| case(count, [12, 3, 2], &[1, 8]))
         .into();
     let mut parts: Vec<_> = groups.iter().map(|g| g.prove(false).unwrap()).collect();
-    let (index, together) = (&groups[0].index, &groups[0].together);
+    let (index, parameters) = (&groups[0].index, &groups[0].parameters);
     let bad = |parts: &[[Vec<u8>; 2]]| -> Vec<usize> {
         let items: Vec<Item> = groups.iter().zip(parts).map(|(g, p)| g.item(p)).collect();
-        let refused = verify_all(index, together, &items);
+        let refused = verify_all(index, parameters, &items);
         refused.iter().map(|(i, _)| *i).collect()
     };
     assert_eq!(bad(&parts), []);
@@ -627,7 +582,7 @@ pub(crate) fn mutations(count: usize) {
                     parts,
                 },
             ];
-            let named = verify_all(&good.index, &good.together, &items);
+            let named = verify_all(&good.index, &good.parameters, &items);
             named.iter().map(|(i, _)| *i).collect::<Vec<_>>() != [1]
         });
     }
@@ -640,17 +595,23 @@ pub(crate) fn largest_slots() {
 }
 
 pub(crate) fn simulate_slots(count: usize, capacity: usize, gains: &[u32]) {
-    let public = SlotsStatement {
-        context: [1; 32],
-        slots: (0..count as u64).map(|k| [k, 2, 3].map(Fr::from)).collect(),
-        capacity,
-        gains: gains.to_vec(),
+    let slot = |k: u64| {
+        let [c_seed, beacon, slot] = [k, 2, 3].map(Fr::from);
+        Slot {
+            c_seed,
+            beacon,
+            slot,
+        }
     };
-    let shape = public.shape().unwrap();
-    let rows = public.row_variables().unwrap();
-    let mut session = Session::simulator(public.transcript(), rows);
-    certify_slots(&mut session, &public, &shape, None).unwrap();
-    session.close(None).unwrap();
+    crate::kit::simulate(&NoiseStatement {
+        context: [1; 32],
+        slots: (0..count as u64).map(slot).collect(),
+        capacity,
+        distribution: Noise {
+            gains: gains.to_vec(),
+        },
+        format: Format::Batch,
+    });
 }
 
 /// The most that a proof of several queries may be about.
@@ -672,60 +633,35 @@ pub(crate) fn simulate(count: usize, [capacity, dimension, listed]: [usize; 3], 
     let column = vec![point; capacity.div_ceil(length)];
     let noise = match gains.is_empty() {
         true => Vec::new(),
-        false => vec![column; count],
+        false => vec![&column[..]; count],
     };
-    let public = QueriesStatement {
+    crate::kit::simulate(&QueryStatement {
         context: [2; 32],
         index: &index,
-        noise: &noise,
+        noise,
+        kept: None,
         gains: gains.to_vec(),
         records: vec![[Fr::ONE; 2]; count],
         listed,
         lo: 10,
         hi: 90,
         lattice: MAX_LATTICE,
-    };
-    let session = Session::simulator(public.transcript(), public.row_variables());
-    answers_protocol(session, &public, None).unwrap();
+        format: Format::Batch,
+    });
 }
 
 /// Public values alone, commitments that nobody can open, and an oracle that says when it must.
 #[test]
 fn proofs_are_simulated_without_secrets() {
     let case = small();
-    let mut slots = case.slots();
     let certificates = case.certificates();
-    slots
-        .slots
-        .iter_mut()
-        .for_each(|slot| slot[0] = Fr::from(31_337u64));
-    let (shape, rows) = (slots.shape().unwrap(), slots.row_variables().unwrap());
-    let mut session = Session::simulator(slots.transcript(), rows);
-    certify_slots(&mut session, &slots, &shape, None).unwrap();
-    let simulated = session.close(None).unwrap();
-    assert_eq!(simulated.proof.len(), certificates.proof.len());
-    assert!(verify_slots(&slots, &simulated.proof).is_err());
-    let told = simulated.tell(slots.transcript());
-    let mut session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
-    certify_slots(&mut session, &slots, &shape, None).unwrap();
-    let equation: Equation = session.close(None).unwrap().into();
-    assert!(equation.holds::<Fast>(&[]));
-
-    let of_noise = rows_of(&certificates.noise);
-    let mut public = case.queries(&of_noise);
-    let (answers, noise) = (&case.answers, &certificates.noise);
-    let real = prove_as::<Cheat>(&public, answers, noise, &case.key, false).unwrap();
-    public
-        .records
-        .iter_mut()
-        .for_each(|r| *r = [31_338u64, 31_339].map(Fr::from));
-    let rows = public.row_variables();
-    let session = Session::simulator(public.transcript(), rows);
-    let simulated = answers_protocol(session, &public, None).unwrap();
-    assert_eq!(simulated.proof.len(), real.len());
-    assert!(verify_as(&public, &simulated.proof).is_err());
-    let told = simulated.tell(public.transcript());
-    let session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
-    let equation: Equation = answers_protocol(session, &public, None).unwrap().into();
-    assert!(equation.holds::<Fast>(&public.index.points));
+    let mut slots = case.slots();
+    let c_seed = Fr::from(31_337u64);
+    slots.slots.iter_mut().for_each(|slot| slot.c_seed = c_seed);
+    simulated(&slots, &certificates.proof);
+    let noise = certificates.columns;
+    let mut public = case.queries(&noise);
+    let commitments = [31_338u64, 31_339].map(Fr::from);
+    public.records.iter_mut().for_each(|r| *r = commitments);
+    simulated(&public, &case.proved(&noise));
 }

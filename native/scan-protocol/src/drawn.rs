@@ -1,0 +1,396 @@
+//! Proofs of what slots draw: for each slot one committed column over all positions. `docs/scan/noise.md` and
+//! `docs/scan/coins.md`.
+//!
+//! A slot's stream under the window's seed, the beacon and the slot gives draws of 40 bits: a low byte and 32 bits t. A
+//! [`Distribution`] says what a draw is worth; the column has the sum of a position's draws. Everything else is the same for
+//! all distributions and is proved here: the key of the slot, the words of the stream, the ranges, the look-up of each draw in
+//! the distribution's table, the comparison of t with a threshold, and the sums.
+//!
+//! [`crate::noise::Noise`] and [`crate::coins::Coins`] are the distributions. Another one is a file with an `impl
+//! Distribution`, and with the draw itself in the prover's crate.
+use ark_ff::Field;
+
+use crate::channel::{Channel, Verifies};
+use crate::claims::Bound;
+use crate::equation::Equation;
+use crate::error::{Error, Result};
+use crate::expr::Expr;
+use crate::group::Fr;
+use crate::index::Layout;
+use crate::lookup::{lookups, Count, Entry, Segment};
+use crate::mle::{prefix, Weight};
+use crate::numbers::{from_small, log2_ceil};
+use crate::ranges::{range_table, LIMB_BITS, TAG_RANGE};
+use crate::session::{Column, ColumnId, Session};
+use crate::sumcheck::{reduce, Gate};
+use crate::together::{check_together, row_variables, Format};
+use crate::transcript::{Oracle, Transcript};
+pub use crate::words::Slot;
+use crate::words::{
+    gather, prove_words, record_weights, send_keys, weigh, Blocks, StreamColumns, BELOW_BITS,
+    DRAWS_PER_WORD, HIGH_LIMBS, REST_LIMBS, TAG_KEY, TAG_SEED,
+};
+
+/// The tag of the distribution's table.
+pub const TAG_TABLE: u64 = 2;
+/// Variables of that table: a row for each byte with either outcome of the comparison.
+pub const TABLE_VARIABLES: usize = 9;
+
+/// What decides where values stand: see [`crate::protocol`].
+pub const RULES: [u64; 10] = [
+    DRAWS_PER_WORD as u64,
+    TAG_SEED,
+    TAG_KEY,
+    LIMB_BITS as u64,
+    TAG_RANGE,
+    TAG_TABLE,
+    TABLE_VARIABLES as u64,
+    HIGH_LIMBS as u64,
+    BELOW_BITS as u64,
+    REST_LIMBS as u64,
+];
+
+/// The labels of a distribution's proofs.
+pub struct Labels {
+    /// Of the statement, by format.
+    pub single: &'static str,
+    pub batch: &'static str,
+    /// Of the commitments.
+    pub columns: &'static str,
+    /// Of the claim that a position's value is the sum of its draws.
+    pub column: &'static str,
+}
+
+/// What a draw byte + 2^8 t is worth.
+///
+/// The proof commits to columns of each draw: the byte, the outcome 0 or 1 of a comparison of t, and whatever else the
+/// table gives for them. Row `byte + 256 outcome` of the public table has these values.
+pub trait Distribution: Clone + Send + Sync {
+    const LABELS: Labels;
+    /// Which of a draw's columns its position adds up.
+    const VALUE: usize;
+
+    /// Refuses parameters beyond their limits.
+    fn check(&self) -> Result<()>;
+
+    /// Absorbs the parameters.
+    fn absorb(&self, transcript: &mut Transcript<impl Oracle>);
+
+    /// What each draw of a position counts, one factor a draw.
+    fn factors(&self) -> Vec<u32>;
+
+    /// Of a position's value.
+    fn bound(&self) -> Bound;
+
+    /// Of the columns of each draw, byte and outcome first.
+    fn bounds(&self) -> Vec<Bound>;
+
+    /// The public table, column by column in the same order.
+    fn table(&self) -> Vec<Vec<i64>>;
+
+    /// The equation that holds exactly if the outcome is that of the comparison.
+    fn comparison(&self) -> Comparison;
+
+    /// What this equation is about, of the columns of one slot.
+    fn compared(columns: &Columns<ColumnId>) -> Vec<Vec<(ColumnId, Fr)>>;
+}
+
+/// left(v) right(v) = rest(v) for each draw, whose compared values are v.
+pub struct Comparison {
+    pub label: &'static str,
+    /// left right - rest, up to `public`, as provers sum it.
+    pub gate: Gate<'static>,
+    /// What `gate` lacks of 0 in each draw, where part of the equation is public.
+    pub public: Fr,
+    pub left: Affine,
+    pub right: Affine,
+    pub rest: Affine,
+}
+
+/// sum of factors_i v_i + constant.
+pub struct Affine {
+    pub factors: Vec<i64>,
+    pub constant: Fr,
+}
+
+impl Affine {
+    fn of(&self, values: &[Expr]) -> Expr {
+        let pairs = values.iter().zip(&self.factors).filter(|(_, f)| **f != 0);
+        Expr::combination(pairs.map(|(v, f)| (v, from_small(*f)))) + self.constant.into()
+    }
+
+    fn at(&self, values: &[Fr]) -> Fr {
+        let pairs = values.iter().zip(&self.factors);
+        pairs.map(|(v, f)| *v * from_small(*f)).sum::<Fr>() + self.constant
+    }
+}
+
+/// What a proof is about. Every value is rebuilt by the verifier, none read from a file.
+///
+/// ```
+/// use ark_bn254::Fr;
+/// use ragaudit_scan_protocol::drawn::{check, DrawnStatement, Slot};
+/// use ragaudit_scan_protocol::noise::Noise;
+/// use ragaudit_scan_protocol::verifier::Verifier;
+///
+/// let slot = Slot { c_seed: Fr::from(1u8), beacon: Fr::from(2u8), slot: Fr::from(3u8) };
+/// let noise = Noise { gains: vec![1, 8] };
+/// let statement = DrawnStatement::single([7; 32], slot, 1_000, noise);
+/// assert!(check::<Verifier, _>(&statement, b"no proof").is_err());
+/// ```
+#[derive(Clone, Debug)]
+pub struct DrawnStatement<D> {
+    /// Digest of everything else that the draws are of: protocol, opening, policy, tenant, and account and count if any.
+    pub context: [u8; 32],
+    pub slots: Vec<Slot>,
+    pub capacity: usize,
+    pub distribution: D,
+    pub format: Format,
+}
+
+pub struct Shape {
+    pub layout: Layout,
+    pub blocks: Blocks,
+    /// The columns are committed to in rows of 2^this.
+    pub row_variables: usize,
+}
+
+impl<D: Distribution> DrawnStatement<D> {
+    /// About one slot, in the format of single records.
+    pub fn single(context: [u8; 32], slot: Slot, capacity: usize, distribution: D) -> Self {
+        Self {
+            context,
+            slots: vec![slot],
+            capacity,
+            distribution,
+            format: Format::Single,
+        }
+    }
+
+    /// The sizes that follow; refuses values beyond their limits.
+    pub fn shape(&self) -> Result<Shape> {
+        let layout = Layout::new(self.capacity)?;
+        self.distribution.check()?;
+        let draws = self.distribution.factors().len();
+        self.format.check(self.slots.len())?;
+        check_together(self.slots.len(), self.capacity, draws)?;
+        Ok(Shape {
+            layout,
+            blocks: Blocks::of_draws(self.capacity * draws),
+            row_variables: row_variables(layout, self.slots.len()),
+        })
+    }
+
+    pub fn transcript<O: Oracle>(&self) -> Transcript<O> {
+        let mut t = Transcript::new(match self.format {
+            Format::Single => D::LABELS.single,
+            Format::Batch => D::LABELS.batch,
+        });
+        t.bytes("context", &self.context);
+        if self.format == Format::Batch {
+            t.integer("slot count", self.slots.len() as u64);
+        }
+        for slot in &self.slots {
+            t.scalar("seed commitment", &slot.c_seed);
+            t.scalar("beacon", &slot.beacon);
+            t.scalar("slot", &slot.slot);
+        }
+        t.integer("capacity", self.capacity as u64);
+        self.distribution.absorb(&mut t);
+        t
+    }
+}
+
+/// The columns of a slot, in the order in which they are committed to.
+#[derive(Clone)]
+pub struct Columns<T> {
+    /// Over the positions: what the proof is for.
+    pub column: T,
+    /// Of each draw: the byte, the outcome, and what else the table has.
+    pub drawn: Vec<T>,
+    pub stream: StreamColumns<T>,
+    /// How often each row of the table is looked up.
+    pub table: T,
+}
+
+/// Multiplicities, which stand last: of the range table and of the distribution's.
+pub const TABLES: usize = 2;
+
+impl<T> Columns<T> {
+    pub fn in_order(self) -> Vec<T> {
+        let first = [self.column].into_iter().chain(self.drawn);
+        let all = first.chain(self.stream.in_order());
+        all.chain([self.table]).collect()
+    }
+
+    /// Takes one column after another; each draw has `drawn` of them.
+    pub fn named(all: &mut impl Iterator<Item = T>, drawn: usize) -> Self {
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            column: next(),
+            drawn: (0..drawn).map(|_| next()).collect(),
+            stream: StreamColumns::named(all),
+            table: all.next().expect("one for each name"),
+        }
+    }
+
+    /// Those of several slots, in order: slot by slot, the multiplicities of their common tables last.
+    pub fn together(slots: Vec<Self>) -> Vec<T> {
+        let (mut all, mut tables) = (Vec::new(), Vec::new());
+        for slot in slots {
+            let mut own = slot.in_order();
+            tables = own.split_off(own.len() - TABLES);
+            all.extend(own);
+        }
+        all.extend(tables);
+        all
+    }
+}
+
+impl<T: Copy> Columns<T> {
+    /// The inverse of [`Self::together`].
+    pub fn apart(mut all: Vec<T>, count: usize, drawn: usize) -> Vec<Self> {
+        let tables = all.split_off(all.len() - TABLES);
+        let own = all.chunks(all.len() / count);
+        own.map(|own| Self::named(&mut own.iter().chain(&tables).copied(), drawn))
+            .collect()
+    }
+}
+
+/// What only a prover has: the values of the columns in their order, and for each slot the seed's halves with its key.
+pub struct Private {
+    pub columns: Vec<Vec<i64>>,
+    pub keys: Vec<[Fr; 3]>,
+}
+
+/// Reads a proof: for each slot the commitments to its column, and the equation that has to hold.
+pub fn check<'p, V: Verifies<'p>, D: Distribution>(
+    statement: &DrawnStatement<D>,
+    proof: &'p [u8],
+) -> Result<(Vec<Column>, Equation)> {
+    let rows = statement.shape()?.row_variables;
+    let mut session: Session<V> = Session::verifier(statement.transcript(), rows, proof);
+    let ids = certify(&mut session, statement, None)?;
+    let columns = ids.into_iter().map(|id| session.columns[id.0].clone());
+    let columns = columns.collect();
+    Ok((columns, session.close(None)?.into()))
+}
+
+/// Verifies a proof and returns for each slot the commitments to its column.
+pub fn verify<'p, V: Verifies<'p>, D: Distribution>(
+    statement: &DrawnStatement<D>,
+    proof: &'p [u8],
+) -> Result<Vec<Column>> {
+    let (columns, equation) = check::<V, D>(statement, proof)?;
+    if equation.holds::<V::Engine>(&[]) {
+        Ok(columns)
+    } else {
+        Err(Error::Rejected)
+    }
+}
+
+/// The protocol, for both parties. The slots share the tables, the sumchecks and the permutations: `docs/scan/together.md`.
+pub fn certify<C: Channel, D: Distribution>(
+    session: &mut Session<C>,
+    statement: &DrawnStatement<D>,
+    secret: Option<Private>,
+) -> Result<Vec<ColumnId>> {
+    let Shape { layout, blocks, .. } = statement.shape()?;
+    let (draws, count) = (blocks.draws(), statement.slots.len());
+    let distribution = &statement.distribution;
+    let drawn = distribution.bounds();
+    let bounds = Columns {
+        column: (statement.capacity, distribution.bound()),
+        drawn: drawn.iter().map(|bound| (draws, *bound)).collect(),
+        stream: StreamColumns::bounds(blocks, count),
+        table: (1 << TABLE_VARIABLES, Bound::up_to(count * draws)),
+    };
+    let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
+    let bounds = Columns::together(vec![bounds; count]);
+    let ids = session.commit_bounded(D::LABELS.columns, &bounds, columns)?;
+    let slots = Columns::apart(ids, count, drawn.len());
+    let keys = send_keys(session, keys.as_deref(), &statement.slots)?;
+
+    // Byte and outcome apart: of their sum alone, byte + 256 with the other outcome would be the same row.
+    let looked_up = |c: &Columns<ColumnId>| Segment {
+        variables: log2_ceil(draws),
+        tag: TAG_TABLE,
+        entries: (c.drawn.iter())
+            .map(|id| Entry::Columns(vec![(*id, Fr::ONE)]))
+            .collect(),
+        count: Count::First(draws),
+    };
+    let mut segments: Vec<Segment> = slots.iter().map(looked_up).collect();
+    segments.push(range_table(slots[0].stream.range));
+    segments.push(Segment {
+        variables: TABLE_VARIABLES,
+        tag: TAG_TABLE,
+        entries: distribution
+            .table()
+            .into_iter()
+            .map(Entry::Public)
+            .collect(),
+        count: Count::Table(slots[0].table),
+    });
+    segments.extend(slots.iter().flat_map(|c| c.stream.in_range(blocks)));
+    lookups(session, segments)?;
+
+    compare(session, distribution, draws, &slots)?;
+
+    // Row by row, the column is the sum of factors times draws.
+    let factors = distribution.factors().into_iter().map(Fr::from).collect();
+    let pairs: Vec<[ColumnId; 2]> = slots
+        .iter()
+        .map(|c| [c.column, c.drawn[D::VALUE]])
+        .collect();
+    gather(session, D::LABELS.column, layout, &pairs, factors)?;
+    let words: Vec<_> = slots.iter().map(|c| (c.drawn[0], c.stream)).collect();
+    prove_words(session, blocks, &words, keys)?;
+    Ok(slots.iter().map(|c| c.column).collect())
+}
+
+/// Claims the distribution's comparison for all draws of all slots, draw by draw.
+fn compare<C: Channel, D: Distribution>(
+    session: &mut Session<C>,
+    distribution: &D,
+    draws: usize,
+    slots: &[Columns<ColumnId>],
+) -> Result<()> {
+    let Comparison {
+        label,
+        gate,
+        public,
+        left,
+        right,
+        rest,
+    } = distribution.comparison();
+    let apart = log2_ceil(slots.len());
+    let tau = session.challenges(label, apart + log2_ceil(draws));
+    let of_slots: Vec<_> = slots.iter().map(D::compared).collect();
+    let sources = of_slots[0].len();
+    let of_source = |k: usize| of_slots.iter().map(move |sources| sources[k].clone());
+    let sums = session.known().map(|known| {
+        let tables = (0..sources).map(|k| of_source(k).collect()).collect();
+        known.of_gate(gate, 2, &tau, tables)
+    });
+    // The gate leaves out what is public of the equation, which counts in every draw of every slot and in no other place.
+    let every: Fr = record_weights(&tau[..apart], slots.len()).iter().sum();
+    let claim = public * prefix(&tau[apart..], draws) * every;
+    let reduced = reduce(session, label, &tau, claim.into(), 2, sums)?;
+    let finals = reduced.finals.map(|mut f| {
+        f.push(left.at(&f) * right.at(&f));
+        f
+    });
+    let v = session.send(label, sources + 1, finals.as_deref())?;
+    let all: Vec<Expr> = v.iter().map(|var| Expr::from(*var)).collect();
+    let (values, product) = all.split_at(sources);
+    session.constrain_product(label, left.of(values), right.of(values), product[0].clone());
+    session.constrain(label, product[0].clone() - rest.of(values) - reduced.claim);
+    let (record, place) = reduced.point.split_at(apart);
+    let weights = record_weights(record, slots.len());
+    for (k, value) in values.iter().enumerate() {
+        let source = weigh(&weights, of_source(k));
+        session.claim(Weight::evaluation(place), source, value.clone());
+    }
+    Ok(())
+}

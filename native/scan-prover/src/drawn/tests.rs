@@ -1,0 +1,358 @@
+//! What the tests of every distribution hold: [`certificates`] makes a test of each for a distribution, whose own tests are
+//! about its draws.
+use super::*;
+use crate::channel::Channel;
+use crate::cheat::{caught_by, Cheat, REPEATED};
+use crate::group::Fr;
+use crate::kit::{all_are_needed, forgets_nothing, only_for, simulated, Change, Protocol};
+use crate::lies::each_claim_stands_against_a_lie;
+use crate::noise::Noise;
+use crate::simulator::Simulated;
+use crate::transcript::{Oracle, Transcript};
+use crate::words::{high, highest, push_upper, seed_commitment, upper, BELOW_BITS, HIGH_LIMBS};
+use ark_ff::{BigInt, BigInteger, Field, PrimeField};
+
+impl<D: Distribution> Protocol for DrawnStatement<D> {
+    fn start<O: Oracle>(&self) -> Transcript<O> {
+        self.transcript()
+    }
+
+    fn rows(&self) -> Result<usize> {
+        Ok(self.shape()?.row_variables)
+    }
+
+    fn run<'a, C: Channel>(&'a self, mut session: Session<'a, C>) -> Result<C::Closed> {
+        certify(&mut session, self, None)?;
+        session.close(None)
+    }
+}
+
+/// A distribution with what its tests are about.
+pub(crate) trait Tested: Draw {
+    /// With several draws a position, if it can have them, and with one.
+    fn several() -> Self;
+    fn one() -> Self;
+
+    /// Of the parameters of [`Self::several`].
+    fn changes() -> Vec<fn(&mut Self)>;
+}
+
+pub(crate) fn seed() -> Seed {
+    Seed([Fr::from(123_456u64), Fr::from(987u64)])
+}
+
+pub(crate) fn statement<D: Draw>(capacity: usize, distribution: D) -> DrawnStatement<D> {
+    let slot = Slot {
+        c_seed: seed_commitment(&seed()),
+        beacon: Fr::from(5u8),
+        slot: Fr::from(6u8),
+    };
+    DrawnStatement::single([7; 32], slot, capacity, distribution)
+}
+
+pub(crate) fn stream<D: Draw>(statement: &DrawnStatement<D>) -> Vec<[u64; 4]> {
+    let Slot { beacon, slot, .. } = statement.slots[0];
+    let kappa = noise_key(&seed(), beacon, slot);
+    words(kappa, statement.shape().unwrap().blocks.count).to_vec()
+}
+
+pub(crate) fn draws<D: Draw>(statement: &DrawnStatement<D>) -> Draws {
+    Draws::new(statement, &stream(statement)).unwrap()
+}
+
+/// By a prover that refuses nothing.
+pub(crate) fn made_of<D: Draw>(statement: &DrawnStatement<D>, draws: &Draws) -> Vec<u8> {
+    let draws = vec![draws.clone()];
+    let made = prove_draws::<Cheat, D>(statement, &[seed()], draws, None);
+    made.unwrap().proof
+}
+
+pub(crate) fn made<D: Draw>(statement: &DrawnStatement<D>, low_memory: bool) -> Certificate {
+    prove_as::<Cheat, D>(statement, &[seed()], low_memory).unwrap()
+}
+
+pub(crate) fn accepted<D: Draw>(statement: &DrawnStatement<D>, proof: &[u8]) -> bool {
+    crate::kit::verify(statement, proof).is_ok()
+}
+
+/// Whether draws changed by `lie` get through.
+pub(crate) fn forged<D: Draw>(statement: &DrawnStatement<D>, lie: impl Fn(&mut Draws)) -> bool {
+    let mut draws = draws(statement);
+    lie(&mut draws);
+    accepted(statement, &made_of(statement, &draws))
+}
+
+pub(crate) fn simulate<D: Draw>(capacity: usize, distribution: D) -> Simulated {
+    crate::kit::simulate(&statement(capacity, distribution))
+}
+
+/// The t of a draw.
+pub(crate) fn t_of(draws: &Draws, n: usize) -> i64 {
+    draws.limbs[0][n] + (draws.limbs[1][n] << 16)
+}
+
+/// A distance in its limbs: a negative one is wrapped around.
+pub(crate) fn put_distance(draws: &mut Draws, n: usize, distance: i64) {
+    draws.limbs[2][n] = distance.rem_euclid(1 << 16);
+    draws.limbs[3][n] = distance.div_euclid(1 << 16);
+}
+
+pub(crate) fn low_memory_is_the_same<D: Tested>() {
+    REPEATED.set(true);
+    for (capacity, distribution) in [(700, D::one()), (3000, D::several())] {
+        let statement = statement(capacity, distribution);
+        let [kept, anew] = [false, true].map(|low| made(&statement, low).proof);
+        assert!(accepted(&statement, &anew));
+        assert!(kept == anew);
+        // Of blocks that ship, these have one run; of three blocks, several.
+        let draws = vec![draws(&statement)];
+        let several = prove_draws::<Cheat, D>(&statement, &[seed()], draws, Some(3)).unwrap();
+        assert!(kept == several.proof);
+    }
+    REPEATED.set(false);
+    let base = statement(7, D::one());
+    let [one, other] = [(); 2].map(|()| made(&base, true).proof);
+    assert_ne!(one, other, "nonces are fresh");
+}
+
+/// Draws that no key gives take the steps of those that one does, up to the closing.
+pub(crate) fn same_work<D: Tested>() {
+    use ragaudit_field_simd::count;
+    let base = statement(700, D::several());
+    let honest = stream(&base);
+    let upper = highest();
+    let most = [
+        u64::MAX,
+        u64::MAX,
+        (upper as u64) << 32 | u64::from(u32::MAX),
+        (upper >> 32) as u64,
+    ];
+    let lists = [
+        honest.clone(),
+        vec![[0; 4]; honest.len()],
+        vec![most; honest.len()],
+    ];
+    let work = |words: &[[u64; 4]]| {
+        let draws = Draws::new(&base, words).unwrap();
+        let rows = base.rows().unwrap();
+        let mut session: Session<Prover> = Session::prover(base.transcript(), rows, b"").unwrap();
+        count::take();
+        let private = private(&base, &[seed()], vec![draws]);
+        certify(&mut session, &base, Some(private)).unwrap();
+        count::take()
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let counts = pool.unwrap().install(|| {
+        // The first one makes tables.
+        work(&honest);
+        lists.map(|words| work(&words))
+    });
+    assert!(counts.iter().all(|c| *c == counts[0]), "{counts:?}");
+    assert_eq!(counts[0][2], 0, "additions without a chord");
+}
+
+pub(crate) fn for_its_statement_only<D: Tested>() {
+    let base = statement(20, D::several());
+    // A new field has to be changed below.
+    let DrawnStatement {
+        context: _,
+        slots: _,
+        capacity: _,
+        distribution: _,
+        format: _,
+    } = &base;
+    let mut changes: Vec<Change<DrawnStatement<D>>> = vec![
+        Box::new(|s| s.context[0] ^= 1),
+        Box::new(|s| s.slots[0].c_seed += Fr::ONE),
+        Box::new(|s| s.slots[0].beacon += Fr::ONE),
+        Box::new(|s| s.slots[0].slot += Fr::ONE),
+        Box::new(|s| s.capacity += 1),
+        Box::new(|s| s.format = crate::together::Format::Batch),
+    ];
+    for change in D::changes() {
+        changes.push(Box::new(move |s| change(&mut s.distribution)));
+    }
+    only_for(&base, &made(&base, false).proof, &changes);
+    // The key is proved from the seed commitment: another seed makes no certificate.
+    let mut other = base.clone();
+    other.slots[0].c_seed += Fr::ONE;
+    assert!(prove(&other, &[seed()], false).is_err());
+}
+
+pub(crate) fn transcript_forgets_nothing<D: Tested>() {
+    let base = statement(20, D::several());
+    let mut other = base.clone();
+    other.context[0] ^= 1;
+    forgets_nothing(&base, &other, || made(&base, false).proof);
+}
+
+pub(crate) fn skips_no_claim<D: Tested>(each: bool) {
+    let base = statement(20, D::several());
+    let draws = draws(&base);
+    all_are_needed(&base, || made_of(&base, &draws), each);
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+pub(crate) fn one_false_value<D: Tested>(name: &str) {
+    let base = statement(20, D::several());
+    let draws = draws(&base);
+    each_claim_stands_against_a_lie(
+        name,
+        || made_of(&base, &draws),
+        |proof| crate::kit::verify(&base, proof),
+    );
+}
+
+/// A value that is not the sum of its draws, and values beyond the capacity.
+pub(crate) fn forged_columns<D: Tested>(base: &DrawnStatement<D>) {
+    let claim = format!("column claim: {}", D::LABELS.column);
+    assert!(forged(base, |_| ()));
+    for n in [0, 3, base.capacity - 1] {
+        let other = |d: &mut Draws| d.column[n] = i64::from(d.column[n] == 0);
+        caught_by(&claim, || forged(base, other));
+    }
+    caught_by(&claim, || forged(base, |d| d.column.push(1)));
+    let places = base.capacity.next_power_of_two();
+    caught_by(&claim, || {
+        forged(base, |d| {
+            d.column.resize(places - 1, 0);
+            d.column.push(1);
+        })
+    });
+    // Behind them a row of a small tenant has places that no functional reads: what stands there is nobody's value.
+    assert!(forged(base, |d| {
+        d.column.resize(places, 0);
+        d.column.push(1);
+    }));
+}
+
+/// The draws end within a block of leaves and within a row; the first, the last of a position and the last of all are
+/// held as any other, and one more value has no place.
+pub(crate) fn no_draw_left_out<D: Tested>() {
+    let base = statement(1200, D::one());
+    for n in [0, 1199] {
+        let other = |d: &mut Draws| d.column[n] = i64::from(d.column[n] == 0);
+        assert!(!forged(&base, other), "draw {n} left out of its position");
+        assert!(!forged(&base, |d| d.limbs[0][n] ^= 1), "draw {n}");
+    }
+    assert!(!forged(&base, |d| d.column.push(1)), "a value too many");
+}
+
+/// word + r has the same residue and other draws; its high part is above the bound.
+pub(crate) fn non_canonical_word<D: Tested>() {
+    let base = statement(40, D::one());
+    let mut all = stream(&base);
+    let honest = all[0];
+    let mut sum = BigInt::new(honest);
+    assert!(!sum.add_with_carry(&Fr::MODULUS));
+    let (above, high) = (upper(&sum.0), high(&sum.0));
+    assert!(above > highest());
+    all[0] = sum.0;
+    all[0][3] &= 0xff;
+    let mut draws = Draws::new(&base, &all).unwrap();
+    let mut forged = Draws::default();
+    push_upper(&mut forged.high, high, highest().wrapping_sub(above));
+    for (column, forged) in draws.high.iter_mut().zip(&forged.high) {
+        column[0] = forged[0];
+    }
+    assert!(!accepted(&base, &made_of(&base, &draws)));
+    // What is lacking made negative, limb by limb: right but for its range.
+    push_upper(&mut forged.high, high, above - highest());
+    for (column, forged) in draws.high.iter_mut().zip(&forged.high).skip(HIGH_LIMBS) {
+        column[0] = -forged[1];
+    }
+    caught_by("constraint: lookup layer", || {
+        accepted(&base, &made_of(&base, &draws))
+    });
+    // The same with the true high part and the forged low one fails at the word itself.
+    all[0][3] |= honest[3] & !0xff;
+    let draws = Draws::new(&base, &all).unwrap();
+    assert!(!accepted(&base, &made_of(&base, &draws)));
+}
+
+/// A seed commitment that nobody can open.
+pub(crate) fn simulated_without_a_seed<D: Tested>() {
+    let real = made(&statement(40, D::several()), false);
+    let mut public = statement(40, D::several());
+    public.slots[0].c_seed = Fr::from(31_337u64);
+    simulated(&public, &real.proof);
+}
+
+/// A test of each of these for a distribution.
+macro_rules! certificates {
+    ($name:literal, $distribution:ty) => {
+        use crate::drawn::tests as of;
+
+        #[test]
+        fn low_memory_gives_the_same_certificate() {
+            of::low_memory_is_the_same::<$distribution>();
+        }
+
+        #[test]
+        fn certificates_take_the_same_work() {
+            of::same_work::<$distribution>();
+        }
+
+        #[test]
+        fn a_certificate_is_for_its_statement_only() {
+            of::for_its_statement_only::<$distribution>();
+        }
+
+        #[test]
+        fn a_transcript_forgets_nothing() {
+            of::transcript_forgets_nothing::<$distribution>();
+        }
+
+        #[test]
+        fn claims_and_openings_are_all_needed() {
+            of::skips_no_claim::<$distribution>(false);
+        }
+
+        #[test]
+        #[ignore = "a minute"]
+        fn every_single_claim_is_needed() {
+            of::skips_no_claim::<$distribution>(true);
+        }
+
+        #[test]
+        #[ignore = "a quarter of a minute"]
+        fn each_claim_stands_against_one_false_value() {
+            of::one_false_value::<$distribution>($name);
+        }
+
+        #[test]
+        fn no_draw_is_left_out_or_added() {
+            of::no_draw_left_out::<$distribution>();
+        }
+
+        #[test]
+        fn a_non_canonical_word_is_refused() {
+            of::non_canonical_word::<$distribution>();
+        }
+
+        #[test]
+        fn certificates_are_simulated_without_a_seed() {
+            of::simulated_without_a_seed::<$distribution>();
+        }
+    };
+}
+pub(crate) use certificates;
+
+#[test]
+fn words_are_cut_below_the_modulus() {
+    let largest = (-Fr::ONE).into_bigint().0;
+    assert_eq!(highest(), upper(&largest) - 1);
+    assert_eq!(high(&largest) >> 54, 0);
+}
+
+/// A word of the modulus's high part has a certificate as any other, unless 40 bits more are the modulus's too.
+#[test]
+fn words_up_to_the_modulus_are_provable() {
+    let base = statement(1, Noise { gains: vec![1] });
+    let mut word = (-Fr::ONE).into_bigint().0;
+    assert!(Draws::new(&base, &[word]).is_err());
+    word[2] -= 1 << (BELOW_BITS - 128);
+    let draws = Draws::new(&base, &[word]).unwrap();
+    let rest = &draws.high[HIGH_LIMBS..];
+    assert!(rest.iter().all(|limb| limb[0] == 0));
+}

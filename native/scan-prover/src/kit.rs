@@ -1,0 +1,125 @@
+//! What the tests of every protocol hold, whatever its statement says: each protocol's own tests name its statement, its
+//! witness and its faults.
+use crate::channel::Channel;
+use crate::cheat::{
+    every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat, Without,
+};
+use crate::engine::Fast;
+use crate::equation::Equation;
+use crate::error::{Error, Result};
+use crate::group::G1Affine;
+use crate::session::Session;
+use crate::simulator::{Simulated, Simulates, Simulator};
+use crate::transcript::{Hash, Oracle, Transcript};
+
+/// A statement, and the run about it without a secret.
+pub(crate) trait Protocol {
+    fn start<O: Oracle>(&self) -> Transcript<O>;
+
+    fn rows(&self) -> Result<usize>;
+
+    /// Of the index or table that it is about.
+    fn points(&self) -> &[G1Affine] {
+        &[]
+    }
+
+    fn run<'a, C: Channel>(&'a self, session: Session<'a, C>) -> Result<C::Closed>;
+}
+
+/// Verifies with the weaker verifier that the thread's run asks for.
+pub(crate) fn verify<S: Protocol>(statement: &S, proof: &[u8]) -> Result<()> {
+    let rows = statement.rows()?;
+    holds(statement, Session::verifier(statement.start(), rows, proof))
+}
+
+fn holds<'a, 'p: 'a, S: Protocol>(statement: &'a S, session: Session<'a, Cheat<'p>>) -> Result<()> {
+    let equation: Equation = statement.run(session)?.into();
+    match equation.holds::<Fast>(statement.points()) {
+        true => Ok(()),
+        false => Err(Error::Rejected),
+    }
+}
+
+/// What a simulator makes of public values alone.
+pub(crate) fn simulate<S: Protocol>(public: &S) -> Simulated {
+    let session: Session<Simulator> = Session::simulator(public.start(), public.rows().unwrap());
+    public.run(session).unwrap()
+}
+
+/// Public values alone, commitments that nobody can open, and an oracle that says when it must: the verifier accepts, so a
+/// proof tells it nothing that it could not have written itself.
+pub(crate) fn simulated<S: Protocol>(public: &S, real: &[u8]) {
+    stands_for(&simulate(public), public, real);
+}
+
+/// The same of what a simulator made that knows what else is public.
+pub(crate) fn stands_for<S: Protocol>(simulated: &Simulated, public: &S, real: &[u8]) {
+    assert_eq!(simulated.proof.len(), real.len());
+    assert!(
+        verify(public, &simulated.proof).is_err(),
+        "under the hash function it is no proof"
+    );
+    let told = simulated.tell(public.start());
+    let session = Session::verifier(told, public.rows().unwrap(), &simulated.proof);
+    assert_eq!(holds(public, session), Ok(()));
+}
+
+/// A change of a statement.
+pub(crate) type Change<'c, S> = Box<dyn Fn(&mut S) + 'c>;
+
+/// Holds that a proof is refused for every changed statement, and that each change is absorbed.
+pub(crate) fn only_for<S: Protocol + Clone>(base: &S, proof: &[u8], changes: &[Change<S>]) {
+    assert_eq!(verify(base, proof), Ok(()));
+    for (i, change) in changes.iter().enumerate() {
+        let mut other = base.clone();
+        change(&mut other);
+        assert!(verify(&other, proof).is_err(), "change {i}");
+    }
+    absorbed(base, changes);
+}
+
+/// Holds that a statement's transcript follows every change.
+pub(crate) fn absorbed<S: Protocol + Clone>(base: &S, changes: &[Change<S>]) {
+    for (i, change) in changes.iter().enumerate() {
+        let mut other = base.clone();
+        change(&mut other);
+        let [changed, before] = [&other, base].map(|s| s.start::<Hash>().digest());
+        assert_ne!(changed, before, "change {i}");
+    }
+}
+
+/// Holds that a prover whose hash leaves out a label is refused. `other` differs from `base` in a field that is in no
+/// equation: forgotten by both sides, it lets one proof stand for two statements.
+pub(crate) fn forgets_nothing<S: Protocol>(base: &S, other: &S, prove: impl Fn() -> Vec<u8>) {
+    nothing_is_forgotten(&prove, |proof| verify(base, proof));
+    let forgets = Without::Message("context".to_owned());
+    let (proof, _) = run(forgets.clone(), &prove);
+    assert_eq!(run(forgets, || verify(other, &proof)).0, Ok(()));
+    assert!(verify(other, &prove()).is_err());
+}
+
+/// Holds that a prover is refused who skips a claim or cannot open a point; `each` of the claims, or the ends of each name.
+pub(crate) fn all_are_needed<S: Protocol>(base: &S, prove: impl Fn() -> Vec<u8>, each: bool) {
+    no_claim_is_skipped(&prove, |proof| verify(base, proof), each);
+    every_point_is_opened(&prove, |proof| verify(base, proof));
+}
+
+/// Holds that a proof with a changed bit every so many bytes is refused, and so is one of another length.
+pub(crate) fn changes_are_refused<S: Protocol>(base: &S, proof: &[u8], step: usize) {
+    for at in (0..proof.len()).step_by(step) {
+        let mut bad = proof.to_vec();
+        bad[at] ^= 1 << (at % 8);
+        assert!(verify(base, &bad).is_err(), "byte {at}");
+    }
+    let n = proof.len();
+    for length in [0, 1, 31, 32, n / 2, n - 32, n - 1] {
+        assert!(verify(base, &proof[..length]).is_err(), "{length} bytes");
+    }
+    assert!(verify(base, &[proof, &[0; 32]].concat()).is_err());
+}
+
+/// Length and trace of a proof: its shape.
+pub(crate) fn shape(prove: impl FnOnce() -> Vec<u8>) -> (usize, Vec<String>) {
+    let (proof, log) = run(Without::Nothing, prove);
+    (proof.len(), log.trace)
+}
