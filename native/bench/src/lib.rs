@@ -68,8 +68,12 @@ impl Case {
 
     pub fn sampled(capacity: usize, dimension: usize, gains: &[u32]) -> Self {
         let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
-        let coins = drawn::prove(&coin_statement(capacity), &[seed.clone()], false)
-            .expect("a true statement");
+        let coins = drawn::prove(
+            &coin_statement(capacity),
+            std::slice::from_ref(&seed),
+            false,
+        )
+        .expect("a true statement");
         Self::of(capacity, dimension, gains, Some(coins))
     }
 

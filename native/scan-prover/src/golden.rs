@@ -573,7 +573,7 @@ fn coalitions() -> String {
 fn coin_certificate(low_memory: bool) -> String {
     let (seed, s) = coins::tests::golden();
     let (certificate, states) =
-        fixed(|| drawn::prove_as::<Cheat, _>(&s, &[seed.clone()], low_memory).unwrap());
+        fixed(|| drawn::prove_as::<Cheat, _>(&s, std::slice::from_ref(&seed), low_memory).unwrap());
     drawn::verify(&s, &certificate.proof).unwrap();
     let column = certificate.columns[0].opening.as_ref().unwrap();
     let slot = &s.slots[0];

@@ -290,7 +290,7 @@ fn batch_weights_follow_everything() {
     let with = |change: &dyn Fn(&mut Parameters)| {
         let mut other = parameters.clone();
         change(&mut other);
-        state_of(&index, &other, &[base.clone()])
+        state_of(&index, &other, std::slice::from_ref(&base))
     };
     let about = |change: &dyn Fn(&mut Record)| {
         let mut other = base.clone();
@@ -300,12 +300,12 @@ fn batch_weights_follow_everything() {
     let of = |items: &[Item]| state_of(&index, &parameters, items);
     let one = Fr::from(1u8);
     let digests = [
-        of(&[base.clone()]),
+        of(std::slice::from_ref(&base)),
         of(&[base.clone(), base.clone()]),
         of(&[]),
         of(&[item(record, [&other_certificate, &proof])]),
         of(&[item(record, [&certificate, &other_proof])]),
-        state_of(&other_index, &parameters, &[base.clone()]),
+        state_of(&other_index, &parameters, std::slice::from_ref(&base)),
         with(&|p| p.format = Format::Batch),
         with(&|p| p.window[0] ^= 1),
         with(&|p| p.gains[1] = 7),

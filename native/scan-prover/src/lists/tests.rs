@@ -401,7 +401,7 @@ fn certified(slots: &[u64]) -> Certified {
             ..slot_of(*slot)
         };
         let statement = chance.statement(&of, CAPACITY);
-        let mut made = drawn::prove(&statement, &[seed.clone()], false).unwrap();
+        let mut made = drawn::prove(&statement, std::slice::from_ref(&seed), false).unwrap();
         let case = Case::of(of, *slot, held, made.columns.remove(0));
         let (proof, after) = case.prove::<Prover>(false);
         let (bits, blindings) = (case.after.clone(), case.blindings.clone());
