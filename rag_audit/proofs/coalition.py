@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from rag_audit._internal.canonical import Json
-from rag_audit.proofs.interface import Job, OpenedCoalition, Pins, Setup
-from rag_audit.proofs.records import Key, OpenedKey
+from rag_audit.proofs.interface import Job, OpenedCoalition, Pins
+from rag_audit.proofs.records import Decides, Key, OpenedKey
 from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
 
 Part = TypeVar("Part")
@@ -76,7 +76,7 @@ class Coalition(Generic[Key]):
         self, size: CoalitionSize, published: Mapping[str, Json], pins: Pins, *, engine: str = "native"
     ) -> OpenedCoalition:
         """See `CoalitionProofs.open`."""
-        return _Opened(self.steps, self.steps.open_key(size, published, pins), engine)
+        return _Opened(self.steps.open_key(size, published, pins), engine, self.steps)
 
     def prove(
         self,
@@ -94,18 +94,8 @@ class Coalition(Generic[Key]):
 
 
 @dataclass(frozen=True)
-class _Opened(Generic[Key]):
+class _Opened(Decides[Key]):
     steps: CoalitionSteps[Key]
-    opened: OpenedKey[Key]
-    engine: str
-
-    @property
-    def digest(self) -> str:
-        return self.opened.digest
-
-    @property
-    def setup(self) -> Setup:
-        return self.opened.setup
 
     def verify(self, statement: CoalitionStatement, proof: Json) -> None:
         self.steps.verify(statement, proof, key=self.opened.key, engine=self.engine)

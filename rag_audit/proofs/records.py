@@ -39,6 +39,24 @@ class OpenedKey(Generic[Opened]):
     setup: Setup
 
 
+@dataclass(frozen=True)
+class Decides(Generic[Key]):
+    """A checked key, and the engine that decides under it: what `OpenedProofs` and `OpenedCoalition` have in common."""
+
+    opened: OpenedKey[Key]
+    engine: str
+
+    @property
+    def digest(self) -> str:
+        """See `OpenedProofs.digest`."""
+        return self.opened.digest
+
+    @property
+    def setup(self) -> Setup:
+        """See `OpenedProofs.setup`."""
+        return self.opened.setup
+
+
 class Verifies(Protocol[Checked]):
     """What verifies parsed proofs under a key."""
 
@@ -137,22 +155,12 @@ class Single(Generic[Key]):
     def open(self, published: Mapping[str, Json], pins: Pins, *, engine: str = "native") -> OpenedProofs:
         """See `RecordProofs.open`."""
         opened = self.system.open_key(self.name, self.tenant, published, pins)
-        return _OpenedSingle(self, opened, engine)
+        return _OpenedSingle(opened, engine, self)
 
 
 @dataclass(frozen=True)
-class _OpenedSingle(Generic[Key]):
+class _OpenedSingle(Decides[Key]):
     proofs: Single[Key]
-    opened: OpenedKey[Key]
-    engine: str
-
-    @property
-    def digest(self) -> str:
-        return self.opened.digest
-
-    @property
-    def setup(self) -> Setup:
-        return self.opened.setup
 
     def verify(
         self,
@@ -238,22 +246,12 @@ class Several(Generic[Key, SharedProof]):
 
     def open(self, published: Mapping[str, Json], pins: Pins, *, engine: str = "native") -> OpenedProofs:
         """See `RecordProofs.open`."""
-        return _OpenedSeveral(self.steps, self.steps.open_key(published, pins), engine)
+        return _OpenedSeveral(self.steps.open_key(published, pins), engine, self.steps)
 
 
 @dataclass(frozen=True)
-class _OpenedSeveral(Generic[Key, SharedProof]):
+class _OpenedSeveral(Decides[Key], Generic[Key, SharedProof]):
     steps: ManyRecords[Key, SharedProof]
-    opened: OpenedKey[Key]
-    engine: str
-
-    @property
-    def digest(self) -> str:
-        return self.opened.digest
-
-    @property
-    def setup(self) -> Setup:
-        return self.opened.setup
 
     def verify(
         self,
