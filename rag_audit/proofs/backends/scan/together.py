@@ -28,7 +28,7 @@ from rag_audit.proofs.backends.scan.key import (
     points_json,
 )
 from rag_audit.proofs.backends.scan.release import check_pin
-from rag_audit.proofs.backends.scan.verify import refused
+from rag_audit.proofs.backends.scan.verify import check_protocol, refused
 from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once, in_chunks, narrowed
 from rag_audit.proofs.interface import MOST_TOGETHER, Pins
 from rag_audit.proofs.records import Group, OpenedKey, verify_groups
@@ -138,14 +138,7 @@ def parse_carried(value: Json, *, field: str) -> Group:
             expected=[sorted(_CARRIES), sorted(_NAMES)],
             found=sorted(map(str, fields)),
         )
-    for name, expected in (("system", "scan"), ("protocol", TOGETHER_PROTOCOL)):
-        if value[name] != expected:
-            raise SchemaError(
-                "the proof is of another system",
-                field=f"{field}.{name}",
-                expected=expected,
-                found=value[name],
-            )
+    check_protocol(value, TOGETHER_PROTOCOL, field=field)
     records = value["records"]
     if not isinstance(records, list) or not 2 <= len(records) <= MOST_TOGETHER:
         raise SchemaError(

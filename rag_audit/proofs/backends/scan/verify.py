@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_base64
@@ -35,6 +35,15 @@ def parse_parts(value: Json, names: Sequence[str], protocol: str, *, what: str, 
     if not isinstance(value, dict) or set(value) != set(every):
         found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
         raise SchemaError(f"the value is not {what}", field=field, expected=sorted(every), found=found)
+    check_protocol(value, protocol, field=field)
+    return [parse_base64(value[name], field=f"{field}.{name}") for name in names]
+
+
+def check_protocol(value: Mapping[str, Json], protocol: str, *, field: str) -> None:
+    """Check that a file's value is a proof of this system and of the protocol.
+
+    :raises SchemaError: the proof is of another system or protocol
+    """
     for name, expected in (("system", "scan"), ("protocol", protocol)):
         if value[name] != expected:
             raise SchemaError(
@@ -43,7 +52,6 @@ def parse_parts(value: Json, names: Sequence[str], protocol: str, *, what: str, 
                 expected=expected,
                 found=value[name],
             )
-    return [parse_base64(value[name], field=f"{field}.{name}") for name in names]
 
 
 def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
