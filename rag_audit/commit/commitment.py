@@ -317,7 +317,7 @@ def commit_tenant(
 ) -> CommittedTenant:
     """Commit to a tenant's index and texts with positions and salts that were drawn before.
 
-    :param committed: what `ProofSystem.commit_index` made of this index
+    :param committed: what `Backend.commit_index` made of this index
     """
     tree = MerkleTree(
         leaf_hash(document_digest(window_secrets.document_salt(tenant, p), documents_at.get(p, EMPTY).data))

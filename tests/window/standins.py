@@ -10,7 +10,7 @@ from rag_audit.proofs.batch import Refusals
 
 
 def taken_as_valid(key: Any, proofs: Sequence[Any], statements: Sequence[Any], **_: Any) -> Refusals:
-    """`ProofSystem.refusals` of proofs that all hold: they and their statements are still read."""
+    """`OneRecord.refusals` of proofs that all hold: they and their statements are still read."""
     bad: Refusals = {}
     for i in range(len(statements)):
         try:

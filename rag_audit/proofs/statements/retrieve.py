@@ -163,7 +163,7 @@ class ListingPrivate:
     """What the proof of a listing tenant's record needs besides, which `repr` omits.
 
     :param held: one byte 0 or 1 for each position, what the account held before the record
-    :param before: the secret of its commitment (`ProofSystem.hold`); None before the account's first record
+    :param before: the secret of its commitment (`Backend.hold`); None before the account's first record
     :param after: the secret of the commitment to what it holds after the record
     """
 

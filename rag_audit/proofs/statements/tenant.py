@@ -47,7 +47,7 @@ class TenantPublic:
     :param opening: digest of the opening record, 64 hexadecimal digits
     :param c_idx: the index commitment in the opening, 64 hexadecimal digits
     :param points: the list of points whose digest c_idx is; empty for systems without points, and at a verifier's
-        until `ProofSystem.open_key` has found them in the window file
+        until `RecordProofs.open` has found them in the window file
     :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
     :param table: the table that the artefacts commit to, if the embedder has one; a verifier has only the digests
     :param kept: the commitment to the kept positions, once the ledger has it; None where every position is kept

@@ -59,7 +59,7 @@ def instances(constants: Constants) -> dict[str, Instance]:
 
 @dataclass(eq=False)
 class Groth16:
-    """The proof system of Groth16 over the circuits `retrieve`, `embed` and `kept` (`ProofSystem`)."""
+    """The proof system of Groth16 over the circuits `retrieve`, `embed` and `kept` (`Backend`)."""
 
     TABLE_ARTEFACT = TABLE_ARTEFACT
     ENGINES: ClassVar[tuple[str, ...]] = ENGINES
@@ -184,18 +184,18 @@ class Groth16:
         return self.published_keys(KEPT, tenant)
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
-        """See `Backend.published_keys`."""
+        """See `OneRecord.published_keys`."""
         instance = instances(tenant.constants)[name]
         return {instance.digest(): proving_key(instance).vk}
 
     def open_key(
         self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
     ) -> OpenedKey[VerificationKey]:
-        """See `Backend.open_key`."""
+        """See `OneRecord.open_key`."""
         return pinned_key(self.circuits(tenant.constants)[name], published, pins)
 
     def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
-        """See `Backend.parse_proof`."""
+        """See `OneRecord.parse_proof`."""
         return parse_proof(value, circuit, field=field)
 
     def refusals(
@@ -206,7 +206,7 @@ class Groth16:
         *,
         engine: str = "native",
     ) -> Refusals:
-        """See `Backend.refusals`."""
+        """See `OneRecord.refusals`."""
         return refusals(key, proofs, statements, engine=engine)
 
 

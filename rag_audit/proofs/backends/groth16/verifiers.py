@@ -168,7 +168,7 @@ def refusals(
     *,
     engine: str = "native",
 ) -> Refusals:
-    """See `ProofSystem.refusals`. The native engine checks the proofs together.
+    """See `OneRecord.refusals`. The native engine checks the proofs together.
 
     :raises EncodingError: the key is malformed
     :raises SetupError: the engine is not installed

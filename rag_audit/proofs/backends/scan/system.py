@@ -62,7 +62,7 @@ MAX_CAPACITY = 1 << 24
 
 @dataclass(eq=False)
 class Scan:
-    """The proof system of the scan argument (`ProofSystem`)."""
+    """The proof system of the scan argument (`Backend`)."""
 
     TABLE_ARTEFACT = TABLE_ARTEFACT
     ENGINES: ClassVar[tuple[str, ...]] = engines()
@@ -204,7 +204,7 @@ class Scan:
         return {}
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
-        """See `Backend.published_keys`."""
+        """See `OneRecord.published_keys`."""
         if name == "embed":
             return {tenant.table_digest(TABLE_ARTEFACT): points_json(table_columns(tenant.static_table()))}
         return {tenant.c_idx: points_json(tenant.points)}
@@ -212,7 +212,7 @@ class Scan:
     def open_key(
         self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
     ) -> OpenedKey[ScanKey | EmbedKey]:
-        """See `Backend.open_key`. Points are published under a digest to which the opening commits: the index's as
+        """See `OneRecord.open_key`. Points are published under a digest to which the opening commits: the index's as
         C_idx, the table's among the embedder's artefacts.
         """
         check_pin(pins, sampled=name == "retrieve" and protocol_for(tenant.constants) != PROTOCOL)
@@ -222,7 +222,7 @@ class Scan:
         return opened_points(published, tenant.c_idx, lambda p: retrieve_key(replace(tenant, points=p)))
 
     def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
-        """See `Backend.parse_proof`."""
+        """See `OneRecord.parse_proof`."""
         if circuit == LISTING_PROTOCOL:
             return parse_list_proof(value, field=field)
         parse = parse_proof if circuit in (PROTOCOL, SAMPLED_PROTOCOL) else embed.parse_embed
