@@ -35,7 +35,7 @@ from rag_audit.models.records import (
 class Places:
     """The accounts that a window has, or is about to have. What one more costs does not depend on their number.
 
-    :param lines: the roster, which was checked (`formats.opening.check_roster`)
+    :param lines: the roster, which was checked (`models.opening.check_roster`)
     """
 
     def __init__(self, policy: Policy, lines: Iterable[RosterEntry]) -> None:

@@ -17,12 +17,12 @@ class PublicFolder:
 
     @property
     def opening(self) -> Path:
-        """The file that accounts and witnesses need of the window (`formats.publication`)."""
+        """The file that accounts and witnesses need of the window (`models.publication`)."""
         return self.folder / "opening.json"
 
     @property
     def window(self) -> Path:
-        """The file that a verifier needs (`formats.windowfile`)."""
+        """The file that a verifier needs (`models.windowfile`)."""
         return self.folder / "window.json"
 
     @property
@@ -85,7 +85,7 @@ class Layout:
 
     @property
     def prepared(self) -> Path:
-        """What a window that is prepared but not dated will open with (`commit.prepared`)."""
+        """What a window that is prepared but not dated will open with (`commit.preparing`)."""
         return self.folder / "prepared.json"
 
     @property

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rag_audit.mechanisms import accounting
 
 SystemName: TypeAlias = Literal["groth16", "scan"]
-"""A proof system (`proofs.interface.SYSTEMS`)."""
+"""A proof system (`proofs.backends.SYSTEMS`)."""
 
 DEFAULT_LISTED_MAX = 32
 """M where a draft does not say it (`default_listing`)."""
@@ -72,7 +72,7 @@ class TenantPolicy(Model):
     """cap on roster plus enrolments of this tenant"""
     system: SystemName
     circuits: dict[str, Hex32]
-    """circuit (or protocol) digest of each statement that a record's proofs prove (`formats.constants.STATEMENTS`)"""
+    """circuit (or protocol) digest of each statement that a record's proofs prove (`models.constants.STATEMENTS`)"""
 
 
 class ScoresPolicy(Model):

@@ -123,9 +123,9 @@ class Pins(Model):
     embedder: dict[str, Hex32] = Field(default_factory=dict)
     """digest of each artefact by name (weights, tokenizer, ...): SHA-256 of files, and the commitments to the table"""
     manifest: Hex32 | None = None
-    """`embedders.manifest_digest` of the whole manifest; without it only this release's own embedders are accepted"""
+    """`manifest.manifest_digest` of the whole manifest; without it only this release's own embedders are accepted"""
     scan: Hex32 | None = None
-    """digest of the accepted scan protocols (`proofs.scan.protocols_digest`)"""
+    """digest of the accepted scan protocols (`proofs.backends.protocols_digest`)"""
 
     def key(self, circuit: str) -> Groth16Pin | None:
         """The pinned verification key of a circuit, or None."""

@@ -1,7 +1,7 @@
 """Selection under a mechanism and a defence, from a query's raw scores, with draws that a seed repeats.
 
 The lattice, the order and the alias table are the engine's; the draws come from numpy's PCG64 instead of a window's
-committed seed, as in `privacy.explore`, so that a hundred thousand answers take seconds.
+committed seed, as in `commit.explore`, so that a hundred thousand answers take seconds.
 """
 
 from __future__ import annotations
