@@ -12,6 +12,7 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypedDict, TypeVar
 
 import httpx
@@ -56,15 +57,14 @@ CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 def httpx_options(address: Address) -> Options:
     """How an address is reached, by the environment's proxy and certificates.
 
-    Certificates are those of certifi and of this machine, or of `SSL_CERT_FILE` and `SSL_CERT_DIR` alone.
+    Certificates are those of certifi and of this machine, or of `SSL_CERT_FILE` and `SSL_CERT_DIR` alone. A process
+    reads them once.
 
     :raises SetupError: the environment names an unusable proxy or unusable certificates
     """
     proxy = proxy_of(address)
     try:
-        context = httpx.create_ssl_context()
-        if not any(os.environ.get(name) for name in CERTIFICATE_VARIABLES[:2]):
-            context.load_default_certs()
+        context = _tls_context(tuple(os.environ.get(name) for name in CERTIFICATE_VARIABLES))
     except OSError as exc:  # ssl.SSLError is one
         named = [name for name in CERTIFICATE_VARIABLES if os.environ.get(name)]
         raise SetupError(
@@ -74,6 +74,16 @@ def httpx_options(address: Address) -> Options:
             hint="correct the variable, or unset it",
         ) from exc
     return {"trust_env": False, "proxy": None if proxy is None else proxy.url, "verify": context}
+
+
+@cache
+def _tls_context(variables: tuple[str | None, ...]) -> ssl.SSLContext:
+    """The TLS context under these values of `CERTIFICATE_VARIABLES`. Loading certificates takes a tenth of a second,
+    and some callers make a client for each request."""
+    context = httpx.create_ssl_context()  # reads the variables itself
+    if not any(variables[:2]):
+        context.load_default_certs()
+    return context
 
 
 IDENTITY = {"Accept-Encoding": "identity"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rag_audit._internal.http import Caller, httpx_options, read_object
+from rag_audit._internal.http import CERTIFICATE_VARIABLES, Caller, httpx_options, read_object
 from rag_audit._internal.proxies import address_of, proxy_of
 from rag_audit.account.client.asynchronous import AsyncClient
 from rag_audit.account.client.attempts import Patience
@@ -222,6 +222,20 @@ def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPa
     with pytest.raises(SetupError) as caught:
         Caller("https://service.test/v1", "chat endpoint", "", "").post("x", {}, read_object)
     assert "SSLKEYLOGFILE" in str(caught.value.field)
+
+
+def test_certificates_are_loaded_once_for_each_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    service, witness = address_of("https://service.test"), address_of("https://witness.test")
+    assert service is not None and witness is not None
+    for name in CERTIFICATE_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    loaded = httpx_options(service)["verify"]
+    assert httpx_options(witness)["verify"] is loaded
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    own = httpx_options(service)["verify"]
+    assert own is not loaded and not own.get_ca_certs() and loaded.get_ca_certs()
 
 
 def test_a_service_on_this_machine_is_asked_directly(fresh: Served, monkeypatch: pytest.MonkeyPatch) -> None:
