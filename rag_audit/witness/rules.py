@@ -14,7 +14,7 @@ from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedChe
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash, verify_inclusion
 from rag_audit.models.beacon import members_of
-from rag_audit.models.chain import Outcome, Unanswered, outcome_of
+from rag_audit.models.chain import Outcome, Unanswered, ended_at, outcome_of
 from rag_audit.models.models import Count, Hex32, Millis, Model, Positive
 from rag_audit.models.records import (
     MAX_ENTRY_BYTES,
@@ -92,6 +92,17 @@ class Log(Model):
             abandoned=before.abandoned,
             empty=before.empty,
             tenants=opening.tenants.count,
+        )
+
+    def ended(self, outcome: Outcome, record: Closing) -> Self:
+        """The log once the window is closed by its closing record."""
+        return self.model_copy(
+            update={
+                "closed": True,
+                "complete": outcome is Outcome.COMPLETE,
+                "unused": outcome is Outcome.EMPTY,
+                "closes_at": ended_at(self.closes_at, record),
+            }
         )
 
     @property

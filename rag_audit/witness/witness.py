@@ -24,7 +24,6 @@ from rag_audit.log.merkle import HashTree, leaf_hash, verify_consistency, verify
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import NONCE_SIZE, Reveal, members_of, nonce_commitment
-from rag_audit.models.chain import Outcome, ended_at
 from rag_audit.models.records import Enrolment, Opening, WitnessBeacon, log_origin
 from rag_audit.witness.rules import (
     Log,
@@ -198,7 +197,7 @@ class Witness:
                 f"consistency with size {log.size}, root {log.root}",
                 f"size {head.size}, root {head.root.hex()}",
             )
-            update: dict[str, object] = {"size": head.size, "root": head.root.hex()}
+            log = log.model_copy(update={"size": head.size, "root": head.root.hex()})
             if closing is not None:
                 record = check_closing(*closing, head, log.window, self._clock())
                 # The outcome of a window stands once it is closed: what a witness derives from the closing record alone
@@ -208,13 +207,8 @@ class Witness:
                         outcome = outcome_of_closing(record, head, log.tenants, query)
                     else:
                         outcome = outcome_of_log(entries, head)
-                    update |= {
-                        "closed": True,
-                        "complete": outcome is Outcome.COMPLETE,
-                        "unused": outcome is Outcome.EMPTY,
-                        "closes_at": ended_at(log.closes_at, record),
-                    }
-            return self._sign(state, name, log.model_copy(update=update), parsed, self._clock())
+                    log = log.ended(outcome, record)
+            return self._sign(state, name, log, parsed, self._clock())
 
     def follow(
         self,
@@ -248,14 +242,7 @@ class Witness:
         outcome = outcome_of_log(entries, head)
         path = HashTree(map(leaf_hash, entries)).inclusion_path(head.size - 1, head.size)
         end = check_closing(entries[-1], path, head, record.window, self._clock())
-        made = Log.opened(record, digest, head).model_copy(
-            update={
-                "closes_at": ended_at(record.closes_at, end),
-                "closed": True,
-                "complete": outcome is Outcome.COMPLETE,
-                "unused": outcome is Outcome.EMPTY,
-            }
-        )
+        made = Log.opened(record, digest, head).ended(outcome, end)
         with self._locked() as state:
             known, last = state.logs.get(record.log), state.chains.get(record.origin)
             if known is not None:
