@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
 
-class Shutting:
+class Shutting(ABC):
     """A context manager that calls its own `shut` at the end of the block."""
 
+    @abstractmethod
     def shut(self) -> None:
         """Release what the object has."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
@@ -25,21 +26,21 @@ class Shutting:
 class Closing(Shutting):
     """A context manager that calls its own `close` at the end of the block."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release what the object has."""
-        raise NotImplementedError
 
     def shut(self) -> None:
         """The same as `close`."""
         self.close()
 
 
-class AsyncClosing:
+class AsyncClosing(ABC):
     """`Closing` for `async with`."""
 
+    @abstractmethod
     async def close(self) -> None:
         """See `Closing.close`."""
-        raise NotImplementedError
 
     async def __aenter__(self) -> Self:
         return self

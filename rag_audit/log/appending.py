@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import queue
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class Append:
     future: Future[AppendResult] = field(default_factory=Future)
 
 
-class Ledger(Closing, ABC):
+class Ledger(Closing):
     """An open ledger with one writer. Safe to use from several threads.
 
     A database says how its statements run. Its constructor opens the table, checks every row with `check_row`, and then
