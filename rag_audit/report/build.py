@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import rag_audit
 from rag_audit._internal.canonical import read_bytes, sha256
+from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit._internal.words import counted, instant, listed
 from rag_audit.mechanisms.accounting.values import text
@@ -53,7 +53,7 @@ def report_of(
     :param version: the release that verified; this one by default
     """
     facts = verdict.facts
-    now = int(time.time() * 1000) if now is None else now
+    now = now_ms() if now is None else now
     figures = _figures(verdict)
     checks = {check.id: check for check in reversed(verdict.checks)}
     deciding = [c.id for c in verdict.checks if verdict.decides(c)]
@@ -438,7 +438,7 @@ def filing_of(
             named = {"role": role, "name": printable_name(place), "sha256": digest}
             listed.append(model.InputFile.parse(named, field="inputs"))
     return model.Filing(
-        verified_at=int(time.time() * 1000) if now is None else now,
+        verified_at=now_ms() if now is None else now,
         version=rag_audit.__version__,
         inputs=listed,
         receipts=receipt_files(inputs),
