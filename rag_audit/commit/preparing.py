@@ -190,7 +190,7 @@ def make_folder(folder: Path) -> None:
         layout.indices.mkdir(exist_ok=True)
         folder.chmod(0o700)
     except OSError as exc:
-        raise StoreError("the window's folder cannot be made", field=str(folder), found=exc.strerror) from exc
+        raise StoreError.of_os_error(exc, "the window's folder cannot be made", field=folder) from exc
 
 
 def witnesses_of(witnesses: Sequence[VerifierKey], beacon: BeaconSource) -> list[VerifierKey]:

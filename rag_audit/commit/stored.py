@@ -203,7 +203,7 @@ def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecret
         for path in index.iterdir() if window_secrets is None else index.glob(".*"):
             path.unlink()
     except OSError as exc:
-        raise StoreError("cannot be removed", field=str(directory), found=exc.strerror) from exc
+        raise StoreError.of_os_error(exc, "cannot be removed", field=directory) from exc
     if window_secrets is None:
         replace_file(marker, kept, mode=PRIVATE_MODE)
         window_secrets = WindowSecrets.draw(tenants)

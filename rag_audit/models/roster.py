@@ -65,9 +65,7 @@ class RosterFile:
             except FileNotFoundError:
                 return None
             except OSError as exc:
-                raise StoreError(
-                    "the roster cannot be read", field=str(self._path), found=exc.strerror
-                ) from exc
+                raise StoreError.of_os_error(exc, "the roster cannot be read", field=self._path) from exc
             state = (found.st_ino, found.st_size, found.st_mtime_ns)
             if state != self._state:
                 try:

@@ -209,7 +209,7 @@ def read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
     try:
         total = sum((path.parent / name).stat().st_size for _, name in named)
     except OSError as exc:
-        raise EncodingError("cannot be read", field=str(path.parent), found=exc.strerror) from exc
+        raise EncodingError.of_os_error(exc, "cannot be read", field=path.parent) from exc
     limit(total, MAX_SIBLINGS_BYTES, "bytes", path)
     raw: dict[str, bytes] = {}
     values = total = 0

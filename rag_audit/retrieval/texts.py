@@ -281,7 +281,7 @@ class _Loading:
             with os.scandir(folder) as entries:
                 return sorted(entries, key=lambda entry: entry.name)
         except OSError as exc:
-            error = DocumentsError("the folder cannot be read", field=str(folder), found=exc.strerror)
+            error = DocumentsError.of_os_error(exc, "the folder cannot be read", field=folder)
             if folder == self.path:
                 raise error from exc
             self._refuse(error, self._inside(folder))
