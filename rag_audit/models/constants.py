@@ -17,7 +17,8 @@ circuit (or protocol) for each sampled tenant."""
 
 
 NORM_FACTOR = 8145
-"""A of the integer normalisation (docs/relation.md, "Vectors") of the usual embedder."""
+"""A of the integer normalisation (docs/relation.md, "Vectors") of the usual embedder: A = 7 * 256 / 0.22, for norms in
+units of 2^-8."""
 
 
 @dataclass(frozen=True)

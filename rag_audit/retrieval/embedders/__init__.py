@@ -9,6 +9,7 @@ from typing import Any
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import SetupError
+from rag_audit.models.constants import NORM_FACTOR
 from rag_audit.models.manifest import DECLARED, without_limits
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
 
@@ -57,7 +58,7 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
         return PublishedConstants(found.dimension, found.scale, None)
     from rag_audit.retrieval.embedders.onnx import MODELS
     from rag_audit.retrieval.embedders.quantise import published_scale
-    from rag_audit.retrieval.embedders.wordllama import DIMENSION, NAME, NORM_FACTOR, SCALE
+    from rag_audit.retrieval.embedders.wordllama import DIMENSION, NAME, SCALE
 
     if name == NAME:
         return PublishedConstants(DIMENSION, SCALE, NORM_FACTOR)

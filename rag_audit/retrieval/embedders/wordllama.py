@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_audit._internal.errors import EncodingError, SetupError
+from rag_audit.models.constants import NORM_FACTOR
 from rag_audit.models.manifest import EmbedderManifest, StaticTable
 from rag_audit.relation.native import query_commitment
 from rag_audit.relation.scores import MAX_COMPONENT
@@ -40,8 +41,6 @@ DIMENSION = 256
 SCALE = Fraction(22, 100)
 ENTRY_CLIP = "2.74"
 """Three standard deviations of a table entry, as the manifest writes it."""
-NORM_FACTOR = 8145
-"""A = 7 * 256 / 0.22, for norms in units of 2^-8."""
 _ROOT_SHIFT = 16
 
 WEIGHTS = Path("weights", "l2_supercat_256.safetensors")
