@@ -1,4 +1,4 @@
-"""What `rag-audit attack run` measured, as a file to be shown beside a verdict (docs/attacks.md, "Beside a verdict").
+"""The results of `rag-audit attack run`, shown with a verdict (docs/attacks.md, "Attack results in a report").
 
 It is a provider's own measurement: nobody signed it, and no check rests on it. A verifier reads it as any other file
 from outside.

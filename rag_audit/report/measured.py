@@ -1,4 +1,4 @@
-"""A provider's own run of attacks beside a verdict (docs/attacks.md, "Beside a verdict").
+"""A provider's own run of attacks beside a verdict (docs/attacks.md, "Attack results in a report").
 
 Nothing here is proved, and no check looks at it. What a verifier adds is that the run is of this window's policy, and
 the certified figures, which are computed again: those in the file are the provider's words. A lower bound above one of
