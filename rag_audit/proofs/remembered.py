@@ -3,7 +3,7 @@
 A line is the SHA-256 of a proof with everything that its verification depends on (`proofs.checking`), with a MAC under
 a key in the same folder. The MAC finds lines that are damaged, cut short or copied from another user's cache. It stops
 nobody who can write as this user: such a person can read the key, and could as well replace this program
-(docs/security.md, "What a verifier remembers").
+(docs/security.md, "Proof results that a verifier caches").
 """
 
 from __future__ import annotations

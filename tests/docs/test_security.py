@@ -25,7 +25,7 @@ def test_named_tests_exist() -> None:
 
 
 def test_named_cheaters_exist() -> None:
-    table = PAGE[PAGE.index("| what holds |") : PAGE.index("## Assumptions")]
+    table = PAGE[PAGE.index("| guarantee |") : PAGE.index("## Assumptions")]
     cheats = (ROOT / "tests/window/test_checks.py").read_text()
     named = re.findall(r'"([^"]+)"', table)
     assert len(named) > 25

@@ -1,7 +1,7 @@
 """The embedder `openai`: any endpoint that speaks the OpenAI embeddings format.
 
 Texts leave the machine, to whoever runs the endpoint. Nothing is proved of its vectors, and nobody can show that they
-are the same for the same text (docs/security.md, "Embedders of others").
+are the same for the same text (docs/security.md, "Third-party embedders").
 """
 
 from __future__ import annotations
