@@ -17,8 +17,8 @@ LITTLE = 10.0
 SEVERAL = 4
 """Positions of a document for which a warning gives the figures: a file of two pages at the usual size of chunks."""
 WITHOUT_NOISE = 76
-"""How many of 100 SQuAD questions find their passage among five without noise (docs/accounting.md, "What noise leaves
-of retrieval"; wordllama-256)."""
+"""How many of 100 SQuAD questions find their passage among five without noise (docs/accounting.md, "Retrieval quality
+under noise"; wordllama-256)."""
 SAMPLED = {"0.9": 70, "0.7": 55}
 """The same by the share of positions that a sample keeps."""
 LISTED = 53

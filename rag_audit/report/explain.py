@@ -22,7 +22,7 @@ COVERS = (
     "These figures cover the list of selected positions and nothing else. Whatever eps is, a passage that is handed"
     " out is seen by whoever gets it."
 )
-"""Text that is printed before every eps or AUC bound (docs/accounting.md, "What the figures cover")."""
+"""Text that is printed before every eps or AUC bound (docs/accounting.md, "Scope of the figures")."""
 
 
 def covers(policies: Sequence[Policy]) -> str:

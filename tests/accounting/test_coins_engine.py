@@ -1,5 +1,5 @@
 """The real engine against the theorems about coins, by simulation at N = 8: lists of committed coins, in two worlds that
-differ in one document (docs/accounting.md, "Mechanisms made of coins").
+differ in one document (docs/accounting.md, "Mechanisms based on Bernoulli bits").
 
 `test_coins` enumerates the theorems exactly on models of a few lines; here the functions run that answer queries.
 """

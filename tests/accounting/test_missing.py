@@ -1,4 +1,4 @@
-"""The factor by which a missing document shows its absence (docs/accounting.md, "What a missing document shows").
+"""The factor by which a missing document shows its absence (docs/accounting.md, "Exclusion factor").
 
 Exact enumeration of small cases, and windows through the engine, whose rate of windows without the document gives a lower
 limit of the factor by Clopper and Pearson.

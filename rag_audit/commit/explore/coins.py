@@ -1,6 +1,6 @@
 """Simulation of sampling and of listing on a provider's own documents and questions.
 
-The mechanisms are those of docs/accounting.md, "Mechanisms made of coins". Kept positions are ranked by their exact
+The mechanisms are those of docs/accounting.md, "Mechanisms based on Bernoulli bits". Kept positions are ranked by their exact
 scores, without a lattice; what a window would list beyond them, where fewer than K are kept, is left out. Texts of
 positions that are not kept count nowhere, since a window returns none of them.
 

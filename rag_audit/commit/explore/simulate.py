@@ -5,7 +5,7 @@ alias table), but is drawn from numpy's PCG64 under a seed instead of the window
 reproducible, and cost no Poseidon permutations.
 
 Recall on a provider's own documents depends on the ranking without noise, which one document can change. No bound
-covers it, so it stays with the provider (docs/accounting.md, "What the figures cover").
+covers it, so it stays with the provider (docs/accounting.md, "Scope of the figures").
 """
 
 from __future__ import annotations

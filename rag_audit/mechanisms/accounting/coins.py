@@ -59,7 +59,7 @@ class Sampling:
 
     def odds_unlisted(self, queries: int, positions: int = 1) -> float:
         """The most by which the absence of a document becomes more likely for accounts that never received it, rounded
-        up; infinite where there is no finite factor (docs/accounting.md, "What a missing document shows").
+        up; infinite where there is no finite factor (docs/accounting.md, "Exclusion factor").
 
         :param queries: the queries of all these accounts together; the factor of a sample alone does not depend on them
         :param positions: the positions that the document fills

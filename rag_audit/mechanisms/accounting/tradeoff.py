@@ -2,7 +2,7 @@
 
 Both follow from the dominating privacy loss distribution, whose trade-off curve (ROC) lies on or above the
 real one. They cover the list of selected positions; the text at a selected position is disclosed whatever
-the noise (docs/accounting.md, "What the figures cover").
+the noise (docs/accounting.md, "Scope of the figures").
 """
 
 from __future__ import annotations
