@@ -21,8 +21,8 @@ from rag_audit.models.records import SlotKey
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import Int8Array, build_index, draw_coins, draw_noise, no_noise, select
-from rag_audit.retrieval.listing import HeldBits, select_listed
 from rag_audit.retrieval.noise_pool import NoisePool
+from rag_audit.retrieval.serving.listing import HeldBits, select_listed
 
 DIMENSION = 256
 GAINS = [1, 8, 64]

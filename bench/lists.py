@@ -29,7 +29,7 @@ from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import Int8Array, Int32Array, TenantIndex, draw_coins, draw_noise, no_noise
-from rag_audit.retrieval.listing import select_listed
+from rag_audit.retrieval.serving.listing import select_listed
 
 CONFIDENCE = 0.95
 PARAPHRASES = 64

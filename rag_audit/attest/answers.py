@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import TypedDict, cast
+from typing import TypedDict
 
 from rag_audit._internal.canonical import MAX_SAFE_INTEGER, Json
 from rag_audit._internal.errors import RagAuditError, RequestRefused, SchemaError
@@ -23,11 +23,10 @@ from rag_audit.attest.receipts import make_receipt, signed_head
 from rag_audit.attest.release import Release
 from rag_audit.attest.waiting import ended, not_open_yet
 from rag_audit.log.note import Note
-from rag_audit.mechanisms.listing import Listing
 from rag_audit.models.records import QueryRecord
 from rag_audit.models.requests import Answer, DescribedDocument, Refusal
-from rag_audit.retrieval.engine import Int8Array, Int32Array
-from rag_audit.retrieval.noise_pool import Drawn, NoisePool
+from rag_audit.relation.native import hash_lists
+from rag_audit.retrieval.noise_pool import NoisePool
 from rag_audit.retrieval.query import commit_all
 
 
@@ -60,13 +59,13 @@ class Answers:
     def __init__(
         self,
         context: Context,
-        noise: NoisePool,
+        pool: NoisePool,
         certificates: CertificateStore,
         prover: Prover,
         keeper: Keeper,
     ) -> None:
         self._context = context
-        self._noise = noise
+        self._pool = pool
         self._certificates = certificates
         self._prover = prover
         self._keeper = keeper
@@ -151,14 +150,15 @@ class Answers:
         arrived = self.release.now()
         with ExitStack() as claims:
             commit_all([query.question for query in queries])
-            _each(queries, self._open, lambda query: self._claim(query, claims))
+            _each(queries, self._open, lambda query: self._claim(query, claims), self._draw)
             self._select(queries)
             _each(queries, self._draft, self._prove, self._seal, lambda query: self._hold(query, arrived))
             # Nothing that was computed from a slot leaves before its append is durable.
             _each(queries, self._append, self._appended, self._finish)
         for query in queries:
-            if query.drawn:
-                self._noise.follow(query.slot)
+            if query.drawn is not None:
+                self._pool.follow(query.slot)
+            query.drawn = query.held = None
 
     def _open(self, query: Query) -> None:
         steps.check_opened(query.request, query.question)
@@ -175,47 +175,49 @@ class Answers:
         self._check_turn(query)
         self._sample(request.tenant)
 
+    def _draw(self, query: Query) -> None:
+        """Take what the mechanism needs for the query's slot. The account's next slots are drawn after its answer."""
+        steps.vector_of(query.question)
+        query.held = self._holder.before(query.slot)
+        if self._context.serving(query.tenant).draws:
+            query.drawn = self._pool.get(query.slot, follow=False)
+
     def _select(self, queries: Sequence[Query]) -> None:
         """Find and commit to the positions of every query: those of a tenant in common passes over its index."""
-        scored = defaultdict[str, list[tuple[Query, Int32Array]]](list)
-
-        def prepare(query: Query) -> None:
-            if self._context.mechanism(query.tenant).remembers:
-                query.positions = self._listed(query)
-            else:
-                steps.vector_of(query.question)
-                scored[query.tenant].append((query, self._noise_of(query)))
-
-        _each(queries, prepare)
-        for name, found in scored.items():
+        asked = defaultdict[str, list[Query]](list)
+        for query in queries:
+            if query.outcome is None:
+                asked[query.tenant].append(query)
+        context, found = self._context, list[Query]()
+        for name, own in asked.items():
+            selected: Sequence[list[int] | Exception]
             try:
                 selected = steps.select_positions(
-                    [(query.question, noise) for query, noise in found],
-                    tenant=self._context.tenant(name),
-                    policy=self._context.policy,
+                    own,
+                    serving=context.serving(name),
+                    tenant=context.tenant(name),
                     kept=self._keeper.bits(name),
                 )
             except Exception as exc:
-                selected = [exc for _ in found]
-            for (query, _), positions in zip(found, selected, strict=True):
+                selected = [exc for _ in own]
+            for query, positions in zip(own, selected, strict=True):
                 if isinstance(positions, Exception):
                     query.outcome = positions
                 else:
-                    query.positions = positions
-        ranked = [query for own in scored.values() for query, _ in own if query.outcome is None]
-        made = steps.list_commitments([(query.question, query.positions) for query in ranked])
-        for query, htopk in zip(ranked, made, strict=True):
+                    query.positions = tuple(positions)
+                    found.append(query)
+        lists = [
+            context.mechanism(q.tenant).list_elements(q.question.salts.top_k, q.positions) for q in found
+        ]
+        for query, htopk in zip(found, hash_lists(lists), strict=True):
             query.htopk = htopk
 
     def _draft(self, query: Query) -> None:
         """Make the record, but for its place and time."""
-        context = self._context
         self._find_documents(query)
-        remembers = context.mechanism(query.tenant).remembers
         query.record = steps.query_record(
-            query.request, query.question, query.positions, query.documents, window=context.opening.window,
-            capacity=context.tenant(query.tenant).index.capacity, htopk=query.htopk,
-            held=self._holder.after(query.slot, query.request.hq, query.positions) if remembers else None,
+            query.request, query.question, query.documents, window=self._context.opening.window,
+            htopk=query.htopk, held=self._holder.after(query.slot, query.request.hq, query.positions),
         )  # fmt: skip
 
     def _prove(self, query: Query) -> None:
@@ -286,27 +288,6 @@ class Answers:
         if tenant in self._keeper.sampled and tenant not in self._context.state.kept:
             raise RequestRefused("closed", "the window is closed")
 
-    def _listed(self, query: Query) -> tuple[int, ...]:
-        """The positions that a listing tenant's mechanism lists for a question in its slot."""
-        mechanism, kept = self._context.mechanism(query.tenant), self._keeper.bits(query.tenant)
-        assert isinstance(mechanism, Listing) and kept is not None  # listing tenants sample
-        held, chance = self._holder.before(query.slot), cast(Int8Array, self._drawn(query))
-        return steps.select_list(
-            query.question, tenant=self._context.tenant(query.tenant), rules=mechanism.rules, kept=kept, held=held,
-            chance=chance,
-        )  # fmt: skip
-
-    def _noise_of(self, query: Query) -> Int32Array:
-        """The slot's noise, drawn ahead where the tenant has any."""
-        if not self._context.mechanism(query.tenant).gains:
-            return self._context.noise(query.slot)  # which is none
-        return cast(Int32Array, self._drawn(query))
-
-    def _drawn(self, query: Query) -> Drawn:
-        """What is drawn for the slot. The account's next slots are drawn once this query is answered."""
-        query.drawn = True
-        return self._noise.get(query.slot, follow=False)
-
     def _check_turn(self, query: Query) -> None:
         """Check that a request is its account's next, and that the account's slots have a beacon."""
         request, opening, state = query.request, self._context.opening, self._context.state
@@ -343,8 +324,10 @@ class Answers:
     def _find_documents(self, query: Query) -> None:
         """Find which positions the answer returns without a text, and the openings of all."""
         context, tenant = self._context, self._context.tenant(query.tenant)
-        query.withheld = steps.withheld_positions(query.question, query.positions, tenant=tenant, policy=context.policy,
-                                                  kept=self._keeper.bits(query.tenant))  # fmt: skip
+        query.withheld = context.serving(query.tenant).withheld(
+            tenant.index, lambda: steps.vector_of(query.question), query.positions,
+            kept=self._keeper.bits(query.tenant), documents=tenant.documents_at,
+        )  # fmt: skip
         query.documents = steps.document_openings(tenant, query.positions, context.secrets, query.withheld)
 
     def _signed_head(self) -> tuple[int, Note]:

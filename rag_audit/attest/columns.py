@@ -21,12 +21,12 @@ from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.attest.context import Context, kept_positions
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
-from rag_audit.models.records import KeptEntry, ListingRecord, SlotKey
+from rag_audit.models.records import KeptEntry, QueryRecord, SlotKey
 from rag_audit.proofs.statements.retrieve import ListingPrivate
 from rag_audit.proofs.statements.sample import KeptColumn, kept_public
 from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic
 from rag_audit.retrieval.engine import Int8Array
-from rag_audit.retrieval.listing import HeldBits
+from rag_audit.retrieval.serving.listing import HeldBits
 
 MAX_KEPT_BYTES = 1 << 26
 _LENGTH = 8
@@ -177,41 +177,50 @@ class Keeper:
 
 
 class Holder:
-    """What one window's accounts hold. Safe to use from several threads."""
+    """What one window's accounts hold, where their answers depend on it. Safe to use from several threads."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._bits = HeldBits()
 
-    def before(self, slot: SlotKey) -> Int8Array:
-        """What the account holds before its record of a slot, shape (capacity,), 0 or 1.
+    def before(self, slot: SlotKey) -> Int8Array | None:
+        """What the account holds before its record of a slot, shape (capacity,), 0 or 1; None where no answer of its
+        tenant depends on earlier ones.
 
         :raises StoreError: an earlier record's retained data cannot be opened
         """
-        capacity = self._context.commitment.tenants[slot.tenant].index.capacity
+        context = self._context
+        if not context.mechanism(slot.tenant).remembers:
+            return None
 
         def listed(i: int) -> Sequence[int]:
-            return self._context.retained(self._record(SlotKey(slot.tenant, slot.account, i))).positions
+            return context.retained(self._record(SlotKey(slot.tenant, slot.account, i))).positions
 
-        return self._bits.before(slot.account, slot.i, capacity, listed)
+        return self._bits.before(slot.account, slot.i, context.tenant(slot.tenant).index.capacity, listed)
 
-    def private(self, slot: SlotKey, hq: str) -> ListingPrivate:
-        """What the proof of an account's record needs, beside its positions.
+    def private(self, slot: SlotKey, hq: str) -> ListingPrivate | None:
+        """What the proof of an account's record needs, beside its positions; None where `before` is.
 
         :param hq: the record's own
         """
+        held = self.before(slot)
+        if held is None:
+            return None
         return ListingPrivate(
-            held=self.before(slot).tobytes(),
+            held=held.tobytes(),
             before=None if slot.i == 1 else self._secret(slot.ahead(-1), self._record(slot.ahead(-1)).hq),
             after=self._secret(slot, hq),
         )
 
-    def after(self, slot: SlotKey, hq: str, listed: tuple[int, ...]) -> str:
-        """The commitment to what the account holds after a record, which the record names.
+    def after(self, slot: SlotKey, hq: str, listed: tuple[int, ...]) -> str | None:
+        """The commitment to what the account holds after a record, which the record names; None where `before` is.
 
         :param listed: the record's positions
         """
-        bits = self.before(slot).copy()
+        held = self.before(slot)
+        if held is None:
+            return None
+        bits = held.copy()
         bits[list(listed)] = 1
         context = self._context
         secret = self._secret(slot, hq)
@@ -219,11 +228,11 @@ class Holder:
 
     def _secret(self, slot: SlotKey, hq: str) -> bytes:
         """The secret of the commitment after a slot's record."""
-        before = None if slot.i == 1 else self._record(slot.ahead(-1)).held
+        before = None if slot.i == 1 else self._record(slot.ahead(-1)).held_after
         return self._context.secrets.held_secret(slot, hq, before)
 
-    def _record(self, slot: SlotKey) -> ListingRecord:
+    def _record(self, slot: SlotKey) -> QueryRecord:
         record = self._context.state.by_slot.get((slot.account, slot.i))
-        if not isinstance(record, ListingRecord):
+        if record is None or record.held_after is None:
             raise StoreError("a record of the account is missing", field=f"{slot.account}, i = {slot.i}")
         return record

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,7 +24,8 @@ from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.native import sampling_slot, slot_id
 from rag_audit.relation.native_secrets import noise_key
 from rag_audit.retrieval.embedders import Embedder
-from rag_audit.retrieval.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise
+from rag_audit.retrieval.engine import Drawn, Int8Array, draw_coins
+from rag_audit.retrieval.serving import Serving, serving
 
 
 @dataclass(frozen=True)
@@ -105,39 +105,17 @@ class Context:
             raise WindowStateError("the account has no beacon yet", field=account)
         return beacon
 
-    def noise(self, slot: SlotKey) -> Int32Array:
-        """A slot's noise, int32, shape (capacity,), a pure function of the slot.
+    def serving(self, name: str) -> Serving:
+        """The provider's part of a tenant's mechanism."""
+        return serving(self.mechanism(name))
+
+    def drawn(self, slot: SlotKey) -> Drawn:
+        """The draw of a slot by its tenant's mechanism, shape (capacity,), a pure function of the slot.
 
         :raises WindowStateError: the slot's account has no beacon yet
         """
-        capacity = self.tenant(slot.tenant).index.capacity
-        return slot_noise(
-            self.secrets,
-            self.opening.window,
-            slot,
-            self.beacon(slot.account),
-            capacity,
-            self.mechanism(slot.tenant).gains,
-        )
-
-    def coins(self, slot: SlotKey) -> Int8Array:
-        """The coins of a listing tenant's slot, 1 where chance lists a position, shape (capacity,).
-
-        :raises WindowStateError: the slot's account has no beacon yet
-        """
-        chance = self.mechanism(slot.tenant).chance
-        assert chance is not None
-        capacity = self.tenant(slot.tenant).index.capacity
-        return slot_coins(
-            self.secrets, self.opening.window, slot, self.beacon(slot.account), capacity, chance
-        )
-
-    def drawn(self, slot: SlotKey) -> Int32Array | Int8Array:
-        """What is drawn for a slot by its tenant's mechanism: its coins, or its noise.
-
-        :raises WindowStateError: the slot's account has no beacon yet
-        """
-        return self.coins(slot) if self.mechanism(slot.tenant).remembers else self.noise(slot)
+        kappa = slot_key(self.secrets, self.opening.window, slot, self.beacon(slot.account))
+        return self.serving(slot.tenant).draw(kappa, self.tenant(slot.tenant).index.capacity)
 
     def retained(self, record: QueryRecord) -> Retained:
         """The retained data of a record's query.
@@ -152,36 +130,6 @@ class Context:
         return retained_context(self.opening_digest, record.account, record.i)
 
 
-def slot_noise(
-    window_secrets: WindowSecrets,
-    window: str,
-    slot: SlotKey,
-    beacon: bytes,
-    capacity: int,
-    gains: Sequence[int],
-) -> Int32Array:
-    """The noise of a slot, one integer for each committed position (docs/relation.md, "Noise").
-
-    :param beacon: the beacon value that was drawn after the slot's account was committed
-    :param gains: gains of the noise; none where the tenant has no noise
-    :returns: int32, shape (capacity,)
-    """
-    if not gains:
-        return no_noise(capacity)
-    return draw_noise(_key(window_secrets, beacon, _slot(window, slot)), capacity, gains)
-
-
-def slot_coins(
-    window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: bytes, capacity: int, chance: int
-) -> Int8Array:
-    """The coins of a listing tenant's slot, 1 where chance lists a position, shape (capacity,).
-
-    :param beacon: as for `slot_noise`
-    :param chance: Q, over 2^40
-    """
-    return draw_coins(_key(window_secrets, beacon, _slot(window, slot)), capacity, chance)
-
-
 def kept_positions(
     window_secrets: WindowSecrets, window: str, tenant: str, beacon: bytes, capacity: int, keep: int
 ) -> Int8Array:
@@ -193,8 +141,12 @@ def kept_positions(
     return draw_coins(_key(window_secrets, beacon, sampling_slot(window, tenant)), capacity, keep)
 
 
-def _slot(window: str, slot: SlotKey) -> int:
-    return slot_id(window, slot.tenant, slot.account, slot.i)
+def slot_key(window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: bytes) -> int:
+    """kappa of a query's slot, from which its noise or its coins are drawn (docs/relation.md, "Noise").
+
+    :param beacon: the beacon value that was drawn after the slot's account was committed
+    """
+    return _key(window_secrets, beacon, slot_id(window, slot.tenant, slot.account, slot.i))
 
 
 def _key(window_secrets: WindowSecrets, beacon: bytes, slot: int) -> int:

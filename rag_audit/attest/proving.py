@@ -245,7 +245,6 @@ class Prover:
 
     def _private(self, record: QueryRecord, query: OpenedQuery, positions: Sequence[int]) -> RecordPrivate:
         context, slot = self._context, SlotKey(record.tenant, record.account, record.i)
-        remembers = context.mechanism(record.tenant).remembers
         return record_private(
             query,
             positions,
@@ -255,7 +254,7 @@ class Prover:
             certificate=lambda: self._certificates.get(slot),
             low_memory=self.low_memory,
             kept=self._keeper.opening(record.tenant),
-            listing=self._holder.private(slot, record.hq) if remembers else None,
+            listing=self._holder.private(slot, record.hq),
         )
 
     def _public(self, record: QueryRecord) -> RecordPublic:

@@ -15,7 +15,6 @@ from rag_audit._internal.errors import RequestRefused, StoreError
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.attest.state import Appending
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
-from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.manifest import re_executable
 from rag_audit.models.passage import EMPTY
 from rag_audit.models.policy import Policy
@@ -34,11 +33,10 @@ from rag_audit.models.requests import Answer, AnsweredDocument, Refusal, SignedR
 from rag_audit.proofs.statements.retrieve import ListingPrivate, RecordPrivate
 from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.field import to_hex
-from rag_audit.relation.native import hash_lists, listed_commitment, topk_elements
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
-from rag_audit.retrieval.engine import Int8Array, Int32Array, select_all
-from rag_audit.retrieval.listing import select_listed
+from rag_audit.retrieval.engine import Drawn, Int8Array
 from rag_audit.retrieval.query import OpenedQuery, is_blank
+from rag_audit.retrieval.serving import Asked, Serving
 
 
 @dataclass(eq=False)
@@ -52,12 +50,15 @@ class Query:
     request: SignedRequest = field(repr=False)
     question: OpenedQuery = field(repr=False)
     eager: bool = False
-    drawn: bool = False
-    """whether what is drawn for its slot was taken from the pool"""
+    drawn: Drawn | None = field(default=None, repr=False)
+    """the draw of its slot, taken from the pool; None where its tenant's mechanism draws nothing"""
+    held: Int8Array | None = field(default=None, repr=False)
+    """what its account holds before it; None where nothing depends on it"""
     positions: tuple[int, ...] = field(default=(), repr=False)
     withheld: frozenset[int] = field(default=frozenset(), repr=False)
     """the positions that the answer returns without a text"""
-    htopk: str | None = None
+    htopk: int = 0
+    """the commitment to the positions"""
     documents: Sequence[DocumentOpening] = field(default=(), repr=False)
     sealed: bytes | None = field(default=None, repr=False)
     """what a later proof or the same answer again needs, encrypted"""
@@ -172,38 +173,16 @@ def check_visible(request: SignedRequest) -> None:
 
 
 def select_positions(
-    asked: Sequence[tuple[OpenedQuery, Int32Array]],
-    *,
-    tenant: CommittedTenant,
-    policy: Policy,
-    kept: Int8Array | None = None,
-) -> list[tuple[int, ...] | Exception]:
-    """Score every position for each of a tenant's queries, add its slot's noise, take the first K (the paper's (2.1)).
+    queries: Sequence[Query], *, serving: Serving, tenant: CommittedTenant, kept: Int8Array | None
+) -> list[list[int] | Exception]:
+    """The positions that the mechanism of a tenant selects for its queries, which share what they read of its index.
 
-    :param asked: queries that have a vector, each with its slot's noise
-    :param kept: a sampled tenant's kept positions (`kept_positions`); the others score 0
-    :returns: the selected positions in rank order, or why there are none
+    :param queries: queries that have a vector, a draw and a disclosed set, as far as their mechanism needs one
+    :param kept: a sampled tenant's kept positions (`kept_positions`)
+    :returns: each query's positions, or the error that stopped its selection
     """
-    window = policy.mechanism_of(tenant.entry.tenant).window
-    vectors = [(vector_of(query), noise) for query, noise in asked]
-    found = select_all(tenant.index, vectors, window, policy.top_k, kept)
-    return [one if isinstance(one, Exception) else tuple(one) for one in found]
-
-
-def select_list(
-    query: OpenedQuery,
-    *,
-    tenant: CommittedTenant,
-    rules: ListingRules,
-    kept: Int8Array,
-    held: Int8Array,
-    chance: Int8Array,
-) -> tuple[int, ...]:
-    """Embed the query, and list by randomised response (`index.listing.select_listed`).
-
-    :returns: the listed positions, ascending
-    """
-    return tuple(select_listed(tenant.index, vector_of(query), rules, kept=kept, held=held, chance=chance))
+    asked = [Asked(vector_of(query.question), query.drawn, query.held) for query in queries]
+    return serving.select(tenant.index, asked, kept)
 
 
 def vector_of(query: OpenedQuery) -> Int8Array:
@@ -217,34 +196,6 @@ def vector_of(query: OpenedQuery) -> Int8Array:
         raise RequestRefused("empty-query", exc.message, field="request.query") from exc
 
 
-def withheld_positions(
-    query: OpenedQuery,
-    positions: Sequence[int],
-    *,
-    tenant: CommittedTenant,
-    policy: Policy,
-    kept: Int8Array | None,
-) -> frozenset[int]:
-    """The selected positions that a sampled tenant's answer returns without a text: each position that is empty, that
-    the window does not keep, or, without noise and randomised response, that scores 0.
-
-    A list of exact scores is padded with positions of score 0 where fewer than K score more, and noise and chance list
-    positions that are not kept. With their texts, each of them would tell its reader what the sample hides. An empty
-    position is withheld too, so that an answer does not tell it from a document that is not kept.
-
-    :param kept: a sampled tenant's kept positions (`kept_positions`); None where every position is kept, and the
-        answer returns every text
-    """
-    if kept is None:
-        return frozenset()
-    mechanism = policy.mechanism_of(tenant.entry.tenant)
-    shown = [p for p in positions if kept[p] and p in tenant.documents_at]
-    if mechanism.withholds_by_score:
-        window, vector = mechanism.window, vector_of(query).astype(int)
-        shown = [p for p in shown if window.quantise(int(tenant.index.rows[p].astype(int) @ vector)) > 0]
-    return frozenset(positions).difference(shown)
-
-
 def document_openings(
     tenant: CommittedTenant,
     positions: Sequence[int],
@@ -254,7 +205,7 @@ def document_openings(
     """The openings of the selected positions' digests under C_docs.
 
     :param withheld: the positions whose digest stays closed, because its salt would let its reader test a guess of
-        the text (`withheld_positions`)
+        the text (`Serving.withheld`)
     """
     openings = []
     for position in positions:
@@ -272,31 +223,20 @@ def document_openings(
     return openings
 
 
-def list_commitments(asked: Sequence[tuple[OpenedQuery, Sequence[int]]]) -> list[str]:
-    """htopk of several queries with their positions, computed side by side; not of a listing tenant's."""
-    return [
-        to_hex(h) for h in hash_lists([topk_elements(query.salts.top_k, listed) for query, listed in asked])
-    ]
-
-
 def query_record(
     request: SignedRequest,
     query: OpenedQuery,
-    positions: Sequence[int],
     documents: Sequence[DocumentOpening],
     *,
     window: str,
-    capacity: int,
-    htopk: str | None = None,
-    held: str | None = None,
+    htopk: int,
+    held: str | None,
 ) -> QueryRecord:
     """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest.
 
-    :param htopk: the commitment to the positions (`list_commitments`), or None for a listing tenant
-    :param held: of a listing tenant, the commitment to what the account holds after it
+    :param htopk: the commitment to the listed positions (`Mechanism.list_commitment`)
+    :param held: the commitment to what the account holds after it; None where nothing depends on it
     """
-    if htopk is None:
-        htopk = to_hex(listed_commitment(query.salts.top_k, positions, capacity))
     plain = QueryRecord(
         type="query",
         v=1,
@@ -308,7 +248,7 @@ def query_record(
         ts=0,
         hq=request.hq,
         cq=query.cq,
-        htopk=htopk,
+        htopk=to_hex(htopk),
         hans=answer_digest(query.salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
         sig=request.sig,
         proof=None,
@@ -322,7 +262,7 @@ def record_private(
     *,
     tenant: CommittedTenant,
     window_secrets: WindowSecrets,
-    noise: Callable[[], Int32Array | Int8Array],
+    noise: Callable[[], Drawn],
     certificate: Callable[[], NoiseCertificate | None],
     low_memory: bool,
     kept: tuple[bytes, bytes] | None = None,
@@ -426,6 +366,6 @@ def retained_context(opening_digest: str, account: str, i: int) -> bytes:
 def documents_of(
     tenant: CommittedTenant, positions: Sequence[int], withheld: Container[int]
 ) -> list[AnsweredDocument]:
-    """The selected documents in rank order; empty positions and withheld ones (`withheld_positions`) are left out."""
+    """The selected documents in rank order; empty positions and withheld ones (`Serving.withheld`) are left out."""
     found = ((p, tenant.documents_at.get(p)) for p in positions if p not in withheld)
     return [answered(p, passage) for p, passage in found if passage is not None]

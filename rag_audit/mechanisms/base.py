@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from rag_audit._internal.errors import PolicyError
-from rag_audit.relation.native import topk_commitment
+from rag_audit.relation.native import Elements, hash_elements_list, topk_elements
 from rag_audit.relation.scores import MAX_LATTICE, ScoreWindow
 
 if TYPE_CHECKING:
@@ -223,9 +223,13 @@ class Mechanism(ABC):
         """
         return self.scores.window
 
+    def list_elements(self, salt: int, positions: Sequence[int]) -> Elements:
+        """The elements whose hash is the commitment `htopk` of a record to its positions."""
+        return topk_elements(salt, positions)
+
     def list_commitment(self, salt: int, positions: Sequence[int]) -> int:
         """The commitment `htopk` of a record to its positions, as a field element."""
-        return topk_commitment(salt, positions)
+        return hash_elements_list(*self.list_elements(salt, positions))
 
     def wrong_list(self, positions: Sequence[int], documents: int) -> str | None:
         """What is wrong with the positions of a receipt, in words; None where nothing is.

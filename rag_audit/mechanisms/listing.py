@@ -21,7 +21,7 @@ from rag_audit.mechanisms.base import (
     need,
 )
 from rag_audit.relation.coins import check_coin
-from rag_audit.relation.native import listed_commitment
+from rag_audit.relation.native import Elements, listed_elements
 from rag_audit.relation.scores import LARGEST_SCORE
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ class Listing(Mechanism):
     def longest(self) -> int:
         return self.rules.most
 
-    def list_commitment(self, salt: int, positions: Sequence[int]) -> int:
-        return listed_commitment(salt, positions, self.tenant.capacity)
+    def list_elements(self, salt: int, positions: Sequence[int]) -> Elements:
+        return listed_elements(salt, positions, self.tenant.capacity)
 
     def wrong_list(self, positions: Sequence[int], documents: int) -> str | None:
         if len(positions) != documents or len(positions) > self.longest:

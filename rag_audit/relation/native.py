@@ -50,8 +50,6 @@ def _start(tag: int, count: int) -> bytes:
 
 def hash_elements_list(tag: int, elements: Sequence[bytes]) -> int:
     """HL of elements of 32 bytes each."""
-    if len(elements) > _FEW:
-        return int.from_bytes(_native.poseidon_hash_list(tag, b"".join(elements)), "big")
     (hashed,) = hash_lists([(tag, elements)])
     return hashed
 
@@ -61,12 +59,14 @@ Elements: TypeAlias = tuple[int, Sequence[bytes]]
 
 
 def hash_lists(lists: Sequence[Elements]) -> list[int]:
-    """HL of several short lists side by side, where eight take little longer than one.
+    """HL of several lists. Short ones are hashed side by side, where eight take little longer than one.
 
     :raises EncodingError: an element is not a field element
     """
-    asked = [(_start(tag, len(elements)), b"".join(elements)) for tag, elements in lists]
-    return [int.from_bytes(hashed, "big") for hashed in _native.poseidon_absorb(asked)]
+    joined = [(tag, len(elements), b"".join(elements)) for tag, elements in lists]
+    short = iter(_native.poseidon_absorb([(_start(tag, n), data) for tag, n, data in joined if n <= _FEW]))
+    hashed = (next(short) if n <= _FEW else _native.poseidon_hash_list(tag, data) for tag, n, data in joined)
+    return [int.from_bytes(one, "big") for one in hashed]
 
 
 def slot_id(window: str, tenant: str, account: str, i: int) -> int:
@@ -116,9 +116,14 @@ def topk_commitment(salt: int, positions: Sequence[int]) -> int:
     return hash_elements_list(*topk_elements(salt, positions))
 
 
+def listed_elements(salt: int, positions: Iterable[int], capacity: int) -> Elements:
+    """What htopk of a listing tenant is the hash of (`relation.commitments.list_commitment`)."""
+    return TAG_TOPK, [to_bytes(x) for x in (salt, capacity, *packed(positions, capacity))]
+
+
 def listed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
-    """htopk of a listing tenant (`relation.commitments.list_commitment`), by the listed positions."""
-    return hash_list(TAG_TOPK, [salt, capacity, *packed(positions, capacity)])
+    """htopk of a listing tenant, by the listed positions."""
+    return hash_elements_list(*listed_elements(salt, positions, capacity))
 
 
 def packed(positions: Iterable[int], capacity: int) -> list[int]:

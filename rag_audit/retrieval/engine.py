@@ -113,6 +113,8 @@ class SharedPasses(Generic[A, R]):
 
 Int8Array = npt.NDArray[np.int8]
 Int32Array = npt.NDArray[np.int32]
+Drawn: TypeAlias = Int32Array | Int8Array
+"""The draw of a slot: its noise, or the coins of a listing tenant."""
 
 Passes: TypeAlias = SharedPasses[tuple[bytes, bytes | None], list[int]]
 """Selections by query and noise, each to its positions."""
@@ -315,7 +317,7 @@ def select(
 
 def select_all(
     index: TenantIndex,
-    asked: Sequence[tuple[Int8Array, Int32Array]],
+    asked: Sequence[tuple[Int8Array, Drawn]],
     window: ScoreWindow,
     k: int,
     kept: Int8Array | None = None,
@@ -352,7 +354,7 @@ def reference_select(
     return top_k([u + z for u, z in zip(lattice, noise.tolist(), strict=True)], k)
 
 
-def _check_selection(index: TenantIndex, noise: Int32Array, k: int, kept: Int8Array | None) -> None:
+def _check_selection(index: TenantIndex, noise: Drawn, k: int, kept: Int8Array | None) -> None:
     if kept is not None and (
         kept.shape != (index.capacity,) or kept.dtype != np.int8 or int(kept.view(np.uint8).max()) > 1
     ):

@@ -7,18 +7,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from rag_audit._internal.closing import Closing
 from rag_audit._internal.errors import WindowStateError
 from rag_audit.models.records import SlotKey
-from rag_audit.retrieval.engine import Int8Array, Int32Array
+from rag_audit.retrieval.engine import Drawn
 
 log = logging.getLogger(__name__)
-
-Drawn: TypeAlias = Int32Array | Int8Array
-"""What is drawn for a slot: its noise, or the coins of a listing tenant."""
-
 
 READY_BYTES = 1 << 30
 """The most bytes of all drawn slots together, unless a provider sets another number: 256 slots at 10^6 positions."""

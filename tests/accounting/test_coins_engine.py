@@ -20,7 +20,7 @@ from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_coins, no_noise, select
-from rag_audit.retrieval.listing import select_listed
+from rag_audit.retrieval.serving.listing import select_listed
 
 N, PLACE, TRIALS = 8, 3, 1_200
 KEEP, CHANCE = COIN_RANGE // 2, COIN_RANGE // 4

@@ -30,7 +30,7 @@ from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import TenantIndex, draw_coins, draw_noise, select
-from rag_audit.retrieval.listing import select_listed
+from rag_audit.retrieval.serving.listing import select_listed
 from tests.accounting.test_coins import asked, law, top_k_law, worlds
 
 HALF, QUARTER = COIN_RANGE // 2, COIN_RANGE // 4

@@ -16,15 +16,13 @@ ALLOWED = {
     "rag_audit/commit/draft.py": "makes a mechanism from the parameters that a draft states",
     "rag_audit/commit/compare.py": "prints what was measured of each mechanism, a line each",
     "rag_audit/commit/explore/coins.py": "measures sampling and listing, and nothing else",
-    "rag_audit/cli/demo/recall.py": "plays one account's window under the tenant's mechanism, without proofs",
     "rag_audit/models/constants.py": "the constants of circuits, which have parameters and no mechanism",
     "rag_audit/models/policy.py": "the section `noise`, which tenants share",
     "rag_audit/verify/checks/trust.py": "compares the parameter `keep` and the reach of scores with limits",
     "rag_audit/verify/ahead.py": "which protocol digests a policy without noise needs",
-    "rag_audit/attest/": "the request path",
     "rag_audit/proofs/": "proof systems read the constants of circuits and statements",
     "rag_audit/lab/": "attacks on each mechanism, an extra that no other package imports",
-    "rag_audit/retrieval/listing.py": "the lists of randomised response, over an index",
+    "rag_audit/retrieval/serving/": "the part that a provider runs, one file for each mechanism",
     "rag_audit/report/html/evidence.py": "prints each parameter that a report states",
 }
 """Files, or folders, that may compare, and why."""

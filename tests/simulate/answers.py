@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.attest import query as steps
-from rag_audit.attest.context import kept_positions, slot_coins, slot_noise
+from rag_audit.attest.context import kept_positions, slot_key
 from rag_audit.commit.commitment import CommittedTenant
 from rag_audit.estimate.clusters import coalition_private, estimate_window
 from rag_audit.estimate.statement import coalition_statement
@@ -36,6 +36,7 @@ from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import slot_id, topk_commitment
 from rag_audit.retrieval.query import OpenedQuery
+from rag_audit.retrieval.serving import Asked, serving
 from tests.simulate.windows import Base
 from tests.window.forge import Forge
 
@@ -115,9 +116,7 @@ class Answerer(Forge):
         secrets, rules = self.finished.commitment.secrets, policy.mechanism_of(e["tenant"])
         slot, beacon = SlotKey(e["tenant"], e["account"], e["i"]), self._beacon_of(e["account"])
         capacity = self._committed(e["tenant"]).index.capacity
-        if rules.chance is not None:
-            return slot_coins(secrets, e["window"], slot, beacon, capacity, rules.chance)
-        return slot_noise(secrets, e["window"], slot, beacon, capacity, rules.gains)
+        return serving(rules).draw(slot_key(secrets, e["window"], slot, beacon), capacity)
 
     # -- answering -------------------------------------------------------------------------------------------
 
@@ -139,8 +138,10 @@ class Answerer(Forge):
         policy, query, slot = self._policy, self._query(e), (e["account"], e["i"])
         tenant = self._committed(e["tenant"])
         noise = self._drawn(e, policy)
-        (positions,) = steps.select_positions([(query, noise)], tenant=tenant, policy=policy)
-        assert not isinstance(positions, Exception)
+        mechanism = serving(policy.mechanism_of(e["tenant"]))
+        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, noise)], None)
+        assert not isinstance(selected, Exception)
+        positions = tuple(selected)
         documents = steps.document_openings(tenant, positions, self.finished.commitment.secrets, ())
         if slot in self.vectors:
             e["cq"] = to_hex(vector_commitment(query.salts.vector, self.vectors[slot]))

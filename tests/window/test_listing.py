@@ -24,7 +24,7 @@ from rag_audit.models.requests import AnsweredDocument, DescribedDocument
 from rag_audit.proofs.statements.retrieve import ListingPrivate
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.native import listed_commitment
-from rag_audit.retrieval.listing import reference_listed
+from rag_audit.retrieval.serving.listing import reference_listed
 from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 
@@ -111,7 +111,7 @@ def test_answers_are_the_first_winners_and_are_handed_out_once(listed: Finished)
             assert isinstance(record, ListingRecord)
             retained = window.context.retained(record)
             slot = SlotKey(record.tenant, record.account, record.i)
-            held, chance = window.prover._holder.before(slot), window.context.coins(slot)
+            held, chance = window.prover._holder.before(slot), window.context.drawn(slot)
             vector = retained.opened(window.context.embedder).vector
             index = window.commitment.tenants["law"].index
             expected = reference_listed(index, vector, mechanism.rules, kept=kept, held=held, chance=chance)
@@ -228,7 +228,7 @@ def test_the_chain_goes_on_after_a_stop(service: Service) -> None:
 
 def chances(window: Window, account: str, i: int) -> set[int]:
     """The positions that chance lists, which it does again."""
-    return set(window.context.coins(SlotKey("law", account, i)).nonzero()[0])
+    return set(window.context.drawn(SlotKey("law", account, i)).nonzero()[0])
 
 
 # -- cheaters --------------------------------------------------------------------------------------------------

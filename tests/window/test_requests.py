@@ -241,7 +241,7 @@ def test_refusals_do_not_depend_on_scores_or_noise(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("a refusal looked at scores or noise")
 
-    for name in ("query.select_positions", "context.slot_noise", "query.document_openings"):
+    for name in ("query.select_positions", "context.slot_key", "query.document_openings"):
         monkeypatch.setattr(f"rag_audit.attest.{name}", never)
     assert [window.handle(r).reason for r in requests] == reasons  # type: ignore[union-attr]
 

@@ -114,7 +114,7 @@ def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
         for record in window.records:
             retained, tenant = window.context.retained(record), window.commitment.tenants[record.tenant]
             rules = window.policy.mechanism_of(record.tenant)
-            noise = window.context.noise(SlotKey(record.tenant, record.account, record.i))
+            noise = window.context.drawn(SlotKey(record.tenant, record.account, record.i))
             assert bool(noise.any()) == (record.tenant == "medicine")
             vector = retained.opened(window.context.embedder).vector
             expected = reference_select(

@@ -24,7 +24,7 @@ from click.testing import CliRunner
 from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.account.account import Account
 from rag_audit.attest import query as attest
-from rag_audit.attest.context import slot_noise
+from rag_audit.attest.context import slot_key
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.commit.draft import draft_policy
@@ -43,7 +43,7 @@ from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.embedders import wordllama
-from rag_audit.retrieval.engine import select
+from rag_audit.retrieval.engine import draw_noise, select
 from rag_audit.service.process import certifying
 from tests.window.forge import Forge
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Finished, Service
@@ -169,7 +169,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
         beacon = window.state.beacons[0]
         slot = lie.noise or SlotKey("law", *SLOT)
         name = lie.window or record.window
-        noise = slot_noise(secrets, name, slot, beacon, 8, window.policy.noise.gains)
+        noise = draw_noise(slot_key(secrets, name, slot, beacon), 8, window.policy.noise.gains)
         key, index = scan.system.retrieve_key(window.context.public("law")), tenant.index
         salt = to_bytes(secrets.index_salts["law"])
         if lie.rows:

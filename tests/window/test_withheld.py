@@ -19,7 +19,7 @@ from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.errors import InvalidProof
-from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
@@ -28,8 +28,9 @@ from rag_audit.models.records import DocumentOpening, ReceiptBody, TenantEntry
 from rag_audit.models.requests import Answer, AnsweredDocument
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.retrieval.embedders import get_embedder
-from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_coins, draw_noise, no_noise
+from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_coins
 from rag_audit.retrieval.query import OpenedQuery
+from rag_audit.retrieval.serving import Asked, serving
 from tests.window.simulator import QUESTIONS, Service
 
 HALF, TENTH = COIN_RANGE // 2, COIN_RANGE // 10
@@ -297,21 +298,22 @@ def answers_of(
     number: int, policy: Policy, tenant: CommittedTenant, kept: Int8Array
 ) -> list[tuple[tuple[int, ...], list[AnsweredDocument], list[DocumentOpening]]]:
     """What one account is answered in a window: positions, texts and openings of each of its questions."""
-    rules, held, found = policy.mechanism_of("law"), np.zeros(CAPACITY, np.int8), []
+    mechanism, held, found = serving(policy.mechanism_of("law")), np.zeros(CAPACITY, np.int8), []
     for i, query in enumerate(ASKED):
         kappa = 1_000_000 * (i + 1) + number
-        if isinstance(rules, Listing):
-            chance = draw_coins(kappa, CAPACITY, rules.rules.chance)
-            positions = steps.select_list(
-                query, tenant=tenant, rules=rules.rules, kept=kept, held=held, chance=chance
-            )
-            held[list(positions)] = 1
-        else:
-            noise = draw_noise(kappa, CAPACITY, rules.gains) if rules.gains else no_noise(CAPACITY)
-            (selected,) = steps.select_positions([(query, noise)], tenant=tenant, policy=policy, kept=kept)
-            assert not isinstance(selected, Exception)
-            positions = selected
-        withheld = steps.withheld_positions(query, positions, tenant=tenant, policy=policy, kept=kept)
+        drawn = mechanism.draw(kappa, CAPACITY)
+        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, drawn, held)], kept)
+        assert not isinstance(selected, Exception)
+        positions = tuple(selected)
+        held = held.copy()
+        held[selected] = 1
+        withheld = mechanism.withheld(
+            tenant.index,
+            lambda query=query: query.vector,
+            positions,
+            kept=kept,
+            documents=tenant.documents_at,
+        )
         texts = steps.documents_of(tenant, positions, withheld)
         found.append((positions, texts, steps.document_openings(tenant, positions, SECRETS, withheld)))
     return found

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_audit.cli.demo.corpus import Question
+from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting.figures import TenantFigures
-from rag_audit.mechanisms.listing import Listing
 from rag_audit.models.policy import Policy
 from rag_audit.relation.field import random_element
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
-from rag_audit.retrieval.engine import TenantIndex, build_index, draw_coins, draw_noise, no_noise, select
-from rag_audit.retrieval.listing import select_listed
+from rag_audit.retrieval.engine import Int8Array, TenantIndex, build_index, no_noise, select
+from rag_audit.retrieval.serving import Asked, serving
 from rag_audit.retrieval.texts import Document
 
 DRAWS = 20
-"""Fresh draws of noise and samples for each question."""
+"""Windows with fresh draws of noise and samples, in each of which every question is asked."""
+EXACT = ScoreWindow(0, 1 << 14, 1 << 14)
+"""A score window under which each positive score has a step of its own."""
 
 
 @dataclass(frozen=True)
@@ -50,62 +52,46 @@ def recall(
     """What the tenants' questions find, with fresh draws each time; tenants without questions are left out."""
     found = {}
     for tenant, texts in tenants.items():
-        mine = [q for q in questions if q.tenant == tenant]
         part = policy.tenant(tenant)
         assert part is not None
-        rules, k = policy.mechanism(part), policy.top_k
         index = build_index(embedder.embed_documents([d.text for d in texts]), part.capacity)
-        asked = exact = hits = 0
-        if isinstance(rules, Listing):
-            found[tenant] = _listed(index, rules, mine, texts, embedder, k)
-            continue
-        for question in mine:
-            targets = {index.positions[i] for i, d in enumerate(texts) if d.title == question.answer}
-            if not targets:
-                continue
-            asked += 1
-            vector, silent = embedder.embed_query(question.question), no_noise(part.capacity)
-            exact += bool(targets & set(select(index, vector, silent, rules.window, k)))
-            for _ in range(DRAWS):
-                gains, keep = rules.gains, rules.keep
-                noise = draw_noise(random_element(), part.capacity, gains) if gains else silent
-                kept = None if keep is None else draw_coins(random_element(), part.capacity, keep)
-                selected = select(index, vector, noise, rules.window, k, kept)
-                hits += bool(targets.intersection(p for p in selected if kept is None or kept[p]))
+        asked = [
+            (embedder.embed_query(q.question), targets)
+            for q in questions
+            if q.tenant == tenant
+            and (targets := {index.positions[i] for i, d in enumerate(texts) if d.title == q.answer})
+        ]
         if asked:
-            found[tenant] = Found(asked, exact, hits)
+            found[tenant] = _found(policy.mechanism(part), index, asked, policy.top_k)
     return found
 
 
-def _listed(
-    index: TenantIndex,
-    rules: Listing,
-    questions: Sequence[Question],
-    texts: Sequence[Document],
-    embedder: Embedder,
-    k: int,
+def _found(
+    mechanism: Mechanism, index: TenantIndex, asked: Sequence[tuple[Int8Array, set[int]]], k: int
 ) -> Found:
-    """What one account finds among the best of what it holds, that asks all questions one after another in a window."""
-    assert rules.keep is not None
-    asked = [
-        (embedder.embed_query(q.question), targets)
-        for q in questions
-        if (targets := {index.positions[i] for i, d in enumerate(texts) if d.title == q.answer})
-    ]
-    exact = ScoreWindow(0, 1 << 14, 1 << 14)
-    silent = no_noise(index.capacity)
-    plain = sum(bool(t & set(select(index, v, silent, exact, k))) for v, t in asked)
-    hits = 0
+    """What one account finds that asks all questions one after another in a window: in each answer, or among the best
+    of what it holds where an answer depends on earlier ones.
+
+    :param asked: each question's vector, and the positions of the passage that it asks for
+    """
+    silent, exact = no_noise(index.capacity), mechanism.window if mechanism.ranked else EXACT
+    plain = sum(bool(targets & set(select(index, v, silent, exact, k))) for v, targets in asked)
+    provider, hits = serving(mechanism), 0
     for _ in range(DRAWS):
-        kept = draw_coins(random_element(), index.capacity, rules.keep)
+        kept = provider.sample(random_element(), index.capacity)
+        # An answer returns positions that are not kept without a text.
+        shown = np.ones(index.capacity, np.int8) if kept is None else kept
         held = np.zeros(index.capacity, np.int8)
         for vector, targets in asked:
-            chance = draw_coins(random_element(), index.capacity, rules.rules.chance)
-            listed = select_listed(index, vector, rules.rules, kept=kept, held=held, chance=chance)
+            drawn = provider.draw(random_element(), index.capacity)
+            (listed,) = provider.select(index, [Asked(vector, drawn, held)], kept)
+            if isinstance(listed, Exception):
+                raise listed
             held[listed] = 1
-            mine = np.flatnonzero(held & kept)  # other positions are returned without a text
-            best = mine[np.argsort(-index.scores(vector)[mine], kind="stable")[:k]]
-            hits += bool(targets & set(best.tolist()))
+            if mechanism.remembers:
+                mine = np.flatnonzero(held & shown)
+                listed = mine[np.argsort(-index.scores(vector)[mine], kind="stable")[:k]].tolist()
+            hits += any(shown[p] for p in targets.intersection(listed))
     return Found(len(asked), plain, hits)
 
 

@@ -1,19 +1,21 @@
-"""Lists of a listing tenant: randomised response over positions (docs/relation.md, "Coins"; docs/accounting.md)."""
+"""Listing: a provider lists by randomised response (docs/relation.md, "Coins"; docs/accounting.md)."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_audit._internal.errors import EncodingError, PolicyError
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.base import Mechanism
+from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.relation.scores import dot
 from rag_audit.relation.selection import first_winners, winners
-from rag_audit.retrieval.engine import Int8Array, TenantIndex
+from rag_audit.retrieval.engine import Drawn, Int8Array, TenantIndex, draw_coins
+from rag_audit.retrieval.serving.base import Asked, Serving
 
 CACHED_BYTES = 1 << 27
 """The bytes of packed bits that are kept, of all accounts together."""
@@ -63,7 +65,7 @@ def select_listed(
     *,
     kept: Int8Array,
     held: Int8Array,
-    chance: Int8Array,
+    chance: Drawn,
 ) -> list[int]:
     """The positions that an answer lists, ascending: the first M that chance lists, or that are relevant, kept and not
     held by the account yet.
@@ -87,7 +89,7 @@ def reference_listed(
     *,
     kept: Int8Array,
     held: Int8Array,
-    chance: Int8Array,
+    chance: Drawn,
 ) -> list[int]:
     """The same as `select_listed`, by the relation's own functions in exact Python integers."""
     _check(index, rules, kept, held, chance)
@@ -98,7 +100,7 @@ def reference_listed(
     return [p for p, bit in enumerate(listed) if bit]
 
 
-def _check(index: TenantIndex, rules: ListingRules, *columns: Int8Array) -> None:
+def _check(index: TenantIndex, rules: ListingRules, *columns: Drawn) -> None:
     for name, column in zip(("kept", "held", "chance"), columns, strict=True):
         if (
             column.dtype != np.int8
@@ -114,3 +116,41 @@ def _check(index: TenantIndex, rules: ListingRules, *columns: Int8Array) -> None
     if not 1 <= rules.most <= index.capacity:
         raise PolicyError("the length of lists is out of range", field="listed_max",
                           expected=f"1..{index.capacity}", found=rules.most)  # fmt: skip
+
+
+class ListingServing(Serving):
+    """Lists of what chance lists, and of what is relevant, kept and not held by the account yet.
+
+    :param mechanism: the tenant's mechanism
+    :raises TypeError: the mechanism is another one
+    """
+
+    draws = True
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        super().__init__(mechanism)
+        if not isinstance(mechanism, Listing):
+            raise TypeError(f"the mechanism is {mechanism.name}")
+        self.rules = mechanism.rules
+
+    def draw(self, kappa: int, capacity: int) -> Int8Array:
+        """The coins of a slot, shape (capacity,), 1 where chance lists a position."""
+        return draw_coins(kappa, capacity, self.rules.chance)
+
+    def select(
+        self, index: TenantIndex, asked: Sequence[Asked], kept: Int8Array | None
+    ) -> list[list[int] | Exception]:
+        """See `Serving.select`: the positions are ascending."""
+        return [self._listed(index, one, kept) for one in asked]
+
+    def _listed(self, index: TenantIndex, one: Asked, kept: Int8Array | None) -> list[int] | Exception:
+        assert (
+            kept is not None and one.held is not None and one.drawn is not None
+        )  # as for every listing tenant
+        try:
+            return select_listed(index, one.vector, self.rules, kept=kept, held=one.held, chance=one.drawn)
+        except Exception as exc:
+            return exc
+
+
+SERVING = ListingServing
