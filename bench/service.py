@@ -22,8 +22,9 @@ from rag_audit._internal.canonical import Json, jcs, parse_json
 from rag_audit.account.account import Account
 from rag_audit.attest import answers, query
 from rag_audit.attest.window import Window
-from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.commit.draft import draft_policy
 from rag_audit.log.signing import SigningKey
+from rag_audit.mechanisms.none import Exact
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import WitnessBeacon
 from rag_audit.retrieval.embedders import Embedder, get_embedder
@@ -70,7 +71,7 @@ def opened(
     policy = draft_policy(
         window="bench", opens_at=now + 3_600_000, closes_at=now + 7_200_000, capacities={TENANT: documents}, n=n,
         k_max=k_max, eps_acc="100", accounts_max=accounts, gains=gains or (1, 8), lattice=lattice, system="scan",
-        mechanisms=None if gains else {TENANT: Mechanism(noise=False)},
+        mechanisms=None if gains else {TENANT: Exact()},
     )  # fmt: skip
     ahead = [0]
 

@@ -16,7 +16,7 @@ from rag_audit._internal.errors import PolicyError, StoreError
 from rag_audit.cli.ahead import check
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.cli.explore import explore
-from rag_audit.cli.mechanisms import LISTING_KEEP, read_mechanisms
+from rag_audit.cli.mechanisms import read_mechanisms
 from rag_audit.cli.options import (
     certificate_size,
     choice_option,
@@ -32,7 +32,8 @@ from rag_audit.cli.options import (
 )
 from rag_audit.commit.choose import choose_noise
 from rag_audit.commit.draft import draft_policy
-from rag_audit.models import defaults
+from rag_audit.mechanisms import defaults
+from rag_audit.mechanisms.descriptions import listing
 from rag_audit.models.policy import Calibration
 from rag_audit.models.tenants import SystemName
 from rag_audit.proofs.backends import SYSTEMS
@@ -121,7 +122,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     multiple=True,
     metavar="[ID=]KIND[:KEEP..]",
     help="noise (the default), sampling, listing, or none, which proves integrity alone; for all tenants, or one; KEEP"
-    f" is the share of positions that a window keeps  [sampling: {defaults.KEEP}, listing: {LISTING_KEEP}]",
+    f" is the share of positions that a window keeps  [sampling: {defaults.KEEP}, listing: {listing.KEEP}]",
 )
 @click.option(
     "--opens-in",

@@ -16,8 +16,7 @@ from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
 from rag_audit.cli.options import choice_option, line, path_option, read_policy
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
 from rag_audit.log.note import parse_note
-from rag_audit.mechanisms import ALL
-from rag_audit.models import defaults
+from rag_audit.mechanisms import ALL, defaults
 from rag_audit.models.manifest import manifest_digest, re_executable
 from rag_audit.models.models import check_line
 from rag_audit.models.records import RosterEntry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_audit._internal.errors import PolicyError
-from rag_audit.models.defaults import EPS_JOINT
+from rag_audit.mechanisms.defaults import EPS_JOINT
 
 LATTICES = (64, 32, 16)
 """The lattices on which a target is calibrated, finest first, unless one is given."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
-from rag_audit.mechanisms import base
+from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.base import Scores, Tenant
-from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.noise import Noise
-from rag_audit.mechanisms.none import Exact
-from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.constants import NORM_FACTOR, Constants
 from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
 from rag_audit.models.tenants import SystemName
@@ -19,34 +15,6 @@ from rag_audit.proofs.backends import backend
 from rag_audit.proofs.policy import certificate_of
 from rag_audit.relation import noise
 from rag_audit.relation.scores import LARGEST_PRODUCT
-
-
-@dataclass(frozen=True)
-class Mechanism:
-    """What keeps one tenant's answers private, for a draft.
-
-    :param noise: whether scores get the policy's noise
-    :param keep: Pi, over 2^40, with which each position is kept for the window; None keeps all
-    :param listing: how lists are made by randomised response, which goes without noise and with a sample
-    """
-
-    noise: bool = True
-    keep: int | None = None
-    listing: ListingRules | None = None
-
-    def of(self, tenant: Tenant, gains: tuple[int, ...], window: Scores, dimension: int) -> base.Mechanism:
-        """The mechanism of a tenant.
-
-        :param gains: gains of the policy's noise
-        :param window: the score window of the noise
-        :param dimension: components of the embedder's vectors
-        """
-        if self.listing is not None:
-            return Listing.of(self.listing, tenant, self.keep)
-        if self.noise:
-            return Noise(tenant, window, self.keep, gains)
-        kind = Exact if self.keep is None else Sampling
-        return kind(tenant, exact_scores(dimension), self.keep)
 
 
 def exact_scores(dimension: int) -> Scores:
@@ -91,19 +59,20 @@ def draft_policy(
     :param score_window: lo and hi in raw units (`DEFAULT_SCORE_WINDOW`)
     :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 is not proved
     :param certificate: system of the coalition proof, and the most query records that it covers
-    :param mechanisms: each tenant's mechanism, in a policy of version 2; None writes one of version 1, with the noise
-        for every tenant
+    :param mechanisms: each tenant's mechanism before it is `placed`, in a policy of version 2; None writes one of
+        version 1, with the noise for every tenant
     """
     lo, hi = score_window
 
     systems = dict.fromkeys(capacities, system) if isinstance(system, str) else system
-    noisy = mechanisms is None or any(m.noise for m in mechanisms.values())
+    noisy = mechanisms is None or any(m.noised for m in mechanisms.values())
 
     def tenant_part(name: str, capacity: int) -> dict[str, object]:
-        own = Mechanism() if mechanisms is None else mechanisms[name]
-        mechanism = own.of(
-            Tenant(capacity, top_k, accounts_max), tuple(gains), Scores(lo, hi, lattice), dimension
-        )
+        own = Noise() if mechanisms is None else mechanisms[name]
+        mechanism = own.placed(
+            Tenant(capacity, top_k, accounts_max), gains=tuple(gains), noised=Scores(lo, hi, lattice),
+            exact=exact_scores(dimension),
+        )  # fmt: skip
         constants = Constants.of(
             mechanism, dimension=dimension, query_tokens=tokens[0], norm_factor=norm_factor
         )

@@ -38,8 +38,10 @@ def of_policy(part: TenantFields, noise: NoiseFields | None, tenant: Tenant) -> 
     """
     keep = None if part.keep is None else check_coin(part.keep, f"policy.tenants.{part.tenant}.keep")
     (found,) = (mechanism for mechanism in ALL if mechanism.is_named_by(part))
-    for other in ALL:
-        for field in other.own_fields if other is not found else ():
-            value: object = getattr(part, field)
-            need(value is None, part, field, f"null, which belongs to {other.name}", value)
-    return found.read(part, noise, tenant, keep)
+    own: dict[str, int | None] = {}
+    for mechanism in ALL:
+        for field in mechanism.own_fields:
+            own[field] = value = getattr(part, field)
+            if mechanism is not found:
+                need(value is None, part, field, f"null, which belongs to {mechanism.name}", value)
+    return found.read(part, own, noise, tenant, keep)

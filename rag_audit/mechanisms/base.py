@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from rag_audit._internal.errors import PolicyError
+from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.native import Elements, hash_elements_list, topk_elements
 from rag_audit.relation.scores import MAX_LATTICE, ScoreWindow
 
@@ -25,6 +26,10 @@ MechanismName: TypeAlias = Literal["noise", "sampling", "listing", "none"]
 """The name of a mechanism in verdicts, reports and trust files."""
 Limit: TypeAlias = Literal["max_epsilon", "max_odds_unlisted"]
 """A limit of a trust file on the figure that a mechanism promises."""
+
+
+Own: TypeAlias = Mapping[str, int | None]
+"""The values of the fields that belong to one mechanism (`Mechanism.own_fields`)."""
 
 
 class ScoreFields(Protocol):
@@ -62,12 +67,6 @@ class TenantFields(Protocol):
     def scores(self) -> ScoreFields | None: ...
     @property
     def keep(self) -> int | None: ...
-    @property
-    def chance(self) -> int | None: ...
-    @property
-    def listed_max(self) -> int | None: ...
-    @property
-    def threshold(self) -> int | None: ...
 
 
 @dataclass(frozen=True)
@@ -117,13 +116,13 @@ class Mechanism(ABC):
 
     Every mechanism has every attribute below; one that a mechanism does not use has its neutral value.
 
-    :param tenant: the tenant's public numbers
+    :param tenant: the tenant's public numbers; all 0 where a draft names a mechanism, until `placed`
     :param scores: the score window
     :param keep: Pi: each position is kept for the window with probability Pi / 2^40; None keeps every position
     """
 
-    tenant: Tenant
-    scores: Scores
+    tenant: Tenant = Tenant(capacity=0, top_k=0)
+    scores: Scores = Scores(0, 0, 0)
     keep: int | None = None
 
     name: ClassVar[MechanismName]
@@ -135,6 +134,8 @@ class Mechanism(ABC):
     """the limit of a trust file that its figure is held against"""
     grows_by_account: ClassVar[bool] = False
     """whether its epsilon grows with the accounts of a coalition and not with their queries"""
+    noised: ClassVar[bool] = False
+    """whether scores get the policy's noise"""
     uses_delta: ClassVar[bool] = False
     """whether its epsilon holds except with probability delta"""
     ranked: ClassVar[bool] = True
@@ -155,13 +156,25 @@ class Mechanism(ABC):
 
     @classmethod
     @abstractmethod
-    def read(cls, part: TenantFields, noise: NoiseFields | None, tenant: Tenant, keep: int | None) -> Self:
+    def read(
+        cls, part: TenantFields, own: Own, noise: NoiseFields | None, tenant: Tenant, keep: int | None
+    ) -> Self:
         """The mechanism of a tenant's part of a policy.
 
+        :param own: the values of `own_fields`
         :param noise: the policy's noise
         :param keep: the checked probability `part.keep`
         :raises PolicyError: the tenant's fields contradict one another, or are out of range; the field is named
         """
+
+    def placed(self, tenant: Tenant, *, gains: tuple[int, ...], noised: Scores, exact: Scores) -> Self:
+        """The same mechanism in a new policy, with the numbers of its tenant.
+
+        :param gains: the gains of the policy's noise
+        :param noised: the score window of the policy's noise
+        :param exact: the score window of a tenant without noise
+        """
+        return replace(self, tenant=tenant, scores=exact)
 
     def limits(self, components: int) -> list[tuple[bool, str, str, object]]:
         """The limits that formats and the embedder set: whether one is kept, its field, what is expected and found.
@@ -180,7 +193,7 @@ class Mechanism(ABC):
         own = self.own_scores
         return {
             "mechanism": self.form,
-            "noise": bool(self.gains),
+            "noise": self.noised,
             "scores": None if own is None else {"lo": own.lo, "hi": own.hi, "lattice": own.lattice},
             "keep": self.keep,
             "chance": self.chance,
@@ -211,6 +224,11 @@ class Mechanism(ABC):
         return self.keep is not None
 
     @property
+    def kept_share(self) -> int:
+        """The probability with which a window keeps a position, over 2^40."""
+        return COIN_RANGE if self.keep is None else self.keep
+
+    @property
     def longest(self) -> int:
         """The largest number of positions in one answer."""
         return self.tenant.top_k
@@ -222,6 +240,13 @@ class Mechanism(ABC):
         :raises PolicyError: the score window is not well-formed
         """
         return self.scores.window
+
+    def width(self, highest: int | None) -> int:
+        """The width in raw units of the part of the score window that scores reach.
+
+        :param highest: the highest score that an embedder gives; None where it is unknown
+        """
+        return (self.scores.hi if highest is None else min(self.scores.hi, highest)) - self.scores.lo
 
     def list_elements(self, salt: int, positions: Sequence[int]) -> Elements:
         """The elements whose hash is the commitment `htopk` of a record to its positions."""

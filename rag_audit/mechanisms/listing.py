@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from rag_audit.mechanisms.base import (
     Mechanism,
     NoiseFields,
+    Own,
     Scores,
     Tenant,
     TenantFields,
@@ -76,7 +77,9 @@ class Listing(Mechanism):
         return part.mechanism == cls.form
 
     @classmethod
-    def read(cls, part: TenantFields, noise: NoiseFields | None, tenant: Tenant, keep: int | None) -> Self:
+    def read(
+        cls, part: TenantFields, own: Own, noise: NoiseFields | None, tenant: Tenant, keep: int | None
+    ) -> Self:
         need(not part.noise, part, "noise", "false, since listing draws coins instead", part.noise)
         need(
             part.scores is None, part, "scores", "null, since the threshold is the score window", part.scores
@@ -88,10 +91,10 @@ class Listing(Mechanism):
             "a share of kept positions over 2^40, which listing rests on; 0.7 is usual",
             part.keep,
         )
-        for name, value in zip(cls.own_fields, (part.chance, part.listed_max, part.threshold), strict=True):
-            need(value is not None, part, name, "a value, which listing needs", value)
-        chance = check_coin(part.chance, f"policy.tenants.{part.tenant}.chance")
-        most, threshold = part.listed_max, part.threshold
+        for name in cls.own_fields:
+            need(own[name] is not None, part, name, "a value, which listing needs", own[name])
+        chance = check_coin(own["chance"], f"policy.tenants.{part.tenant}.chance")
+        most, threshold = own["listed_max"], own["threshold"]
         assert most is not None and threshold is not None
         need(most <= part.capacity, part, "listed_max", f"at most the capacity, {part.capacity}", most)
         return cls.of(ListingRules(chance, most, threshold), tenant, keep)
@@ -100,6 +103,9 @@ class Listing(Mechanism):
     def of(cls, rules: ListingRules, tenant: Tenant, keep: int | None) -> Self:
         """The mechanism with these rules, whose score window is the threshold."""
         return cls(tenant, Scores(lo=rules.threshold - 1, hi=rules.threshold, lattice=1), keep, rules)
+
+    def placed(self, tenant: Tenant, *, gains: tuple[int, ...], noised: Scores, exact: Scores) -> Self:
+        return self.of(self.rules, tenant, self.keep)
 
     @property
     def own_scores(self) -> Scores | None:

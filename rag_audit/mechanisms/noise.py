@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from rag_audit.mechanisms.base import (
     Mechanism,
     NoiseFields,
+    Own,
     Scores,
     Tenant,
     TenantFields,
@@ -42,6 +43,7 @@ class Noise(Mechanism):
 
     name = "noise"
     limit = "max_epsilon"
+    noised = True
     uses_delta = True
 
     # -- from a policy ---------------------------------------------------------------------------------------
@@ -51,7 +53,9 @@ class Noise(Mechanism):
         return part.mechanism == cls.form and part.noise
 
     @classmethod
-    def read(cls, part: TenantFields, noise: NoiseFields | None, tenant: Tenant, keep: int | None) -> Self:
+    def read(
+        cls, part: TenantFields, own: Own, noise: NoiseFields | None, tenant: Tenant, keep: int | None
+    ) -> Self:
         need(noise is not None, part, "noise", "false, since the policy has no noise", part.noise)
         need(part.scores is None, part, "scores", "null, since the noise has its window", part.scores)
         assert noise is not None
@@ -63,6 +67,9 @@ class Noise(Mechanism):
         """The noise of a policy, as one tenant has it."""
         return cls(tenant, Scores.of(noise), keep, tuple(noise.gains))
 
+    def placed(self, tenant: Tenant, *, gains: tuple[int, ...], noised: Scores, exact: Scores) -> Self:
+        return replace(self, tenant=tenant, scores=noised, own_gains=gains)
+
     @property
     def own_scores(self) -> Scores | None:
         return None
@@ -72,6 +79,10 @@ class Noise(Mechanism):
     @property
     def gains(self) -> tuple[int, ...]:
         return self.own_gains
+
+    def width(self, highest: int | None) -> int:
+        # Noise moves scores beyond the highest.
+        return self.scores.hi - self.scores.lo
 
     # -- privacy figures -------------------------------------------------------------------------------------
 

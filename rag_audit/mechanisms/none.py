@@ -7,6 +7,7 @@ from typing import Self
 from rag_audit.mechanisms.base import (
     Mechanism,
     NoiseFields,
+    Own,
     Tenant,
     TenantFields,
     exact_scores,
@@ -30,5 +31,7 @@ class Exact(Mechanism):
         return part.mechanism == cls.form and not part.noise and part.keep is None
 
     @classmethod
-    def read(cls, part: TenantFields, noise: NoiseFields | None, tenant: Tenant, keep: int | None) -> Self:
+    def read(
+        cls, part: TenantFields, own: Own, noise: NoiseFields | None, tenant: Tenant, keep: int | None
+    ) -> Self:
         return cls(tenant, exact_scores(part))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from rag_audit.mechanisms.base import (
     Mechanism,
     NoiseFields,
+    Own,
     Tenant,
     TenantFields,
     exact_scores,
@@ -38,7 +39,9 @@ class Sampling(Mechanism):
         return part.mechanism == cls.form and not part.noise and part.keep is not None
 
     @classmethod
-    def read(cls, part: TenantFields, noise: NoiseFields | None, tenant: Tenant, keep: int | None) -> Self:
+    def read(
+        cls, part: TenantFields, own: Own, noise: NoiseFields | None, tenant: Tenant, keep: int | None
+    ) -> Self:
         return cls(tenant, exact_scores(part), keep)
 
     @property

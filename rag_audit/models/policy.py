@@ -285,7 +285,7 @@ class Policy(Model):
         if self.noise is None:
             return
         need(
-            any(self.mechanism(t).gains for t in self.tenants),
+            any(self.mechanism(t).noised for t in self.tenants),
             "noise",
             "null, since no tenant has noise",
             "noise",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from rag_audit.models import defaults
 from rag_audit.models.models import Count, Hex32, Identifier, Model, Positive
 from rag_audit.relation.scores import ScoreWindow
 
@@ -17,25 +14,6 @@ if TYPE_CHECKING:
 
 SystemName: TypeAlias = Literal["groth16", "scan"]
 """A proof system (`proofs.backends.SYSTEMS`)."""
-
-DEFAULT_LISTED_MAX = 32
-"""M where a draft does not say it (`default_listing`)."""
-UNRELATED = 5
-"""Positions that chance puts into a list, on average, where a draft does not say how many (`default_listing`)."""
-THRESHOLDS = {"wordllama-256": 354}
-"""Raw scores from which passages are relevant, by embedder: chosen on public collections (cosine 0.35), never on a
-provider's."""
-
-
-def default_listing(capacity: int) -> tuple[Fraction, int]:
-    """The chance and the longest list of a listing tenant whose draft names neither: lists of at most 32 positions and
-    of at most the share of an index that `trust new` accepts, of which chance fills five and at most half.
-
-    :param capacity: the tenant's positions
-    :returns: the probability that a position is listed at a query whatever it holds, and M
-    """
-    most = max(1, min(DEFAULT_LISTED_MAX, math.floor(Fraction(defaults.K_SHARE) * capacity)))
-    return min(Fraction(UNRELATED), Fraction(most, 2)) / capacity, most
 
 
 class NoisePolicy(Model):

@@ -19,7 +19,7 @@ from rag_audit._internal.canonical import parse_toml, read_bytes
 from rag_audit._internal.errors import SchemaError
 from rag_audit.log.keys import VerifierKey
 from rag_audit.mechanisms import MechanismName
-from rag_audit.models.defaults import MAX_EMPTY
+from rag_audit.mechanisms.defaults import MAX_EMPTY
 from rag_audit.models.models import (
     Count,
     DecimalText,

@@ -8,7 +8,7 @@ from typing import TypeVar
 import tomlkit
 from tomlkit.items import AoT, Item, Table
 
-from rag_audit.models.defaults import MAX_EMPTY
+from rag_audit.mechanisms.defaults import MAX_EMPTY
 from rag_audit.models.trust import TAU_FORMS, Groth16Pin, Require
 
 Element = TypeVar("Element", bound=Item)

@@ -75,7 +75,8 @@ def _setups(found: Findings) -> set[str]:
     if certificate is not None:
         parts.append(("coalition.key", certificate.system, [certificate.circuit]))
     sampled = any(
-        found.policy.mechanism(t).sampled or not found.policy.mechanism(t).gains for t in found.policy.tenants
+        found.policy.mechanism(t).sampled or not found.policy.mechanism(t).noised
+        for t in found.policy.tenants
     )
     for check, system, circuits in parts:
         with found.guarding(check):

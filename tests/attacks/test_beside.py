@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import EncodingError, ExitCode, MeasurementError, RagAuditError, SchemaError, SizeError
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models import attacks as formats
 from rag_audit.models.attacks import AttackRun
 from rag_audit.models.policy import Policy
@@ -122,8 +123,8 @@ def test_listing_and_sampling_are_compared_in_the_policy_s_units() -> None:
     keep, rules = 7 << 37, ListingRules(chance=1 << 34, most=8, threshold=354)
     of = policy(
         mechanisms={
-            "law": Mechanism(noise=False, keep=keep, listing=rules),
-            "medicine": Mechanism(noise=False, keep=keep + 1),
+            "law": Listing(keep=keep, rules=rules),
+            "medicine": Sampling(keep=keep + 1),
         }
     )
     mechanisms = {

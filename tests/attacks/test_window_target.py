@@ -6,20 +6,18 @@ from typing import Any
 
 import pytest
 
-from rag_audit.commit.draft import Mechanism
 from rag_audit.lab.attacks.generators.extractive import ExtractiveGenerator
 from rag_audit.lab.attacks.interface import AttackError, Probe, YesNo, verdict_of
 from rag_audit.lab.attacks.proxy import TokenStatistics
 from rag_audit.lab.attacks.targets.window import WindowService
+from rag_audit.mechanisms.none import Exact
 from rag_audit.models.publication import Publication
 from tests.window.simulator import TEXTS, Service
 
 
 def test_accounts_attack_a_window_until_its_limit(tmp_path: Path) -> None:
     service = Service(tmp_path)
-    window = service.open(
-        n=2, mechanisms={tenant: Mechanism(noise=False) for tenant in TEXTS}, tokens=(64, 512)
-    )
+    window = service.open(n=2, mechanisms={tenant: Exact() for tenant in TEXTS}, tokens=(64, 512))
 
     def send(request: Any) -> Any:
         return json.loads(window.handle(json.loads(request.canonical())).canonical())

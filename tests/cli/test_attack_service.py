@@ -19,8 +19,8 @@ from rag_audit.account.account import Account
 from rag_audit.cli import account as account_commands
 from rag_audit.cli import main
 from rag_audit.cli.settings import store_settings
-from rag_audit.commit.draft import Mechanism
 from rag_audit.lab.attacks import metrics
+from rag_audit.mechanisms.none import Exact
 from rag_audit.models.attacks import AttackRun
 from rag_audit.models.publication import Publication
 from tests.attacks.conftest import note
@@ -110,7 +110,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         top_k=4,
         capacities={"law": 64, "medicine": 8},
         documents={**TEXTS, "law": [*notes[:MEMBERS], *inserted]},
-        mechanisms={tenant: Mechanism(noise=False) for tenant in TEXTS},
+        mechanisms={tenant: Exact() for tenant in TEXTS},
         tokens=(64, 512),
     )
     opening = Publication.load(window.directory / "public").opening_digest()

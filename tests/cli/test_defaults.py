@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.models import defaults
+from rag_audit.mechanisms import defaults
 from tests.cli.conftest import Shell
 from tests.window.simulator import ORIGIN
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from rag_audit.models import defaults
+from rag_audit.mechanisms import defaults
 from rag_audit.relation.scores import dot
 from rag_audit.retrieval.embedders import get_embedder
 

@@ -6,13 +6,15 @@ from dataclasses import asdict
 
 import pytest
 
-from rag_audit.commit.draft import Mechanism as Draft
 from rag_audit.commit.draft import draft_policy
 from rag_audit.mechanisms import ALL, Mechanism, named
 from rag_audit.mechanisms.descriptions import ALL as DESCRIPTIONS
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.mechanisms.descriptions.base import LIMITS
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.attacks import AttackedMechanism
 from rag_audit.models.constants import KEPT, Constants
 from rag_audit.models.policy import Policy
@@ -21,11 +23,11 @@ from rag_audit.relation.coins import COIN_RANGE
 
 KEEP = 7 * COIN_RANGE // 10
 DRAFTS = {
-    "exact": Draft(noise=False),
-    "lists": Draft(False, KEEP, ListingRules(COIN_RANGE // 50, 10, 354)),
-    "noised": Draft(),
-    "noised-sample": Draft(keep=KEEP),
-    "sampled": Draft(noise=False, keep=KEEP),
+    "exact": Exact(),
+    "lists": Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 50, 10, 354)),
+    "noised": Noise(),
+    "noised-sample": Noise(keep=KEEP),
+    "sampled": Sampling(keep=KEEP),
 }
 POLICY = draft_policy(
     window="w-1", opens_at=1, closes_at=2, capacities=dict.fromkeys(DRAFTS, 64), n=4, k_max=2, eps_acc="20",

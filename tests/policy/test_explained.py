@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.commit.draft import draft_policy
+from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.descriptions.base import percent
+from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.policy import Policy
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.report.explain import covers
@@ -47,7 +49,7 @@ def test_the_chance_of_being_handed_out_is_that_of_the_smallest_index(tmp_path: 
 
 
 def test_a_sample_returns_no_text_of_a_position_that_it_drops() -> None:
-    said = covers([drafted({"law": 64}, law=Mechanism(keep=COIN_RANGE // 2))])
+    said = covers([drafted({"law": 64}, law=Noise(keep=COIN_RANGE // 2))])
     assert "with probability 3.9 % a query (K = 5), 50 % over 200 queries" in said
 
 

@@ -15,12 +15,16 @@ from click.testing import CliRunner
 from rag_audit._internal.canonical import read_json
 from rag_audit.cli import main
 from rag_audit.commit.compare import comparison
-from rag_audit.commit.draft import Mechanism, draft_policy, exact_scores
+from rag_audit.commit.draft import draft_policy, exact_scores
 from rag_audit.errors import PolicyError, RagAuditError, SchemaError
+from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting import LISTING, NO_BOUND, text
-from rag_audit.mechanisms.accounting.coins import Listing, NoisedSampling, coin_of
-from rag_audit.mechanisms.listing import Listing as Listed
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.accounting.coins import Listing as ListingBound
+from rag_audit.mechanisms.accounting.coins import NoisedSampling, coin_of
+from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy, PolicyV1, PolicyV2
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
@@ -29,7 +33,7 @@ from rag_audit.report.explain import explain
 
 DIMENSION = 256
 KEEP = 9 * COIN_RANGE // 10
-LISTED = Listing(KEEP, COIN_RANGE // 50)
+LISTED = ListingBound(KEEP, COIN_RANGE // 50)
 
 
 def drafted(**mechanisms: Mechanism) -> Policy:
@@ -45,10 +49,8 @@ def drafted(**mechanisms: Mechanism) -> Policy:
     )
 
 
-LISTS = Mechanism(False, KEEP, ListingRules(COIN_RANGE // 50, 10, 354))
-MIXED = drafted(
-    exact=Mechanism(noise=False), listing=LISTS, noise=Mechanism(), sample=Mechanism(noise=False, keep=KEEP)
-)
+LISTS = Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 50, 10, 354))
+MIXED = drafted(exact=Exact(), listing=LISTS, noise=Noise(), sample=Sampling(keep=KEEP))
 LIST, NOISE, SAMPLE = 1, 2, 3  # the place of each tenant, in the order of names
 
 
@@ -83,7 +85,7 @@ def test_each_tenant_has_its_own_rules() -> None:
 
 
 def test_noise_may_be_sampled_too_and_keeps_its_name() -> None:
-    policy = drafted(both=Mechanism(keep=KEEP))
+    policy = drafted(both=Noise(keep=KEEP))
     check_policy(policy, DIMENSION)
     assert policy.mechanism(policy.tenants[0]).name == "noise"
     figures = policy.figures()
@@ -157,7 +159,7 @@ def test_each_field_is_bounded_and_contradicts_no_other(
 
 
 def test_without_noise_nothing_of_it_is_said() -> None:
-    policy = drafted(sample=Mechanism(noise=False, keep=KEEP))
+    policy = drafted(sample=Sampling(keep=KEEP))
     policy.check(DIMENSION)
     assert (policy.noise, policy.eps_acc, policy.delta_acc, policy.calibration, policy.sigma) == (None,) * 5
     for name, value in (("eps_acc", "4"), ("sigma", "1"), ("calibration", "exact")):
@@ -177,7 +179,7 @@ def test_one_tenant_without_noise_leaves_no_epsilon_for_the_window() -> None:
     assert [t["odds_unlisted"] for t in figures["tenants"].values()] == [None, few, None, "10"]
     assert [t["odds_unlisted_all_accounts"] for t in figures["tenants"].values()] == [None, many, None, "10"]
     assert "odds_unlisted" not in figures  # a tenant has no mechanism
-    alone = drafted(noise=Mechanism(), sampled=Mechanism(keep=KEEP)).figures()
+    alone = drafted(noise=Noise(), sampled=Noise(keep=KEEP)).figures()
     assert alone["eps_audit"] == eps["noise"]
 
 
@@ -189,7 +191,7 @@ def test_listing_has_an_epsilon_of_its_own() -> None:
     assert figures["eps_one_account"] == text(LISTED.epsilon(1))
     assert figures["eps_all_accounts"] == text(LISTED.epsilon(16))
     assert abs(LISTED.epsilon(2) - math.log(9 * 50**2 + 1)) < 0.001
-    beside = drafted(lists=LISTS, noise=Mechanism()).figures()
+    beside = drafted(lists=LISTS, noise=Noise()).figures()
     assert float(beside["eps_audit"]) == max(float(t["eps"]) for t in beside["tenants"].values())
     check_policy(drafted(lists=LISTS), DIMENSION)
 
@@ -206,7 +208,7 @@ def test_windows_of_listing_add_up(tmp_path: Path) -> None:
     assert found.odds_unlisted_all_accounts == LISTED.odds_unlisted(64, positions=2)
     assert found.alone == [LISTED.epsilon(2)] * 2
     path = tmp_path / "sampled.json"
-    path.write_bytes(drafted(lists=Mechanism(False, KEEP)).model_copy(update={"window": "w-3"}).canonical())
+    path.write_bytes(drafted(lists=Sampling(keep=KEEP)).model_copy(update={"window": "w-3"}).canonical())
     mixed = compose([*parts, load_window(path)])
     assert math.isinf(mixed.bound.eps) and mixed.odds_unlisted == pytest.approx(
         10 * LISTED.odds_unlisted(8, positions=2), rel=2e-4
@@ -247,7 +249,7 @@ def test_who_chooses_is_warned() -> None:
             f"{name}: eps is for a document of one position; a document of 4 positions loses up to 4 times"
             in lines
         )
-    few = comparison(drafted(few=Mechanism(noise=False, keep=COIN_RANGE // 3)), (1, 8), 64)
+    few = comparison(drafted(few=Sampling(keep=COIN_RANGE // 3)), (1, 8), 64)
     assert "few: the sample drops more than half of the positions" in "\n".join(few)
 
 
@@ -272,7 +274,7 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
     code, text_, made = written(tmp_path, "--mechanism", "law=listing", "--mechanism", "medicine=none")
     assert made is not None and made.noise is None
     own = made.mechanism(made.tenants[0])
-    assert isinstance(own, Listed)
+    assert isinstance(own, Listing)
     rules = own.rules
     assert rules == ListingRules(coin_of(Decimal(3) / 64, "q"), 6, 354)  # a tenth of 64, half of it by chance
     assert "medicine: nothing hides what is in the index; verdicts say PASS-INTEGRITY" in text_
@@ -281,7 +283,7 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
     )
     assert made is not None
     own = made.mechanism(made.tenants[0])
-    assert isinstance(own, Listed) and own.rules == ListingRules(coin_of("0.001", "q"), 7, 400)
+    assert isinstance(own, Listing) and own.rules == ListingRules(coin_of("0.001", "q"), 7, 400)
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,13 @@ import pytest
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.account.account import Account
-from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode
 from rag_audit.log.merging import merge_signatures
 from rag_audit.log.note import parse_note
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms import Mechanism
+from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow, Unanswered
 from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.publication import Publication
@@ -38,9 +40,9 @@ KEEP = 9 * COIN_RANGE // 10
 DOCUMENTS = {tenant: texts[:4] for tenant, texts in TEXTS.items()}
 MECHANISMS: Mapping[str, Mechanism | None] = {
     "noise": None,  # a policy of version 1, as for services that name no mechanism
-    "sampling": Mechanism(noise=False, keep=KEEP),
-    "listing": Mechanism(False, KEEP, ListingRules(COIN_RANGE // 4, 3, 150)),
-    "none": Mechanism(noise=False),
+    "sampling": Sampling(keep=KEEP),
+    "listing": Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 4, 3, 150)),
+    "none": Exact(),
 }
 REQUIRE: dict[str, Any] = {
     "mechanisms": ["noise", "sampling", "listing", "none"],

@@ -12,8 +12,9 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.attest.query import Retained
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import Commitment
-from rag_audit.commit.draft import Mechanism
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Groth16Pin, Require
@@ -151,13 +152,13 @@ BASES: dict[str, dict[str, Any]] = {
     "in-a-row": {"asked": FEW, "follows": True},
     "sampling": {
         "asked": FEW,
-        "mechanisms": {"law": Mechanism(noise=False, keep=KEEP), "medicine": Mechanism(keep=KEEP)},
+        "mechanisms": {"law": Sampling(keep=KEEP), "medicine": Noise(keep=KEEP)},
     },
     "listing": {
         "asked": ("law-1", "law-2", "law-1", "medicine-1"),
         "mechanisms": {
-            "law": Mechanism(False, KEEP, ListingRules(COIN_RANGE // 4, 3, 150)),
-            "medicine": Mechanism(),
+            "law": Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 4, 3, 150)),
+            "medicine": Noise(),
         },
     },
     "certified": {"certificate": ("groth16", 8)},

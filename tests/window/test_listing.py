@@ -14,9 +14,9 @@ from rag_audit._internal.canonical import jcs, read_json
 from rag_audit.account.account import embedder_of
 from rag_audit.account.holdings import Holdings
 from rag_audit.attest.window import Window
-from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode, SchemaError, SizeError, StoreError, WitnessError
 from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import contradictions, open_receipt
 from rag_audit.models.records import CountersignedReceipt, ListingRecord, SlotKey
@@ -29,8 +29,8 @@ from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 
 KEEP = 7 * COIN_RANGE // 10
-LISTING = Mechanism(False, KEEP, ListingRules(COIN_RANGE // 4, 3, 150))
-MECHANISMS = {"law": LISTING, "medicine": Mechanism()}
+LISTING = Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 4, 3, 150))
+MECHANISMS = {"law": LISTING, "medicine": Noise()}
 ACCEPTED: dict[str, Any] = {"mechanisms": ["noise", "listing"], "min_keep": "0.7", "max_K_share": "0.375"}
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
 

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from rag_audit.attest.window import Window
-from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
 from rag_audit.mechanisms.accounting import text
 from rag_audit.mechanisms.accounting.coins import NoisedSampling
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.records import KeptEntry, SlotKey
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.relation.coins import COIN_RANGE
@@ -31,7 +33,7 @@ from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 
 KEEP = 7 * COIN_RANGE // 10
-MECHANISMS = {"law": Mechanism(noise=False, keep=KEEP), "medicine": Mechanism(keep=KEEP)}
+MECHANISMS = {"law": Sampling(keep=KEEP), "medicine": Noise(keep=KEEP)}
 SYSTEMS = {"law": "scan", "medicine": "groth16"}
 ACCEPTED: dict[str, Any] = {
     "mechanisms": ["noise", "sampling"],
@@ -50,7 +52,7 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 @pytest.fixture(scope="session")
 def exact(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """Neither noise nor samples: integrity alone, in both systems."""
-    mechanism = Mechanism(noise=False)
+    mechanism = Exact()
     return finished_window(
         tmp_path_factory.mktemp("exact"),
         rounds=2,
@@ -207,7 +209,7 @@ def test_what_is_written_for_snarkjs_has_the_sample(sampled: Finished, tmp_path:
 def test_an_interrupted_sample_goes_on_with_the_stored_commitment(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = service.commit(system="scan", mechanisms={**MECHANISMS, "medicine": Mechanism()})
+    window = service.commit(system="scan", mechanisms={**MECHANISMS, "medicine": Noise()})
     append, failed = window.state.append, []
 
     def once(entry: Any, **more: Any) -> Any:
@@ -235,7 +237,7 @@ def test_an_interrupted_sample_goes_on_with_the_stored_commitment(
 def test_a_window_is_not_closed_before_its_samples_are_committed_to(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = service.commit(system="scan", mechanisms={**MECHANISMS, "medicine": Mechanism()})
+    window = service.commit(system="scan", mechanisms={**MECHANISMS, "medicine": Noise()})
     with monkeypatch.context() as patched:
         patched.setattr(
             window.keeper, "_prove", lambda *_, **__: (_ for _ in ()).throw(StoreError("no memory"))
@@ -251,14 +253,14 @@ def test_a_window_is_not_closed_before_its_samples_are_committed_to(
 
 
 def test_certificates_are_made_ahead_for_noise_that_is_sampled(service: Service) -> None:
-    both = {"law": Mechanism(keep=KEEP), "medicine": Mechanism(noise=False, keep=KEEP)}
+    both = {"law": Noise(keep=KEEP), "medicine": Sampling(keep=KEEP)}
     with service.open(system="scan", mechanisms=both) as window:
         assert window.certify_ahead(1) == 2, "law's two accounts; without noise there is nothing to certify"
         service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
 
 
 def test_a_lost_opening_is_said_and_never_replaced(service: Service) -> None:
-    window = service.open(system="scan", mechanisms={**MECHANISMS, "medicine": Mechanism()})
+    window = service.open(system="scan", mechanisms={**MECHANISMS, "medicine": Noise()})
     service.ask(window, "law-1", QUESTIONS["law"][0])
     window.shut()
     path = window.directory / "kept-law"

@@ -17,9 +17,13 @@ from rag_audit.account.account import check_documents
 from rag_audit.attest import query as steps
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
-from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import InvalidProof
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms import Mechanism
+from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
@@ -34,9 +38,9 @@ from rag_audit.retrieval.serving import Asked, serving
 from tests.window.simulator import QUESTIONS, Service
 
 HALF, TENTH = COIN_RANGE // 2, COIN_RANGE // 10
-SAMPLED = Mechanism(noise=False, keep=HALF)
-NOISED = Mechanism(keep=HALF)
-LISTED = Mechanism(False, HALF, ListingRules(COIN_RANGE // 4, 6, 150))
+SAMPLED = Sampling(keep=HALF)
+NOISED = Noise(keep=HALF)
+LISTED = Listing(keep=HALF, rules=ListingRules(COIN_RANGE // 4, 6, 150))
 MECHANISMS = {"sampling": SAMPLED, "noise": NOISED, "listing": LISTED}
 
 
@@ -52,7 +56,7 @@ def asked(
     Coins are drawn afresh, so windows are opened until one of them selects a document that it does not keep, and
     returns several texts in one answer.
     """
-    mechanisms = {"law": MECHANISMS[request.param], "medicine": Mechanism(noise=False)}
+    mechanisms = {"law": MECHANISMS[request.param], "medicine": Exact()}
     for number in range(40):
         service = Service(tmp_path_factory.mktemp(f"withheld-{number}"))
         window = service.open(mechanisms=mechanisms, system="scan", top_k=6)
@@ -350,7 +354,7 @@ def test_the_factor_of_a_sampled_tenant_is_the_printed_one() -> None:
 
     With the texts of positions of score 0 the same windows show a factor above 14, where 10 is printed.
     """
-    mechanism = Mechanism(noise=False, keep=COIN_RANGE - TENTH)
+    mechanism = Sampling(keep=COIN_RANGE - TENTH)
     policy, random, windows, missing, padded = policy_of(mechanism, 32), Random(6), 3_000, 0, 0
     for number in range(windows):
         positions = random.sample(range(CAPACITY), len(ROWS))

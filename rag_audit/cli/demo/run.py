@@ -26,12 +26,16 @@ from rag_audit.cli.demo.own import capacity, turns
 from rag_audit.cli.demo.prepare import LISTED, SMALL_CAPACITY, WHOLE, prepare_texts
 from rag_audit.cli.demo.recall import recall, table
 from rag_audit.cli.demo.stage import Demo, say
-from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.commit.draft import draft_policy
+from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting.coins import coin_of
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.descriptions.listing import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
+from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconWitness, QueryRecord, parse_entry
-from rag_audit.models.tenants import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED, SystemName
+from rag_audit.models.tenants import SystemName
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.retrieval.embedders import Embedder, get_embedder
@@ -73,7 +77,7 @@ def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str,
         certificate=("scan", CERTIFIED),
         # The small tenant has the paper's noise; the others sample, or list by randomised response, and stay useful.
         mechanisms={
-            name: Mechanism() if system == "groth16" else _mechanism(name, capacity(len(tenants[name])))
+            name: Noise() if system == "groth16" else _mechanism(name, capacity(len(tenants[name])))
             for name, system in systems.items()
         },
     )
@@ -82,10 +86,10 @@ def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str,
 def _mechanism(tenant: str, positions: int) -> Mechanism:
     """A scan tenant's mechanism."""
     if tenant != LISTED:
-        return Mechanism(noise=False, keep=coin_of(KEEP, "keep"))
+        return Sampling(keep=coin_of(KEEP, "keep"))
     chance = coin_of(Decimal(UNRELATED) / positions, "chance")
     rules = ListingRules(chance, min(DEFAULT_LISTED_MAX, positions), THRESHOLDS["wordllama-256"])
-    return Mechanism(False, coin_of(LISTED_KEEP, "keep"), rules)
+    return Listing(keep=coin_of(LISTED_KEEP, "keep"), rules=rules)
 
 
 ORIGIN = "rag-audit.demo/docstrings"

@@ -1,8 +1,8 @@
 """Simulation of sampling and of listing on a provider's own documents and questions.
 
-The mechanisms are those of docs/accounting.md, "Mechanisms based on Bernoulli bits". Kept positions are ranked by their exact
-scores, without a lattice; what a window would list beyond them, where fewer than K are kept, is left out. Texts of
-positions that are not kept count nowhere, since a window returns none of them.
+The mechanisms are those of docs/accounting.md, "Mechanisms based on Bernoulli bits". Kept positions are ranked by their
+exact scores, without a lattice; what a window would list beyond them, where fewer than K are kept, is left out. Texts
+of positions that are not kept count nowhere, since a window returns none of them.
 
 A repetition is a window: its kept positions are drawn once. For listing, accounts ask n questions each, in an order
 that the seed gives, and keep what they are listed. Coins come from numpy's PCG64 instead of a window's committed seed.
@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias, TypedDict
+from typing import ClassVar, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,12 @@ from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Recall, recall_of
 from rag_audit.mechanisms.accounting import coins
 from rag_audit.mechanisms.accounting.values import count, text
-from rag_audit.models.tenants import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
+from rag_audit.mechanisms.descriptions.listing import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
 from rag_audit.relation.coins import COIN_RANGE
 
 Bits: TypeAlias = npt.NDArray[np.bool_]
+Scores: TypeAlias = npt.NDArray[np.int32]
+Positions: TypeAlias = npt.NDArray[np.intp]
 _FORM = (
     "sampling:KEEP, or listing:KEEP:CHANCE:THRESHOLD[:MOST], such as sampling:0.9 or listing:0.7:0.00122:354"
 )
@@ -47,11 +49,26 @@ class CoinPointJson(TypedDict):
     odds_unlisted: dict[str, str]
 
 
+@dataclass
+class Account:
+    """What an account was listed in a window, and what it would have been by chance alone."""
+
+    held: Bits
+    by_chance: Bits
+
+    @classmethod
+    def new(cls, capacity: int) -> Account:
+        """An account that was listed nothing yet."""
+        return cls(np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_))
+
+
 @dataclass(frozen=True)
 class SampledTopK:
     """The exact first K of the kept positions."""
 
     sampling: coins.Sampling
+    remembers: ClassVar[bool] = False
+    """whether an account finds more in all that it was listed than in one list"""
 
     @property
     def label(self) -> str:
@@ -61,6 +78,19 @@ class SampledTopK:
     def epsilon(self, accounts: int) -> float:
         """There is no finite bound over all outcomes: an exact list says what it holds."""
         return math.inf
+
+    def check(self, capacity: int) -> None:
+        """Every capacity fits."""
+
+    def answer(
+        self, scores: Scores, kept: Bits, account: Account, random: np.random.Generator, top_k: int
+    ) -> dict[str, Positions]:
+        """The positions with a text in which an account finds a passage, by what is counted (`CoinPoint`).
+
+        :param scores: the raw score of every position
+        :param kept: the positions that the window keeps
+        """
+        return {"in_list": _best(scores, kept, top_k)}
 
 
 @dataclass(frozen=True)
@@ -74,6 +104,7 @@ class RandomisedList:
     sampling: coins.Listing
     threshold: int
     most: int
+    remembers: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -87,6 +118,30 @@ class RandomisedList:
     def epsilon(self, accounts: int) -> float:
         """The bound for a coalition, over all outcomes and any number of queries."""
         return self.sampling.epsilon(accounts)
+
+    def check(self, capacity: int) -> None:
+        """Refuse lists that are longer than the index.
+
+        :raises PolicyError: they are
+        """
+        if self.most > capacity:
+            raise PolicyError("lists are longer than the index", field="--mechanism: most",
+                              expected=f"at most {capacity}", found=self.most)  # fmt: skip
+
+    def answer(
+        self, scores: Scores, kept: Bits, account: Account, random: np.random.Generator, top_k: int
+    ) -> dict[str, Positions]:
+        """See `SampledTopK.answer`."""
+        chance = random.random(len(scores)) < self.sampling.chance / COIN_RANGE
+        relevant = (scores >= self.threshold) & kept
+        listed = np.flatnonzero(chance | relevant & ~account.held)[: self.most]
+        account.held[listed] = True
+        account.by_chance[np.flatnonzero(chance)[: self.most]] = True
+        return {
+            "in_list": listed[kept[listed]],
+            "held": _best(scores, account.held & kept, top_k),
+            "by_chance": _best(scores, account.by_chance & kept, top_k),
+        }
 
 
 CoinMechanism: TypeAlias = SampledTopK | RandomisedList
@@ -180,63 +235,33 @@ def measure(
     capacity = sample.index.capacity
     if not 1 <= top_k <= capacity:
         raise PolicyError("K out of range", field="K", expected=f"1..{capacity}", found=top_k)
-    if isinstance(mechanism, RandomisedList) and mechanism.most > capacity:
-        raise PolicyError(
-            "lists are longer than the index", field="--mechanism: most", expected=f"at most {capacity}",
-            found=mechanism.most,
-        )  # fmt: skip
+    mechanism.check(capacity)
     count(n, "n")
     sizes = list(ks)
     found, filled = _Found.of(len(sample.queries)), frozenset(sample.index.positions)
     for repeat in range(repeats):
         random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, repeat])))
         kept = random.random(capacity) < mechanism.sampling.keep / COIN_RANGE
-        account = _Account.new(capacity)
+        account = Account.new(capacity)
         for place, number in enumerate(random.permutation(len(sample.queries))):
             if place % n == 0:
-                account = _Account.new(capacity)
+                account = Account.new(capacity)
             scores, wanted = sample.index.scores(sample.queries[number]), sample.relevant[number]
-            if isinstance(mechanism, SampledTopK):
-                listed = _best(scores, kept, top_k)
-                found.note(number, "in_list", listed, wanted)
-            else:
-                chance = random.random(capacity) < mechanism.sampling.chance / COIN_RANGE
-                relevant = (scores >= mechanism.threshold) & kept
-                listed = account.listed(relevant, chance, mechanism.most)
-                found.note(number, "in_list", listed[kept[listed]], wanted)
-                found.note(number, "held", _best(scores, account.held & kept, top_k), wanted)
-                found.note(number, "by_chance", _best(scores, account.by_chance & kept, top_k), wanted)
-            found.texts += len(filled.intersection(p for p in listed.tolist() if kept[p]))
+            answer = mechanism.answer(scores, kept, account, random, top_k)
+            for name, positions in answer.items():
+                found.note(number, name, positions, wanted)
+            found.texts += len(filled.intersection(answer["in_list"].tolist()))
         if progress is not None:
             progress(repeat + 1, repeats)
-    listing = isinstance(mechanism, RandomisedList)
     return CoinPoint(
         mechanism=mechanism,
         in_list=found.recall("in_list", repeats),
-        held=found.recall("held", repeats) if listing else None,
-        by_chance=found.recall("by_chance", repeats) if listing else None,
+        held=found.recall("held", repeats) if mechanism.remembers else None,
+        by_chance=found.recall("by_chance", repeats) if mechanism.remembers else None,
         texts=found.texts / (repeats * len(sample.queries)),
         eps={k: mechanism.epsilon(k) for k in sizes},
         odds_unlisted={k: mechanism.sampling.odds_unlisted(n * k) for k in sizes},
     )
-
-
-@dataclass
-class _Account:
-    """What an account was listed in a window, and what it would have been by chance alone."""
-
-    held: Bits
-    by_chance: Bits
-
-    @classmethod
-    def new(cls, capacity: int) -> _Account:
-        return cls(np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_))
-
-    def listed(self, relevant: Bits, chance: Bits, most: int) -> npt.NDArray[np.intp]:
-        listed = np.flatnonzero(chance | relevant & ~self.held)[:most]
-        self.held[listed] = True
-        self.by_chance[np.flatnonzero(chance)[:most]] = True
-        return listed
 
 
 @dataclass
@@ -252,7 +277,7 @@ class _Found:
         names = ("in_list", "held", "by_chance")
         return cls({k: np.zeros(questions) for k in names}, {k: np.zeros(questions) for k in names})
 
-    def note(self, number: int, name: str, positions: npt.NDArray[np.intp], wanted: frozenset[int]) -> None:
+    def note(self, number: int, name: str, positions: Positions, wanted: frozenset[int]) -> None:
         found = len(wanted.intersection(positions.tolist()))
         self.shares[name][number] += found / len(wanted)
         self.hits[name][number] += bool(found)
@@ -261,7 +286,7 @@ class _Found:
         return recall_of(self.shares[name] / repeats, self.hits[name] / repeats)
 
 
-def _best(scores: npt.NDArray[np.int32], among: Bits, top_k: int) -> npt.NDArray[np.intp]:
+def _best(scores: Scores, among: Bits, top_k: int) -> Positions:
     """The first K of some positions: larger score, then smaller position."""
     places = np.flatnonzero(among)
     return places[np.argsort(-scores[places], kind="stable")[:top_k]]

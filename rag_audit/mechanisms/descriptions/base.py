@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from rag_audit._internal.errors import PolicyError
+from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Limit, Mechanism
 from rag_audit.relation.coins import COIN_RANGE
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from rag_audit.mechanisms import accounting
 
 
+WITHOUT_NOISE = 76
+"""How many of 100 SQuAD questions find their passage among five without noise (docs/accounting.md, "Retrieval quality
+under noise"; wordllama-256)."""
+LITTLE = 10.0
+"""The epsilon from which a bound says little: a test may be right exp(10) times as often as it is wrong."""
 LIMITS: tuple[Limit | None, ...] = ("max_epsilon", "max_odds_unlisted", None)
 """The limits in the order in which one decides what is said of a whole policy."""
 
@@ -151,6 +157,11 @@ def share_text(value: float) -> str:
     return f"{100 * value:.3g} %"
 
 
+def promises_little(eps: float, sizes: Sizes) -> str:
+    """A warning that a finite epsilon of a coalition says little."""
+    return f"eps {text(eps)} for {sizes.k_max} accounts promises little"
+
+
 def missed_words(keep: str | None) -> str:
     """The share of passages that a sample of the index does not find, in words; empty where every position is kept.
 
@@ -159,10 +170,65 @@ def missed_words(keep: str | None) -> str:
     return "" if keep is None else f"{100 * (1 - float(keep)):.3g} % of its passages cannot be found"
 
 
+@dataclass(frozen=True)
+class Option:
+    """A mechanism as a value of the option --mechanism writes it: NAME[:KEEP[:REST]].
+
+    :param keep: the share of kept positions, a decimal; None where the value has none
+    :param rest: what follows, from its colon on
+    :param whole: the whole value, for errors
+    :param expected: the forms of all values, for errors
+    :param capacity: the tenant's positions
+    :param dimension: components of the embedder's vectors
+    """
+
+    keep: str | None
+    rest: str
+    whole: str
+    expected: str
+    capacity: int
+    dimension: int
+
+    def refused(self) -> PolicyError:
+        """The error for a value that is not of its mechanism's form."""
+        return PolicyError("not a mechanism", field="--mechanism", expected=self.expected, found=self.whole)
+
+    def kept(self, default: str | None = None) -> int | None:
+        """The probability that the value writes, over 2^40.
+
+        :param default: that of a value without one, a decimal; None keeps every position
+        :raises PolicyError: the share is not a decimal number, or rounds to 0 or 1
+        """
+        from rag_audit.mechanisms.accounting.coins import coin_of
+
+        share = self.keep or default
+        return None if share is None else coin_of(share, "--mechanism: KEEP")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers of a policy at which mechanisms are compared.
+
+    :param noise: the noise that the policy has, or would have
+    :param eps: epsilon of this noise for the coalition of k_max accounts
+    :param n: queries of an account
+    :param k_max: accounts of the coalition
+    :param capacity: the largest tenant's positions
+    """
+
+    noise: accounting.Mechanism
+    eps: float
+    n: int
+    k_max: int
+    capacity: int
+
+
 class Description(ABC):
     """What is said of one mechanism. Its methods read the parameters that every mechanism has."""
 
     mechanism: ClassVar[type[Mechanism]]
+    forms: ClassVar[tuple[str, ...]]
+    """the forms of the value of `policy new --mechanism`"""
     words: ClassVar[str]
     """what the mechanism does, for a line of text"""
     any_coalition: ClassVar[bool] = False
@@ -192,6 +258,24 @@ class Description(ABC):
     )
     texts_reveal: ClassVar[bool] = False
     """whether a report says that a document that was handed out is known to be in the index"""
+
+    @classmethod
+    @abstractmethod
+    def chosen(cls, option: Option) -> Mechanism:
+        """The mechanism that a value of the option --mechanism names, not yet `placed`.
+
+        :raises PolicyError: the value is of another form, or a parameter is out of range
+        """
+
+    @classmethod
+    @abstractmethod
+    def compared(cls, sizes: Sizes) -> list[str]:
+        """What the mechanism promises and costs at a policy's sizes, a line each for the option's usual values."""
+
+    @classmethod
+    def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
+        """What a provider should know of the mechanism of a tenant: how little it leaves or promises."""
+        return []
 
     @classmethod
     def epsilon_at(cls, mechanism: Mechanism, accounts: int, queries: int, delta: str) -> float:
@@ -293,7 +377,7 @@ class Description(ABC):
     @classmethod
     def details(cls, facts: Facts) -> str:
         """The parameters of the mechanism that follow its words in a list of evidence."""
-        return ""
+        return "" if facts.keep is None else f", {share_text(float(facts.keep))} of positions kept"
 
     @classmethod
     def without_epsilon(cls, facts: Facts) -> str | None:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from rag_audit._internal.errors import PolicyError
+from rag_audit.mechanisms import defaults
+from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Mechanism, Scores, Tenant
 from rag_audit.mechanisms.descriptions.base import (
+    LITTLE,
     Ceiling,
     Description,
     Facts,
     Loss,
+    Option,
     Parameters,
     Setting,
+    Sizes,
     missed_words,
     percent,
+    promises_little,
+    share_text,
 )
 from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.relation.coins import COIN_RANGE
@@ -24,6 +34,33 @@ from rag_audit.relation.coins import COIN_RANGE
 if TYPE_CHECKING:
     from rag_audit.mechanisms.accounting import coins
 
+DEFAULT_LISTED_MAX = 32
+"""M where a draft does not say it (`default_listing`)."""
+UNRELATED = 5
+"""Positions that chance puts into a list, on average, where a draft does not say how many (`default_listing`)."""
+THRESHOLDS = {"wordllama-256": 354}
+"""Raw scores from which passages are relevant, by embedder: chosen on public collections (cosine 0.35), never on a
+provider's."""
+
+
+def default_listing(capacity: int) -> tuple[Fraction, int]:
+    """The chance and the longest list of a listing tenant whose draft names neither: lists of at most 32 positions and
+    of at most the share of an index that `trust new` accepts, of which chance fills five and at most half.
+
+    :param capacity: the tenant's positions
+    :returns: the probability that a position is listed at a query whatever it holds, and M
+    """
+    most = max(1, min(DEFAULT_LISTED_MAX, math.floor(Fraction(defaults.K_SHARE) * capacity)))
+    return min(Fraction(UNRELATED), Fraction(most, 2)) / capacity, most
+
+
+KEEP = "0.7"
+"""The share of kept positions where an option does not say it."""
+KNOWN_DIMENSION = 256
+"""Components of the default embedder's vectors, for which a threshold is known."""
+FOUND = 53
+"""How many of 100 questions find their passage (`WITHOUT_NOISE`) with 0.7 kept: among the best five of what an account
+holds after 200 questions."""
 _OPTION = "policy new --mechanism listing:KEEP:CHANCE:THRESHOLD"
 
 
@@ -38,6 +75,7 @@ def _bound(mechanism: Mechanism) -> coins.Listing | None:
 
 class ListingDescription(Description):
     mechanism = Listing
+    forms = ("listing", "listing:KEEP[:CHANCE:THRESHOLD[:MOST]]")
     words = "randomised response"
     texts_reveal = True
     does_not_prove = (
@@ -52,6 +90,53 @@ class ListingDescription(Description):
         "trust.min_keep": f"policy.tenants.keep: {_OPTION}",
     }
     coalition = "More accounts than this are outside eps_audit."
+
+    @classmethod
+    def chosen(cls, option: Option) -> Mechanism:
+        """See `Description.chosen`: an option without chance and threshold gets those of the default embedder."""
+        from rag_audit.mechanisms.accounting.coins import coin_of
+
+        form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9})(?::([0-9]{1,9}))?)?", option.rest)
+        if form is None:
+            raise option.refused()
+        if form[2] is None and option.dimension != KNOWN_DIMENSION:
+            raise PolicyError(
+                "no threshold is known for this embedder", field="--mechanism", found=option.whole,
+                expected=f"listing:{option.keep or KEEP}:CHANCE:THRESHOLD, measured",
+            )  # fmt: skip
+        chance, most = default_listing(option.capacity)
+        rules = ListingRules(
+            coin_of(form[1], "--mechanism: CHANCE")
+            if form[1]
+            else math.floor(chance * COIN_RANGE + Fraction(1, 2)),
+            int(form[3] or most),
+            int(form[2] or THRESHOLDS["wordllama-256"]),
+        )
+        return Listing(keep=option.kept(KEEP), rules=rules)
+
+    @classmethod
+    def compared(cls, sizes: Sizes) -> list[str]:
+        from rag_audit.mechanisms.accounting import coins
+
+        chance = math.floor(default_listing(sizes.capacity)[0] * COIN_RANGE)
+        listing = coins.Listing(coins.coin_of(KEEP, "keep"), chance)
+        eps, odds = text(listing.epsilon(sizes.k_max)), text(listing.odds_unlisted(sizes.n * sizes.k_max))
+        return [
+            f"  --mechanism listing:{KEEP}   {FOUND:>2}  eps {eps} over all lists, for any number of queries;"
+            f" odds_unlisted {odds}; accounts keep what they are handed"
+        ]
+
+    @classmethod
+    def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
+        eps = mechanism.epsilon(sizes.k_max, None)
+        above = (
+            f"this epsilon is above the {defaults.EPS_LISTING} that `trust new` accepts by default; a larger chance"
+            " lowers it (--mechanism listing:KEEP:CHANCE:THRESHOLD)"
+        )
+        return [
+            *([promises_little(eps, sizes)] if eps >= LITTLE else []),
+            *([above] if eps > float(defaults.EPS_LISTING) else []),
+        ]
 
     @classmethod
     def epsilon_at(cls, mechanism: Mechanism, accounts: int, queries: int, delta: str) -> float:
@@ -133,6 +218,11 @@ class ListingDescription(Description):
         from rag_audit.mechanisms.accounting.coins import coin_of
 
         return Bound(coin_of(values.keep or "0", "keep"), coin_of(chance, "chance")).epsilon(accounts)
+
+    @classmethod
+    def details(cls, facts: Facts) -> str:
+        chance = share_text(float(facts.chance or 0))
+        return super().details(facts) + f", each position listed by chance with {chance} a query"
 
     @classmethod
     def cost(cls, facts: Facts) -> str:

@@ -7,20 +7,34 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rag_audit._internal.errors import PolicyError
+from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Mechanism, Scores, Tenant
 from rag_audit.mechanisms.descriptions.base import (
+    LITTLE,
+    WITHOUT_NOISE,
     Ceiling,
     Description,
     Facts,
     Loss,
+    Option,
     Parameters,
     Setting,
     SettingWords,
+    Sizes,
     missed_words,
     percent,
+    promises_little,
 )
 from rag_audit.mechanisms.noise import Noise, distribution
 from rag_audit.relation.coins import COIN_RANGE
+
+NOISED = ((0.0, 76), (0.02, 75), (0.0625, 65), (0.125, 43), (0.25, 14), (0.5, 5), (1.0, 1), (4.0, 0))
+"""How many of 100 questions find their passage (`WITHOUT_NOISE`), by the noise's sigma/Delta."""
+
+
+def _found(sizes: Sizes) -> int:
+    """How many of 100 questions find their passage, by the measured noise that is next below this one."""
+    return [found for least, found in NOISED if sizes.noise.sigma_over_delta >= least][-1]
 
 
 def _kept(mechanism: Mechanism) -> float:
@@ -35,6 +49,7 @@ def _share(mechanism: Mechanism) -> float:
 
 class NoiseDescription(Description):
     mechanism = Noise
+    forms = ("noise", "noise:KEEP")
     words = "noise on every score"
     computed = (
         "Computed from the exact distribution of the noise's privacy loss, composed over all queries and"
@@ -48,6 +63,25 @@ class NoiseDescription(Description):
     )
     changes: ClassVar[dict[str, str]] = {}
     coalition = "More accounts than this are outside eps_audit."
+
+    @classmethod
+    def chosen(cls, option: Option) -> Mechanism:
+        if option.rest:
+            raise option.refused()
+        return Noise(keep=option.kept())
+
+    @classmethod
+    def compared(cls, sizes: Sizes) -> list[str]:
+        eps = text(sizes.eps)
+        return [f"  --mechanism noise         {_found(sizes):>2}  eps_audit {eps} over all lists"]
+
+    @classmethod
+    def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
+        little = "this noise leaves less than half of retrieval on public collections"
+        return [
+            *([little] if 2 * _found(sizes) < WITHOUT_NOISE else []),
+            *([promises_little(sizes.eps, sizes)] if sizes.eps >= LITTLE else []),
+        ]
 
     @classmethod
     def epsilon_at(cls, mechanism: Mechanism, accounts: int, queries: int, delta: str) -> float:
@@ -150,7 +184,8 @@ class NoiseDescription(Description):
     def details(cls, facts: Facts) -> str:
         sigma = "" if facts.sigma_over_delta is None else f", σ/Δ {facts.sigma_over_delta}"
         gains = ",".join(map(str, facts.gains))
-        return f" (rounded discrete Gaussian DGS-1, gains {gains}, lattice {facts.lattice:,}{sigma})"
+        noise = f" (rounded discrete Gaussian DGS-1, gains {gains}, lattice {facts.lattice:,}{sigma})"
+        return noise + super().details(facts)
 
     @classmethod
     def cost(cls, facts: Facts) -> str:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms.base import Mechanism
-from rag_audit.mechanisms.descriptions.base import Description, Facts, Parameters
+from rag_audit.mechanisms.descriptions.base import (
+    WITHOUT_NOISE,
+    Description,
+    Facts,
+    Option,
+    Parameters,
+    Sizes,
+)
 from rag_audit.mechanisms.none import Exact
 
 
 class ExactDescription(Description):
     mechanism = Exact
+    forms = ("none",)
     words = "exact answers, nothing hides what is in the index"
     does_not_prove = (
         "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves"
@@ -18,6 +27,23 @@ class ExactDescription(Description):
     coalition = (
         "No figure of this policy depends on it, since no tenant has a mechanism that hides documents."
     )
+
+    @classmethod
+    def chosen(cls, option: Option) -> Mechanism:
+        if option.rest:
+            raise option.refused()
+        if option.keep is not None:
+            raise PolicyError("a share of kept positions makes it sampling", field="--mechanism",
+                              expected=f"sampling:{option.keep}", found=option.whole)  # fmt: skip
+        return Exact()
+
+    @classmethod
+    def compared(cls, sizes: Sizes) -> list[str]:
+        return [f"  --mechanism none          {WITHOUT_NOISE:>2}  nothing about privacy: integrity alone"]
+
+    @classmethod
+    def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
+        return ["nothing hides what is in the index; verdicts say PASS-INTEGRITY"]
 
     @classmethod
     def described(cls, values: Parameters) -> str:

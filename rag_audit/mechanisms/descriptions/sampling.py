@@ -5,21 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rag_audit.mechanisms import defaults
+from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Mechanism, Scores, Tenant
 from rag_audit.mechanisms.descriptions.base import (
     Ceiling,
     Description,
     Facts,
+    Option,
     Parameters,
+    Sizes,
     missed_words,
     share_text,
 )
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.relation.coins import COIN_RANGE
 
+FOUND = {"0.9": 70, "0.7": 55}
+"""How many of 100 questions find their passage (`WITHOUT_NOISE`), by the share of positions that a sample keeps."""
+
 
 class SamplingDescription(Description):
     mechanism = Sampling
+    forms = ("sampling", "sampling:KEEP")
     words = "exact answers from a sample of the index"
     any_coalition = True
     texts_reveal = True
@@ -32,6 +40,24 @@ class SamplingDescription(Description):
         "no epsilon bounds what lists show of it. A ceiling for every test of a document's presence is below."
     )
     coalition = "odds_unlisted of mechanism sampling is the same for every number of accounts."
+
+    @classmethod
+    def chosen(cls, option: Option) -> Mechanism:
+        if option.rest:
+            raise option.refused()
+        return Sampling(keep=option.kept(defaults.KEEP))
+
+    @classmethod
+    def compared(cls, sizes: Sizes) -> list[str]:
+        from rag_audit.mechanisms.accounting import coins
+
+        lines = []
+        for keep, found in FOUND.items():
+            odds = text(coins.Sampling(coins.coin_of(keep, "keep")).odds_unlisted(sizes.n))
+            lines.append(
+                f"  --mechanism sampling:{keep}  {found:>2}  odds_unlisted {odds} for any accounts and queries, no eps"
+            )
+        return lines
 
     @classmethod
     def certified(

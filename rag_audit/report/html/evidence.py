@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from rag_audit._internal.words import counted, day, some
 from rag_audit.mechanisms import accounting, named
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.mechanisms.descriptions.base import share_text
 from rag_audit.report.explain import COVERS
 from rag_audit.report.html import words
 from rag_audit.report.model import CheckLine, Report
@@ -166,10 +165,6 @@ def _mechanisms(report: Report) -> Iterator[str]:
     for t in report.tenants:
         how = words.clip(t.words, 200)
         how += description(t.mechanism).details(t)
-        if t.keep is not None:
-            how += f", {share_text(float(t.keep))} of positions kept"
-        if t.chance is not None:
-            how += f", each position listed by chance with {share_text(float(t.chance))} a query"
         groups.setdefault(how, []).append(t.tenant)
     for how, tenants in [*groups.items()][:12]:
         yield f"{some(tenants)}: {how}"

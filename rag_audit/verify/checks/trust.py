@@ -7,7 +7,7 @@ from decimal import Decimal
 from math import floor
 
 from rag_audit._internal.words import counted
-from rag_audit.mechanisms import Mechanism, named
+from rag_audit.mechanisms import named
 from rag_audit.models.manifest import EmbedderManifest, manifest_digest
 from rag_audit.models.trust import (
     A1_LEVELS,
@@ -72,7 +72,7 @@ def check_policy(case: Findings) -> None:
     )
     # A listing tenant has a threshold. Of a window without noise only what lies below the highest score counts.
     wide = require.min_score_width
-    widths = [_width(m, highest) for m in mechanisms if m.ranked]
+    widths = [m.width(highest) for m in mechanisms if m.ranked]
     width = min(widths, default=None)
     case.require(
         "trust.min_score_width",
@@ -80,8 +80,8 @@ def check_policy(case: Findings) -> None:
         _or_absent("at least", wide),
         "a threshold" if width is None else width,
     )
-    if kept := [m.keep for m in mechanisms if m.keep is not None]:
-        _least_keep(case, min(kept))
+    if any(m.sampled for m in mechanisms):
+        _least_keep(case, min(m.kept_share for m in mechanisms))
     least = require.min_k_max
     case.require(
         "trust.min_k_max",
@@ -115,12 +115,6 @@ def check_embedder(case: Findings, embedder: EmbedderManifest) -> None:
     if pin is not None:
         found = manifest_digest(embedder)
         case.report("trust.manifest", found == pin, pin, found, "embedder.embedder")
-
-
-def _width(mechanism: Mechanism, highest: int | None) -> int:
-    """The raw units of a score window that scores can reach."""
-    lo, hi = mechanism.scores.lo, mechanism.scores.hi
-    return hi - lo if mechanism.gains or highest is None else min(hi, highest) - lo
 
 
 def _least_keep(case: Findings, keep: int) -> None:

@@ -11,8 +11,8 @@ from rag_audit._internal.errors import PolicyError
 from rag_audit.commit.explore.coins import RandomisedList, SampledTopK, parse_mechanism
 from rag_audit.commit.explore.simulate import Noise
 from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.descriptions.listing import THRESHOLDS, UNRELATED
 from rag_audit.models.attacks import AttackedMechanism
-from rag_audit.models.tenants import THRESHOLDS, UNRELATED
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER
 
