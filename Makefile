@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native page demo test test-page test-data test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
+.PHONY: help setup native page docs demo test test-page test-data test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 LOCKS := $(wildcard requirements/*.txt)
@@ -43,6 +43,15 @@ $(WEB): $(NATIVE_SOURCES)
 
 page: setup $(WEB)  ## the verifier as one HTML file that opens no connection, below dist
 	@mkdir -p dist && $(BIN)/rag-audit page dist/verify.html
+
+$(VENV)/docs/.stamp: requirements/docs.txt
+	$(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+docs: $(VENV)/docs/.stamp  ## the documentation as a website below dist/docs, with search; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict --quiet
+	@echo "dist/docs/index.html"
 
 setup: $(VENV)/.native  ## everything that the other targets need; circuits and keys are made on first use
 
@@ -172,6 +181,8 @@ lock: $(VENV)/.stamp  ## compile requirements/*.in to requirements/*.txt with ha
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/dev.txt requirements/dev.in
 	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/wheels.txt requirements/wheels.in
+	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/docs.txt requirements/docs.in
 	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/frameworks.txt requirements/frameworks.in
 	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \

@@ -1,4 +1,4 @@
-//! The committed index: `docs/scan/index.md`.
+//! The committed index: `docs/scan/index-commitment.md`.
 use sha2::{Digest, Sha256};
 
 use crate::engine::Engine;

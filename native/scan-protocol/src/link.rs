@@ -1,4 +1,4 @@
-//! Hidden queries behind their commitments, the scores' and public functionals of each: `docs/scan/index.md`.
+//! Hidden queries behind their commitments, the scores' and public functionals of each: `docs/scan/index-commitment.md`.
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::asked::{Asked, Functionals};

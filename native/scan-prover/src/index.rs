@@ -1,4 +1,4 @@
-//! Commitments to an index, and to a published table: `docs/scan/index.md`.
+//! Commitments to an index, and to a published table: `docs/scan/index-commitment.md`.
 use ark_ec::CurveGroup;
 use ark_ff::AdditiveGroup;
 use ragaudit_field_simd::field::from_wide;

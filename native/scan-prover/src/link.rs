@@ -1,4 +1,4 @@
-//! The link of a run to its hidden query: `docs/scan/index.md`.
+//! The link of a run to its hidden query: `docs/scan/index-commitment.md`.
 pub use ragaudit_scan_protocol::link::*;
 
 pub use crate::prover::queries::commit_query;

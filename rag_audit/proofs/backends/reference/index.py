@@ -1,4 +1,4 @@
-"""Index commitments, and the link of a run to a hidden query (docs/scan/index.md, together.md)."""
+"""Index commitments, and the link of a run to a hidden query (docs/scan/index-commitment.md, together.md)."""
 
 from __future__ import annotations
 
