@@ -16,7 +16,8 @@ import numpy as np
 from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from rag_audit import _native as native
 from rag_audit.proofs.backends.scan.coalition import SYSTEM
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
+from rag_audit.proofs.statements.coalition import CoalitionStatement
+from rag_audit.proofs.statements.private import CoalitionPrivate
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.tags import TAG_VECTOR
 from rag_audit.relation.vectors import pack_nibbles

@@ -21,7 +21,7 @@ from typing import Any
 from bench.costs import Model, default_model
 from bench.model import Report, ReportError, shown, table
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.interface import MOST_TOGETHER
+from rag_audit.proofs.proving import MOST_TOGETHER
 from rag_audit.retrieval.noise_pool import READY_BYTES, READY_SLOTS
 
 DAY = 86_400

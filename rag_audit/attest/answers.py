@@ -285,7 +285,7 @@ class Answers:
         :raises RequestRefused: the window is being closed, so that the ledger takes no such entry any more
         """
         self._keeper.ensure(tenant, low_memory=self._prover.low_memory)
-        if tenant in self._keeper.sampled and tenant not in self._context.state.kept:
+        if not self._keeper.complete(tenant):
             raise RequestRefused("closed", "the window is closed")
 
     def _check_turn(self, query: Query) -> None:

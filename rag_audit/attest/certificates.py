@@ -16,7 +16,7 @@ from rag_audit._internal.parts import joined, separated
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.models.records import SlotKey
 from rag_audit.proofs.backends import protocols_digest
-from rag_audit.proofs.statements.sample import NoiseCertificate
+from rag_audit.proofs.statements.private import NoiseCertificate
 
 MAX_CERTIFICATE_BYTES = 1 << 24
 _PARTS = 3

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import replace
 from typing import cast
 
 from rag_audit._internal.canonical import Json, digest_hex, jcs, read_bytes, read_json, sha256
@@ -21,34 +21,36 @@ from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.attest.context import Context, kept_positions
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
-from rag_audit.models.records import KeptEntry, QueryRecord, SlotKey
-from rag_audit.proofs.statements.retrieve import ListingPrivate
-from rag_audit.proofs.statements.sample import KeptColumn, kept_public
-from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic
+from rag_audit.mechanisms.base import KEPT
+from rag_audit.models.records import ColumnEntry, QueryRecord, SlotKey
+from rag_audit.proofs.statements import COLUMNS
+from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, ListingPrivate
+from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
 from rag_audit.retrieval.engine import Int8Array
 from rag_audit.retrieval.serving.listing import HeldBits
 
-MAX_KEPT_BYTES = 1 << 26
+MAX_COLUMN_BYTES = 1 << 26
 _LENGTH = 8
 _DIGEST = 32
 
 
 class Keeper:
-    """The samples of one window's tenants. Safe to use from several threads."""
+    """The columns that one window commits to for its tenants. Safe to use from several threads."""
 
     def __init__(self, context: Context, publisher: Publisher) -> None:
         self._context = context
         self._publisher = publisher
         self._lock = threading.Lock()
-        self._locks: dict[str, threading.Lock] = {}
+        self._locks: dict[tuple[str, str], threading.Lock] = {}
         self._bits: dict[str, Int8Array] = {}
-        self._opened: dict[str, KeptColumn] = {}
+        self._opened: dict[tuple[str, str], CommittedColumn] = {}
 
-    @cached_property
-    def sampled(self) -> list[str]:
-        """The tenants that sample, by name."""
-        policy = self._context.policy
-        return [t.tenant for t in policy.tenants if policy.mechanism(t).sampled]
+    def _names(self, tenant: str) -> tuple[str, ...]:
+        return self._context.mechanism(tenant).columns
+
+    def complete(self, tenant: str) -> bool:
+        """Whether the ledger names every column of the tenant."""
+        return all((tenant, name) in self._context.state.columns for name in self._names(tenant))
 
     def bits(self, tenant: str) -> Int8Array | None:
         """The tenant's kept positions, shape (capacity,), 0 or 1; None where it keeps all.
@@ -68,14 +70,12 @@ class Keeper:
             return self._bits[tenant]
 
     def public(self, tenant: str) -> TenantPublic:
-        """The tenant's published values, with the commitment to its kept positions where it samples.
+        """The tenant's published values, with the commitments to its columns.
 
         :raises StoreError: the commitment that the ledger names is lost
         """
-        public = self._context.public(tenant)
-        if tenant not in self.sampled:
-            return public
-        return public.keeping(self._column(tenant).commitment)
+        columns = {name: self._column(tenant, name).commitment for name in self._names(tenant)}
+        return replace(self._context.public(tenant), columns=columns)
 
     def opening(self, tenant: str) -> tuple[bytes, bytes] | None:
         """What a record's proof needs of the kept positions: one byte for each, and the opening of their commitment.
@@ -83,86 +83,88 @@ class Keeper:
         :raises StoreError: the opening of the commitment that the ledger names is lost
         """
         bits = self.bits(tenant)
-        return None if bits is None else (bits.tobytes(), self._column(tenant).opening)
+        return None if bits is None else (bits.tobytes(), self._column(tenant, KEPT).opening)
 
     def commit(self, *, low_memory: bool = False) -> int:
-        """Commit to every sampled tenant's kept positions that the ledger does not name yet, and append the entries.
+        """Commit to every column that the ledger does not name yet, and append the entries.
 
         :returns: how many were appended now
         :raises WindowStateError: the window's beacon is not drawn yet
         """
-        return sum(self.ensure(tenant, low_memory=low_memory) for tenant in self.sampled)
+        return sum(self.ensure(part.tenant, low_memory=low_memory) for part in self._context.policy.tenants)
 
-    def ensure(self, tenant: str, *, low_memory: bool = False) -> bool:
-        """Append the tenant's entry if it samples and the ledger has none, and return whether that was done."""
+    def ensure(self, tenant: str, *, low_memory: bool = False) -> int:
+        """Append the entries of a tenant's columns that the ledger lacks, and return how many were appended."""
+        return sum(self._ensure(tenant, name, low_memory=low_memory) for name in self._names(tenant))
+
+    def _ensure(self, tenant: str, name: str, *, low_memory: bool) -> bool:
         state = self._context.state
-        if tenant not in self.sampled or tenant in state.kept:
+        if (tenant, name) in state.columns:
             return False
         with self._lock:
-            lock = self._locks.setdefault(tenant, threading.Lock())
+            lock = self._locks.setdefault((tenant, name), threading.Lock())
         # Announced before it is proved: a closing record waits for it.
-        with lock, state.sample_of(tenant) as due:
+        with lock, state.column_of(tenant, name) as due:
             if due:
-                column = self._stored(tenant) or self._prove(tenant, low_memory=low_memory)
-                digest = column.commitment.digest
-                window = self._context.opening.window
+                column = self._stored(tenant, name) or self._prove(tenant, name, low_memory=low_memory)
+                window, digest = self._context.opening.window, column.commitment.digest
                 state.append(
-                    KeptEntry(type="kept", v=1, seq=1, window=window, tenant=tenant, commitment=digest)
+                    ColumnEntry(type=name, v=1, seq=1, window=window, tenant=tenant, commitment=digest)
                 )
             return due
 
-    def _prove(self, tenant: str, *, low_memory: bool) -> KeptColumn:
+    def _prove(self, tenant: str, name: str, *, low_memory: bool) -> CommittedColumn:
         context, secrets = self._context, self._context.secrets
-        public = kept_public(
+        public = COLUMNS[name](
             context.public(tenant), context.policy, opening=context.opening, beacon=self._beacon()
         )
-        system = context.system(tenant)
-        salt = secrets.kept_salt(tenant)
-        job = system.kept_job(public, secrets.s0, secrets.s1, salt, low_memory=low_memory)
+        salt = secrets.column_salt(name, tenant)
+        private = ColumnPrivate(secrets.s0, secrets.s1, salt, low_memory)
+        job = context.system(tenant).column(name).prove(public, private)
         self._publisher.fix_keys(job.keys)
         made = job.run()
-        replace_file(context.layout.kept_proof(tenant), jcs(made.proof))
-        points = made.commitment.points
+        replace_file(context.layout.column_proof(name, tenant), jcs(made.proof))
+        digest, points = made.commitment.digest, made.commitment.points
         proved = bytes.fromhex(digest_hex(made.proof))
         plain = proved + len(points).to_bytes(_LENGTH, "big") + points + made.opening
-        blob = seal(plain, secrets.retention_key, self._associated(tenant, made.commitment.digest))
-        replace_file(context.layout.kept(tenant), made.commitment.digest.encode() + blob, mode=PRIVATE_MODE)
+        blob = seal(plain, secrets.retention_key, self._associated(tenant, name, digest))
+        replace_file(context.layout.column(name, tenant), digest.encode() + blob, mode=PRIVATE_MODE)
         return made
 
-    def _column(self, tenant: str) -> KeptColumn:
+    def _column(self, tenant: str, name: str) -> CommittedColumn:
         with self._lock:
-            found = self._opened.get(tenant)
+            found = self._opened.get((tenant, name))
         if found is not None:
             return found
-        entry = self._context.state.kept.get(tenant)
+        entry = self._context.state.columns.get((tenant, name))
         if entry is None:
-            raise WindowStateError("the tenant's kept positions are not committed to yet", field=tenant)
-        stored = self._stored(tenant)
+            raise WindowStateError(f"the tenant's {name} positions are not committed to yet", field=tenant)
+        stored = self._stored(tenant, name)
         if stored is None or stored.commitment.digest != entry.commitment:
-            raise StoreError("the opening of the kept positions that the ledger names is lost",
-                             field=str(self._context.layout.kept(tenant)), expected=entry.commitment)  # fmt: skip
+            path = self._context.layout.column(name, tenant)
+            raise StoreError(f"the opening of the {name} positions that the ledger names is lost",
+                             field=str(path), expected=entry.commitment)  # fmt: skip
         with self._lock:
-            self._opened[tenant] = stored
+            self._opened[tenant, name] = stored
         return stored
 
-    def _stored(self, tenant: str) -> KeptColumn | None:
+    def _stored(self, tenant: str, name: str) -> CommittedColumn | None:
         """What an earlier call stored, whole, or None."""
         context = self._context
-        path, proof_path = context.layout.kept(tenant), context.layout.kept_proof(tenant)
+        path, proof_path = context.layout.column(name, tenant), context.layout.column_proof(name, tenant)
         if not path.exists() or not proof_path.exists():
             return None
-        blob = read_bytes(path, max_bytes=MAX_KEPT_BYTES)
+        blob = read_bytes(path, max_bytes=MAX_COLUMN_BYTES)
         digest = blob[:64].decode("ascii", errors="replace")
-        plain = unseal(
-            blob[64:], context.secrets.retention_key, self._associated(tenant, digest), what="kept positions"
-        )
+        associated = self._associated(tenant, name, digest)
+        plain = unseal(blob[64:], context.secrets.retention_key, associated, what=f"{name} positions")
         proof = cast("dict[str, Json]", read_json(proof_path, max_bytes=MAX_PROOF_BYTES))
         if digest_hex(proof) != plain[:_DIGEST].hex():
-            raise StoreError("the stored proof of the kept positions is another one", field=str(proof_path),
+            raise StoreError(f"the stored proof of the {name} positions is another one", field=str(proof_path),
                              expected=plain[:_DIGEST].hex(), found=digest_hex(proof))  # fmt: skip
         start = _DIGEST + _LENGTH
         end = start + int.from_bytes(plain[_DIGEST:start], "big")
-        return KeptColumn(KeptCommitment(digest, plain[start:end]), proof, plain[end:])
+        return CommittedColumn(ColumnCommitment(digest, plain[start:end]), proof, plain[end:])
 
     def _beacon(self) -> bytes:
         beacon = self._context.state.beacons.get(0)
@@ -171,9 +173,9 @@ class Keeper:
                                    hint="`rag-audit status` says which witness is waited for")  # fmt: skip
         return beacon
 
-    def _associated(self, tenant: str, digest: str) -> bytes:
+    def _associated(self, tenant: str, name: str, digest: str) -> bytes:
         named: Json = {"opening": self._context.opening_digest, "tenant": tenant, "commitment": digest}
-        return sha256(b"rag-audit/kept-opening/v1" + jcs(named))
+        return sha256(f"rag-audit/{name}-opening/v1".encode() + jcs(named))
 
 
 class Holder:

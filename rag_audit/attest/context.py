@@ -17,8 +17,7 @@ from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.layout import Layout
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import Opening, QueryRecord, SlotKey
-from rag_audit.proofs.backends import backend
-from rag_audit.proofs.interface import Backend
+from rag_audit.proofs.proving import Backend, backend
 from rag_audit.proofs.statements.tenant import TenantPublic, tenant_public
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.native import sampling_slot, slot_id

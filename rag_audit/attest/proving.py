@@ -20,10 +20,10 @@ from rag_audit.log.note import parse_note
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.records import QueryRecord, SlotKey
 from rag_audit.proofs.executors import LocalProcesses, run_jobs
-from rag_audit.proofs.interface import Job, RecordJob, RecordProofs
-from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, record_public
-from rag_audit.proofs.statements.sample import NoiseCertificate
-from rag_audit.proofs.statements.tenant import slot_public
+from rag_audit.proofs.interface import Job
+from rag_audit.proofs.proving import RecordJob, RecordProofs
+from rag_audit.proofs.statements.private import NoiseCertificate, RecordPrivate, slot_public
+from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
 from rag_audit.retrieval.query import OpenedQuery
 
 Progress = Callable[[int, int], None]

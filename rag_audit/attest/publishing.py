@@ -24,9 +24,9 @@ from rag_audit.commit.stored import StoredCommitment, fix_keys
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.log.merging import merge_signatures
 from rag_audit.log.note import Note, parse_note
+from rag_audit.mechanisms import COLUMNS
 from rag_audit.models import window_writer
 from rag_audit.models.beacon import Reveal, drand_beacon, members_of, witness_beacon
-from rag_audit.models.constants import KEPT
 from rag_audit.models.drand import DrandChain
 from rag_audit.models.models import FieldHex, Model
 from rag_audit.models.publication import Publication
@@ -34,16 +34,16 @@ from rag_audit.models.records import (
     MAX_CHECKPOINT_BYTES,
     BeaconEntry,
     Closing,
+    ColumnEntry,
     DrandBeacon,
     Entry,
-    KeptEntry,
     QueryRecord,
 )
 from rag_audit.models.tiles import FOLDER, EntryTile, EntryTiles, ProofTiles
 from rag_audit.models.window_writer import save_window, write_entries
 from rag_audit.models.windowfile import MEDIA_TYPE, TiledParts, WindowFile
-from rag_audit.proofs.backends import backend
 from rag_audit.proofs.interface import places
+from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.coalition import CoalitionSize
 
 OPEN_TILE_BYTES = 256 << 10
@@ -120,13 +120,13 @@ class StoredProofs(Mapping[str, Json]):
     """
 
     def __init__(
-        self, entries: Iterable[Entry], made: Callable[[QueryRecord | KeptEntry], dict[str, Json]]
+        self, entries: Iterable[Entry], made: Callable[[QueryRecord | ColumnEntry], dict[str, Json]]
     ) -> None:
         self._made = made
-        self._entries = {str(e.seq): e for e in entries if isinstance(e, QueryRecord | KeptEntry)}
+        self._entries = {str(e.seq): e for e in entries if isinstance(e, QueryRecord | ColumnEntry)}
         self._kept: dict[str, dict[str, Json]] | None = {}
 
-    def by_entry(self) -> Iterator[tuple[QueryRecord | KeptEntry, dict[str, Json]]]:
+    def by_entry(self) -> Iterator[tuple[QueryRecord | ColumnEntry, dict[str, Json]]]:
         """Each entry that has proofs, with them."""
         size = 0
         for seq, entry in list(self._entries.items()):
@@ -367,12 +367,12 @@ class Publisher:
             certificate=None,
         )
 
-    def _made(self, entry: QueryRecord | KeptEntry) -> dict[str, Json]:
+    def _made(self, entry: QueryRecord | ColumnEntry) -> dict[str, Json]:
         """The proofs of an entry that exist, by statement."""
         if isinstance(entry, QueryRecord):
             return self.proofs(entry)
-        kept = self.kept_proof(entry)
-        return {} if kept is None else {KEPT: kept}
+        proof = self.column_proof(entry)
+        return {} if proof is None else {entry.type: proof}
 
     def _kinds(self, proofs: StoredProofs) -> set[tuple[str, str, int]]:
         """Tenant, statement and number of records of every proof."""
@@ -388,8 +388,8 @@ class Publisher:
         keys: dict[str, Json] = {}
         for tenant, name, count in sorted(kinds):
             system, public = context.system(tenant), context.public(tenant)
-            if name == KEPT:
-                keys |= system.kept_keys(public)
+            if name in COLUMNS:
+                keys |= system.column(name).published_keys(public)
             else:
                 keys |= system.records(name, public, count).published_keys()
         asked = context.policy.estimator.certificate
@@ -421,9 +421,9 @@ class Publisher:
         paths = {name: self.proof_path(record, name) for name in self._context.statements(record.tenant)}
         return {n: read_json(p, max_bytes=MAX_PROOF_BYTES) for n, p in paths.items() if p.exists()}
 
-    def kept_proof(self, entry: KeptEntry) -> Json:
-        """The stored proof of the positions that an entry's tenant keeps, or None if there is none."""
-        path = self._context.layout.kept_proof(entry.tenant)
+    def column_proof(self, entry: ColumnEntry) -> Json:
+        """The stored proof of the column that an entry names, or None if there is none."""
+        path = self._context.layout.column_proof(entry.type, entry.tenant)
         return read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else None
 
     def _coalition_proof(self, closing: Closing | None) -> Json:

@@ -30,8 +30,7 @@ from rag_audit.models.records import (
     verifies,
 )
 from rag_audit.models.requests import Answer, AnsweredDocument, Refusal, SignedRequest, answered
-from rag_audit.proofs.statements.retrieve import ListingPrivate, RecordPrivate
-from rag_audit.proofs.statements.sample import NoiseCertificate
+from rag_audit.proofs.statements.private import ListingPrivate, NoiseCertificate, RecordPrivate
 from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.engine import Drawn, Int8Array

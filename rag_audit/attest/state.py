@@ -21,9 +21,9 @@ from rag_audit.models.records import (
     BeaconEntry,
     BeaconSource,
     Closing,
+    ColumnEntry,
     Enrolment,
     Entry,
-    KeptEntry,
     Opening,
     QueryRecord,
     RosterEntry,
@@ -134,7 +134,7 @@ class LedgerState:
         self.last_of: dict[str, int] = {}
         """the last enrolment that draws from a source; its checkpoint has all of them"""
         self.beacons: dict[int, bytes] = {}
-        self.kept: dict[str, KeptEntry] = {}
+        self.columns: dict[tuple[str, str], ColumnEntry] = {}
         self.by_slot: dict[tuple[str, int], QueryRecord] = {}
         self.next: defaultdict[str, int] = defaultdict(lambda: 1)
         self.closing = False
@@ -216,12 +216,12 @@ class LedgerState:
             yield wanted
 
     @contextmanager
-    def sample_of(self, tenant: str) -> Iterator[bool]:
-        """Announce that a tenant's kept positions are appended in the block. The value is False if they are already, or
-        too late."""
-        with self._claimed(("sample", tenant)) as free:
+    def column_of(self, tenant: str, name: str) -> Iterator[bool]:
+        """Announce that the entry of a tenant's column is appended in the block. The value is False if it is already,
+        or too late."""
+        with self._claimed((f"column {name}", tenant)) as free:
             with self.changed:
-                wanted = bool(free) and not self.closing and tenant not in self.kept
+                wanted = bool(free) and not self.closing and (tenant, name) not in self.columns
             yield wanted
 
     def wait_until_quiet(self) -> None:
@@ -346,8 +346,8 @@ class LedgerState:
         if isinstance(entry, BeaconEntry):
             self.beacons[entry.entry] = bytes.fromhex(entry.value)
             self._drawn(entry.entry)
-        elif isinstance(entry, KeptEntry):
-            self.kept[entry.tenant] = entry
+        elif isinstance(entry, ColumnEntry):
+            self.columns[entry.tenant, entry.type] = entry
         elif isinstance(entry, Enrolment):
             self.accounts[entry.account] = line = entry.roster_entry()
             self.places.put(line)

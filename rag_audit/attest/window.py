@@ -60,7 +60,7 @@ from rag_audit.models.records import (
     RosterEntry,
 )
 from rag_audit.models.requests import Answer, Refusal, SignedRequest
-from rag_audit.proofs.backends import backend
+from rag_audit.proofs.proving import backend
 from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.noise_pool import NoisePool

@@ -32,7 +32,7 @@ from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.models.chain import Unanswered, outcome_of
 from rag_audit.models.layout import Layout
 from rag_audit.proofs.executors import open_executor
-from rag_audit.proofs.interface import MOST_TOGETHER
+from rag_audit.proofs.proving import MOST_TOGETHER
 from rag_audit.retrieval.noise_pool import READY_BYTES, READY_SLOTS
 from rag_audit.service.enrolment_book import EnrolmentBook, Intake
 from rag_audit.service.lines import answer_lines, listening

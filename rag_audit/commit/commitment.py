@@ -36,9 +36,9 @@ from rag_audit.models.records import (
     document_digest,
 )
 from rag_audit.models.requests import MAX_ANSWER_BYTES
-from rag_audit.proofs.backends import SYSTEMS, backend
-from rag_audit.proofs.interface import IndexCommitment
+from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.policy import check_certificate, check_policy
+from rag_audit.proofs.proving import IndexCommitment, backend
 from rag_audit.proofs.statements.tenant import proof_constants
 from rag_audit.relation.field import from_hex, random_element, to_hex
 from rag_audit.relation.native_secrets import seed_commitment
@@ -84,10 +84,10 @@ class WindowSecrets:
         message = tenant.encode() + b"\0" + position.to_bytes(8, "big")
         return hmac.digest(self.document_key, message, "sha256")
 
-    def kept_salt(self, tenant: str) -> bytes:
-        """The 32-byte salt of the commitment to a tenant's kept positions: HMAC-SHA256(document_key, "/kept" || 0 ||
+    def column_salt(self, name: str, tenant: str) -> bytes:
+        """The 32-byte salt of the commitment to a tenant's column: HMAC-SHA256(document_key, "/" || name || 0 ||
         tenant). No tenant's id starts with a slash, so no document has this salt."""
-        return hmac.new(self.document_key, b"/kept\0" + tenant.encode(), hashlib.sha256).digest()
+        return hmac.new(self.document_key, f"/{name}\0{tenant}".encode(), hashlib.sha256).digest()
 
     def held_secret(self, slot: SlotKey, hq: str, before: str | None) -> bytes:
         """The 32 secret bytes behind the commitment to what an account holds after a record: HMAC-SHA256(document_key,

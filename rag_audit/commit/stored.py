@@ -33,7 +33,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.publication import PUBLICATION, Publication
 from rag_audit.models.records import Opening, RosterEntry, TenantEntry
 from rag_audit.models.tenants import TenantPolicy
-from rag_audit.proofs.backends import backend
+from rag_audit.proofs.proving import backend
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.native_secrets import seed_commitment
 from rag_audit.retrieval.documents import DocumentStore

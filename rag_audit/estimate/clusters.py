@@ -16,7 +16,7 @@ from rag_audit._internal.errors import EncodingError, PolicyError
 from rag_audit.estimate.statement import Asked, TauUnit, first_within, tenants_of
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import CoalitionEstimate, QueryRecord
-from rag_audit.proofs.statements.coalition import CoalitionPrivate
+from rag_audit.proofs.statements.private import CoalitionPrivate
 from rag_audit.retrieval.engine import check_vectors
 
 MAX_DENOMINATOR = 1000

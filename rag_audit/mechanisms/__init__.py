@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
-from rag_audit.mechanisms.base import Mechanism, MechanismName, NoiseFields, Tenant, TenantFields, need
+from rag_audit.mechanisms.base import KEPT, Mechanism, MechanismName, NoiseFields, Tenant, TenantFields, need
 from rag_audit.mechanisms.listing import Listing
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.relation.coins import check_coin
 
-__all__ = ["ALL", "Mechanism", "MechanismName", "named", "of_policy"]
+__all__ = ["ALL", "COLUMNS", "Mechanism", "MechanismName", "named", "of_policy"]
 
 ALL: tuple[type[Mechanism], ...] = (Noise, Sampling, Listing, Exact)
 """Every mechanism, in the order in which texts name them."""
+COLUMNS: tuple[str, ...] = (KEPT, *(name for mechanism in ALL for name in mechanism.own_columns))
+"""Every column that a window may commit to for a tenant (`Mechanism.columns`)."""
 _BY_NAME: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in ALL}
 
 

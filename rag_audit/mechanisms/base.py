@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     # The accountant imports numpy, which accounts and witnesses do not need for reading a policy.
     from rag_audit.mechanisms.accounting.coins import Sampling as SampleBound
 
+KEPT = "kept"
+"""The column of the positions that a sample keeps for the window."""
 MechanismName: TypeAlias = Literal["noise", "sampling", "listing", "none"]
 """The name of a mechanism in verdicts, reports and trust files."""
 Limit: TypeAlias = Literal["max_epsilon", "max_odds_unlisted"]
@@ -146,6 +148,8 @@ class Mechanism(ABC):
     """whether an answer depends on the account's earlier answers: each record commits to what its account holds"""
     own_fields: ClassVar[tuple[str, ...]] = ()
     """fields of a tenant's part of a policy that are null for every other mechanism"""
+    own_columns: ClassVar[tuple[str, ...]] = ()
+    """columns of this mechanism alone that the window commits to (`columns`)"""
 
     # -- from a policy ---------------------------------------------------------------------------------------
 
@@ -227,6 +231,15 @@ class Mechanism(ABC):
     def kept_share(self) -> int:
         """The probability with which a window keeps a position, over 2^40."""
         return COIN_RANGE if self.keep is None else self.keep
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the window commits to once for the tenant, besides its index.
+
+        A column's name is that of the statement that is proved of it (`proofs.statements.COLUMNS`), the type of its
+        ledger entry, and its key among the policy's circuits and the window file's proofs.
+        """
+        return (*((KEPT,) if self.sampled else ()), *self.own_columns)
 
     @property
     def longest(self) -> int:

@@ -8,6 +8,7 @@ counts of the last opening and from that window's entries; witnesses, provider a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,9 +21,9 @@ from rag_audit.models.models import repeated
 from rag_audit.models.records import (
     BeaconEntry,
     Closing,
+    ColumnEntry,
     Enrolment,
     Entry,
-    KeptEntry,
     Opening,
     PreviousWindow,
     QueryRecord,
@@ -59,14 +60,16 @@ def outcome_of(entries: Sequence[Entry]) -> Outcome:
     queries = sum(isinstance(entry, QueryRecord) for entry in between)
     enrolled = {entry.seq for entry in between if isinstance(entry, Enrolment)}
     beacons = [entry.entry for entry in between if isinstance(entry, BeaconEntry)]
-    kept = [entry.tenant for entry in between if isinstance(entry, KeptEntry)]
+    columns: defaultdict[str, list[str]] = defaultdict(list)
+    for entry in between:
+        if isinstance(entry, ColumnEntry):
+            columns[entry.type].append(entry.tenant)
     counted = (
         last.seq == len(entries) - 1
         and (queries, len(enrolled)) == (last.queries, last.enrolments)
         and 0 in beacons
         and len(beacons) == len({*beacons} & {0, *enrolled})
-        and len(kept) <= first.tenants.count
-        and not repeated(kept)
+        and all(len(t) <= first.tenants.count and not repeated(t) for t in columns.values())
     )
     if not counted:
         return Outcome.ABANDONED

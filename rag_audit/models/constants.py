@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_audit.mechanisms import Mechanism
+from rag_audit.mechanisms.base import KEPT
 
 STATEMENTS = ("retrieve", "embed")
 """The statements about a record in the order of work and report: `retrieve` is claims A2 to A4, `embed` claim A1. A
 policy names a circuit (or protocol) for each statement that its tenant's records are proved for, always `retrieve`."""
-
-
-KEPT = "kept"
-"""The statement about a tenant and window, not a record, that names which positions a sample keeps. A policy names its
-circuit (or protocol) for each sampled tenant."""
 
 
 NORM_FACTOR = 8145
@@ -34,7 +30,7 @@ class Constants:
     :param lattice: R
     :param query_tokens: how many tokens of a query are embedded
     :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 cannot be proved
-    :param sampled: whether positions are sampled once a window
+    :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
     :param chance: of a listing tenant, Q over 2^40
     :param threshold: of a listing tenant, the raw score from which a position is relevant
     """
@@ -48,7 +44,7 @@ class Constants:
     lattice: int
     query_tokens: int
     norm_factor: int | None
-    sampled: bool = False
+    columns: tuple[str, ...] = ()
     chance: int | None = None
     threshold: int | None = None
 
@@ -67,10 +63,15 @@ class Constants:
             lattice=mechanism.scores.lattice,
             query_tokens=query_tokens,
             norm_factor=norm_factor,
-            sampled=mechanism.sampled,
+            columns=mechanism.columns,
             chance=mechanism.chance,
             threshold=mechanism.threshold,
         )
+
+    @property
+    def sampled(self) -> bool:
+        """Whether positions are sampled once a window."""
+        return KEPT in self.columns
 
     @property
     def listing(self) -> bool:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rag_audit.models.constants import KEPT
-
 
 @dataclass(frozen=True)
 class PublicFolder:
@@ -130,9 +128,9 @@ class Layout:
         """The folder of noise certificates made before their queries."""
         return self.folder / "certificates"
 
-    def kept(self, tenant: str) -> Path:
-        """The encrypted opening of the commitment to a sampled tenant's kept positions."""
-        return self.folder / f"kept-{tenant}"
+    def column(self, name: str, tenant: str) -> Path:
+        """The encrypted opening of the commitment to a column of a tenant."""
+        return self.folder / f"{name}-{tenant}"
 
     @property
     def proofs(self) -> Path:
@@ -143,9 +141,9 @@ class Layout:
         """The file of all of a record's proofs, named by their digest, or of one, named by record and statement."""
         return self.proofs / f"{name}.json"
 
-    def kept_proof(self, tenant: str) -> Path:
-        """The file of the proof of a sampled tenant's kept positions."""
-        return self.proof(f"{KEPT}-{tenant}")
+    def column_proof(self, name: str, tenant: str) -> Path:
+        """The file of the proof of a tenant's column."""
+        return self.proof(f"{name}-{tenant}")
 
     @property
     def verification_keys(self) -> Path:

@@ -18,7 +18,7 @@ from rag_audit.mechanisms import Mechanism, of_policy
 from rag_audit.mechanisms.base import Tenant
 from rag_audit.mechanisms.listing import MAX_LISTED
 from rag_audit.mechanisms.noise import Noise
-from rag_audit.models.constants import KEPT, STATEMENTS, Constants
+from rag_audit.models.constants import STATEMENTS, Constants
 from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive, Two
 from rag_audit.models.tenants import (
     NoisePolicy,
@@ -258,12 +258,13 @@ class Policy(Model):
                 "a digest for retrieve",
                 "none",
             )
-            sampled = mechanisms[tenant.tenant].sampled
-            known = [*STATEMENTS, KEPT] if sampled else [*STATEMENTS]
+            columns = mechanisms[tenant.tenant].columns
+            known = [*STATEMENTS, *columns]
             unknown = sorted(set(tenant.circuits) - set(known))
             need(not unknown, f"tenants.{tenant.tenant}.circuits", f"digests for {known}", unknown)
-            need(not sampled or KEPT in tenant.circuits, f"tenants.{tenant.tenant}.circuits",
-                 f"a digest for {KEPT}, since positions are sampled", "none")  # fmt: skip
+            for name in columns:
+                need(name in tenant.circuits, f"tenants.{tenant.tenant}.circuits",
+                     f"a digest for {name}, since positions are sampled", "none")  # fmt: skip
             counted = tenant.accounts_max * self.n
             need(counted <= MAX_COMPOSITIONS, f"tenants.{tenant.tenant}.accounts_max",
                  f"at most {MAX_COMPOSITIONS} queries of all accounts", counted)  # fmt: skip

@@ -15,6 +15,7 @@ from rag_audit._internal.canonical import Json, jcs, sha256
 from rag_audit._internal.errors import EncodingError, SchemaError, SizeError, VersionError
 from rag_audit.log.keys import signed_by
 from rag_audit.log.tlog_proof import MAX_PROOF_BYTES
+from rag_audit.mechanisms import COLUMNS
 from rag_audit.models.models import (
     Count,
     FieldHex,
@@ -179,16 +180,23 @@ class Enrolment(Model):
         return RosterEntry(account=self.account, tenant=self.tenant, key=self.key, custody=self.custody)
 
 
-class KeptEntry(Model):
-    """The commitment to the positions that a sampled tenant keeps for the window, after entry 1 and before the tenant's
-    first query."""
+class ColumnEntry(Model):
+    """The commitment to a column of a tenant for the window, after entry 1 and before the tenant's first query."""
 
-    type: Literal["kept"]
+    type: Identifier
+    """the column's name, one of `mechanisms.COLUMNS`"""
     v: One
     seq: Positive
     window: Identifier
     tenant: Identifier
     commitment: Hex32
+
+
+class KeptEntry(ColumnEntry):
+    """The commitment to the positions that a sampled tenant keeps for the window, after entry 1 and before the tenant's
+    first query."""
+
+    type: Literal["kept"]
 
 
 class QueryRecord(Model):
@@ -279,10 +287,11 @@ class Closing(Model):
     abandoned: bool
 
 
-Entry: TypeAlias = Opening | BeaconEntry | KeptEntry | Enrolment | QueryRecord | Closing
+Entry: TypeAlias = Opening | BeaconEntry | ColumnEntry | Enrolment | QueryRecord | Closing
 _ENTRY_TYPES: dict[str, type[Entry]] = {
     "opening": Opening,
     "beacon": BeaconEntry,
+    **dict.fromkeys(COLUMNS, ColumnEntry),
     "kept": KeptEntry,
     "enrolment": Enrolment,
     "query": QueryRecord,

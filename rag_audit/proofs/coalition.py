@@ -10,7 +10,8 @@ from typing import Generic, Protocol, TypeVar
 from rag_audit._internal.canonical import Json
 from rag_audit.proofs.interface import Job, OpenedCoalition, Pins
 from rag_audit.proofs.records import Decides, Key, OpenedKey
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
+from rag_audit.proofs.statements.coalition import CoalitionSize, CoalitionStatement
+from rag_audit.proofs.statements.private import CoalitionPrivate
 
 Part = TypeVar("Part")
 Number = TypeVar("Number")

@@ -1,32 +1,25 @@
-"""The interface of proof systems: what proves a statement, and what checks others' proofs of it.
+"""The interface of proof systems for verifiers: what checks others' proofs (`proving` has the provider's interface).
 
-`Backend` does everything that is specific to one system; `proofs.backends` finds the systems, and no other code depends
-on a name. All systems prove the same statements (`proofs.statements`). A record alone is a batch of one record.
+`ProofSystem` does everything that is specific to one system; `proofs.backends` finds the systems, and no other code
+depends on a name. All systems prove the same statements (`proofs.statements`). A record alone is a batch of one record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rag_audit._internal.canonical import Json
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.batch import Check, Refusals, at_once
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
-from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
-from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic, NoiseCertificate, OpenedKept
-from rag_audit.proofs.statements.tenant import SlotPublic, TenantPublic
+from rag_audit.proofs.statements.coalition import CoalitionSize, CoalitionStatement
+from rag_audit.proofs.statements.column import ColumnPublic, OpenedColumn
+from rag_audit.proofs.statements.retrieve import RecordPublic
+from rag_audit.proofs.statements.tenant import TenantPublic
 
 if TYPE_CHECKING:
-    import concurrent.futures
+    pass
 
-    import numpy as np
-    import numpy.typing as npt
-
-MOST_TOGETHER = 64
-"""The most records that one proof can be for, in any system and whatever their tenant."""
 Setup: TypeAlias = Literal["unsafe", "ceremony"] | None
 """The kind of setup that made a key; None where no setup has secrets that somebody could have kept."""
 Made = TypeVar("Made", covariant=True)
@@ -41,18 +34,6 @@ class Job(Protocol[Made]):
 
         :raises WitnessError: the private inputs do not satisfy the statement
         """
-
-
-class BoundJob(Job[Made], Protocol[Made]):
-    """A job that is bound to verification keys of this machine's cache, wherever it runs."""
-
-    @property
-    def keys(self) -> Mapping[str, str]:
-        """The digests of these keys by circuit; empty for systems without keys."""
-
-
-RecordJob: TypeAlias = BoundJob[dict[str, Json]]
-"""A job that proves one statement about one or several records; the proof is as files carry it."""
 
 
 class KeyPin(Protocol):
@@ -79,18 +60,6 @@ class Pins(Protocol):
     @property
     def scan(self) -> str | None:
         """The pinned digest of a release's transparent protocols, or None."""
-
-
-@dataclass(frozen=True)
-class IndexCommitment:
-    """A tenant's index as its proof system commits to it.
-
-    :param digest: C_idx
-    :param points: the points whose digest C_idx is; empty for systems without points
-    """
-
-    digest: bytes
-    points: bytes = b""
 
 
 class FileProof(NamedTuple):
@@ -131,27 +100,8 @@ class OpenedProofs(Protocol):
         """
 
 
-class RecordProofs(Protocol):
-    """Proofs of one kind of statement about one tenant's records, each for up to the same number of records."""
-
-    @property
-    def chained(self) -> bool:
-        """Whether the records of a proof are successive ones of one account, and as many as there are places."""
-
-    def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> RecordJob:
-        """The job that proves the statement about these records, bound to the verification key of this machine's cache.
-
-        :param statement: the records' public values by the record's name, which errors use
-        :param witness: their private inputs, in the same order
-        :raises WitnessError: the private inputs do not fit the statement
-        """
-
-    def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
-        """What the record of a number carries of a proof that `prove` made: the proof, or a reference to the first
-        record's."""
-
-    def published_keys(self) -> dict[str, Json]:
-        """The keys that the window file carries for verifiers of these proofs, by digest."""
+class RecordVerifiers(Protocol):
+    """What verifies proofs of one kind of statement about one tenant's records, each for up to the same number."""
 
     def open(self, published: Mapping[str, Json], pins: Pins, *, engine: str = "native") -> OpenedProofs:
         """The key taken from the window, which is accepted only if a pin or the opening names it.
@@ -183,8 +133,8 @@ class OpenedCoalition(Protocol):
         """
 
 
-class CoalitionProofs(Protocol):
-    """The coalition proofs of one system."""
+class CoalitionVerifiers(Protocol):
+    """What verifies the coalition proofs of one system."""
 
     def digest(self, size: CoalitionSize) -> str:
         """The digest of the circuit or protocol.
@@ -192,37 +142,41 @@ class CoalitionProofs(Protocol):
         :raises PolicyError: this system has none for these parameters
         """
 
-    def published_keys(self, size: CoalitionSize) -> dict[str, Json]:
-        """The keys that the window file carries for verifiers of the coalition proof, by digest.
-
-        :raises SetupError: a key is missing and cannot be made
-        """
-
     def open(
         self, size: CoalitionSize, published: Mapping[str, Json], pins: Pins, *, engine: str = "native"
     ) -> OpenedCoalition:
         """As `RecordProofs.open`."""
 
-    def prove(
-        self,
-        statement: CoalitionStatement,
-        witness: CoalitionPrivate,
-        *,
-        executor: concurrent.futures.Executor | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> dict[str, Json]:
-        """The coalition proof as JSON, with `system` and `circuit` among its fields. It is verified before it is
-        returned, since the closing record that names it is final.
 
-        :param executor: where blocks are proved; in this process if None
-        :param progress: called with (blocks done, blocks)
-        :raises WitnessError: the claim is false, or the window has more records than the system takes
-        :raises InvalidProof: the new proof does not verify, for example because the proving key is damaged
+class ColumnVerifiers(Protocol):
+    """What verifies one system's proofs of the statement about a column that a window commits to once for a tenant."""
+
+    def circuit(self, constants: Constants) -> str:
+        """The digest of the circuit or protocol."""
+
+    def open(
+        self,
+        statement: ColumnPublic,
+        digest: str,
+        proof: FileProof,
+        published: Mapping[str, Json],
+        pins: Pins,
+        *,
+        engine: str = "native",
+    ) -> OpenedColumn:
+        """The commitment that the ledger names, if the proof holds for it.
+
+        :param digest: the ledger's, 64 hexadecimal digits
+        :param published: the window file's verification keys
+        :raises InvalidProof: the proof does not hold, or is of another commitment
+        :raises EncodingError: the proof is not canonical
+        :raises SchemaError: the proof has other fields
+        :raises SetupError: there is no pin
         """
 
 
-class Backend(Protocol):
-    """The interface of a proof system for provider and verifier."""
+class ProofSystem(Protocol):
+    """The interface of a proof system for verifiers (`proving.Backend` for providers too)."""
 
     @property
     def TABLE_ARTEFACT(self) -> str:
@@ -250,48 +204,13 @@ class Backend(Protocol):
         :raises SetupError: a pin is missing, or is another release's
         """
 
-    def commit_index(
-        self,
-        rows: npt.NDArray[np.int8],
-        blinding: bytes,
-        path: Path,
-        *,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> IndexCommitment:
-        """Commit to an index.
-
-        :param rows: the index, shape (capacity, dimension), may be mapped from a file
-        :param blinding: salt of the commitment, or its blinding key, 32 bytes
-        :param path: where a commitment that takes long is kept, and read again for the same rows and blinding
-        :param progress: called with (components done, dimension), where it takes long
-        :raises StoreError: what is kept was altered, is another index's, or cannot be written
-        :raises MemoryLimitError: the machine cannot hold the work
-        """
-
     def circuits(self, constants: Constants) -> dict[str, str]:
         """The digests of a tenant's circuits (or protocols) by statement, without statements that it cannot prove.
 
         :raises PolicyError: `retrieve` cannot be built for the constants
         """
 
-    def batch(
-        self,
-        name: str,
-        constants: Constants,
-        wanted: int | None,
-        *,
-        low_memory: bool = False,
-        at_a_time: int = 1,
-    ) -> int:
-        """The number of records that one proof of the statement is made for; 1 where the system proves one at a time.
-
-        :param wanted: the number; None for the largest that this system proves without a further setup and that this
-            machine's free memory holds
-        :param at_a_time: the number of proofs that are made at a time, and share this memory
-        :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
-        """
-
-    def records(self, name: str, tenant: TenantPublic, places: int = 1) -> RecordProofs:
+    def records(self, name: str, tenant: TenantPublic, places: int = 1) -> RecordVerifiers:
         """The proofs of one kind of statement about a tenant's records.
 
         :param name: the kind of statement, one of `models.constants.STATEMENTS`
@@ -299,54 +218,14 @@ class Backend(Protocol):
         :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
         """
 
-    def certificate_job(
-        self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
-    ) -> Job[NoiseCertificate] | None:
-        """The job that makes a slot's noise certificate, or that of a listing tenant's coins, before its query; None
-        where there is none."""
+    def column(self, name: str) -> ColumnVerifiers:
+        """The proofs of the statement about a column, one of `proofs.statements.COLUMNS`.
 
-    def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
-        """The commitment to what an account of a listing tenant holds, which its record names, 64 hexadecimal digits.
-
-        :param held: one byte 0 or 1 for each position
-        :param secret: 32 secret bytes that belong to this record alone, since salt or blindings follow from them
+        :raises PolicyError: this system does not prove the statement
         """
-
-    def kept_job(
-        self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
-    ) -> BoundJob[KeptColumn]:
-        """The job that commits to a sampled tenant's kept positions and proves that they are the coins of the seed.
-
-        :param salt: 32 secret bytes of this tenant and window, for systems whose commitment takes a salt
-        """
-
-    def open_kept(
-        self,
-        kept: KeptPublic,
-        digest: str,
-        proof: Json,
-        published: Mapping[str, Json],
-        pins: Pins,
-        *,
-        engine: str = "native",
-        field: str,
-    ) -> OpenedKept:
-        """The commitment to a tenant's kept positions that the ledger names, if the proof holds for it.
-
-        :param digest: the ledger's, 64 hexadecimal digits
-        :param proof: the proof from a file
-        :param published: the window file's verification keys
-        :raises InvalidProof: the proof does not hold, or is of another commitment
-        :raises EncodingError: the proof is not canonical
-        :raises SchemaError: the proof has other fields
-        :raises SetupError: there is no pin
-        """
-
-    def kept_keys(self, tenant: TenantPublic) -> dict[str, Json]:
-        """As `RecordProofs.published_keys`, for the proof of a tenant's kept positions."""
 
     @property
-    def coalition(self) -> CoalitionProofs:
+    def coalition(self) -> CoalitionVerifiers:
         """The system's coalition proofs."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.models.policy import Policy
-from rag_audit.proofs.backends import backend
+from rag_audit.proofs.backends import proof_system
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.relation.scores import MAX_DIMENSION
 
@@ -19,7 +19,7 @@ def check_policy(policy: Policy, dimension: int | None) -> None:
     for tenant in policy.tenants:
         constants = policy.constants(tenant, MAX_DIMENSION if dimension is None else dimension, None)
         try:
-            backend(tenant.system).check_constants(constants)
+            proof_system(tenant.system).check_constants(constants)
         except PolicyError as exc:
             raise PolicyError(f"the policy is not well-formed: {exc.message}",
                               field=f"policy.tenants.{tenant.tenant} ({exc.field})",
@@ -46,5 +46,5 @@ def certificate_of(system: str, records: int, dimension: int, theta: tuple[int, 
 
     :raises PolicyError: the system has no coalition proof for these parameters
     """
-    circuit = backend(system).coalition.digest(CoalitionSize(records, dimension, theta))
+    circuit = proof_system(system).coalition.digest(CoalitionSize(records, dimension, theta))
     return {"system": system, "records": records, "circuit": circuit}

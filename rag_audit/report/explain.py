@@ -13,7 +13,7 @@ from rag_audit.mechanisms.descriptions import ALL, description
 from rag_audit.mechanisms.descriptions.base import LIMITS
 from rag_audit.models.policy import Policy
 from rag_audit.models.tenants import NoisePolicy, TenantPolicyV2
-from rag_audit.proofs.backends import backend
+from rag_audit.proofs.proving import backend
 
 _WIDTH = 110
 _COLUMN = 18

@@ -15,7 +15,7 @@ from rag_audit.models.manifest import EmbedderManifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconSource, DrandBeacon, RosterEntry
 from rag_audit.models.trust import Trust
-from rag_audit.proofs.backends import backend
+from rag_audit.proofs.backends import proof_system
 from rag_audit.verify.case import Check, Findings, Status
 from rag_audit.verify.checks import trust as requirements
 
@@ -63,7 +63,7 @@ def _a1(policy: Policy, trust: Trust) -> str:
     """The level of A1 that the policy's proofs give, or that re-execution gives where queries are disclosed."""
     if any("embed" not in t.circuits for t in policy.tenants):
         return "re-executed"
-    tables = {backend(t.system).TABLE_ARTEFACT for t in policy.tenants}
+    tables = {proof_system(t.system).TABLE_ARTEFACT for t in policy.tenants}
     return "proved" if all(map(trust.pins.artefact, tables)) else "proved(unpinned)"
 
 
@@ -80,7 +80,9 @@ def _setups(found: Findings) -> set[str]:
     )
     for check, system, circuits in parts:
         with found.guarding(check):
-            setups = backend(system).check_pins(circuits, pins, later=sampled and check != "coalition.key")
+            setups = proof_system(system).check_pins(
+                circuits, pins, later=sampled and check != "coalition.key"
+            )
             kinds |= {setup or "transparent" for setup in setups}
     return kinds
 

@@ -23,10 +23,10 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     BeaconEntry,
     Closing,
+    ColumnEntry,
     CountersignedReceipt,
     Enrolment,
     Entry,
-    KeptEntry,
     Opening,
     QueryRecord,
     RosterEntry,
@@ -373,9 +373,9 @@ class Case(Findings):
         return self._by_slot.get((record.account, record.i - 1))
 
     @cached_property
-    def kept(self) -> dict[str, KeptEntry]:
-        """The first kept entry of each tenant."""
-        return {e.tenant: e for e in reversed(self.entries) if isinstance(e, KeptEntry)}
+    def columns(self) -> dict[tuple[str, str], ColumnEntry]:
+        """The first entry of each tenant's column, by tenant and column."""
+        return {(e.tenant, e.type): e for e in reversed(self.entries) if isinstance(e, ColumnEntry)}
 
     @cached_property
     def enrolments(self) -> list[Enrolment]:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rag_audit.mechanisms import COLUMNS
+
 
 class Kind(StrEnum):
     """What a check is about."""
@@ -147,7 +149,7 @@ RULES: Mapping[str, Rule] = {
 """Each check by its id without a tenant."""
 
 TENANTS = ("proof.embed.circuit", "proof.embed.key", "proof.embed.valid", "proof.circuit", "proof.key", "proof.valid",
-           "proof.kept")  # fmt: skip
+           *(f"proof.{name}" for name in COLUMNS))  # fmt: skip
 """Checks whose ids end with a tenant's."""
 
 

@@ -328,7 +328,7 @@ def needed_checks(case: Case) -> frozenset[str]:
     asking = {q.account for q in case.queries}
     required = case.required or frozenset()
     proved = {q.tenant for q in case.queries if q.seq in required}
-    sampled = [t.tenant for t in policy.tenants if policy.mechanism(t).sampled]
+    columns = [(t.tenant, name) for t in policy.tenants for name in policy.mechanism(t).columns]
     listing = {t.tenant for t in policy.tenants if policy.mechanism(t).remembers}
     found = {check for check in RULES if check not in _CONDITIONAL}
     found |= {f"{check}.{tenant}" for check in _EACH_TENANT for tenant in proved}
@@ -338,11 +338,11 @@ def needed_checks(case: Case) -> frozenset[str]:
         for t in policy.tenants
         if t.tenant in proved and "embed" in t.circuits
     }
-    found |= {f"proof.kept.{tenant}" for tenant in sampled}
+    found |= {f"proof.{name}.{tenant}" for tenant, name in columns}
+    found |= {f"ledger.{name}" for _, name in columns}
     declared = case.closing is not None and case.closing.coalition is not None
     conditions = {
         "ledger.enrolment": any(e.account in asking for e in case.enrolments),
-        "ledger.kept": bool(sampled),
         "ledger.held": bool(listing),
         "proof.challenge": trust.require.mode == "sampled",
         "trust.challenge": trust.require.mode == "sampled",

@@ -13,6 +13,7 @@ from rag_audit._internal.errors import RagAuditError
 from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedCheckpoint
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash, verify_inclusion
+from rag_audit.mechanisms import COLUMNS
 from rag_audit.models.beacon import members_of
 from rag_audit.models.chain import Outcome, Unanswered, ended_at, outcome_of
 from rag_audit.models.models import Count, Hex32, Millis, Model, Positive
@@ -34,15 +35,15 @@ def outcome_by_size(closing: Closing, size: int, tenants: int) -> Outcome:
     """What became of a window, for a witness that sees the closing record and not the entries.
 
     `outcome_of` gives the same answer for every window whose closing record is true. This function accepts a closing
-    record that understates the entries by at most one beacon for each enrolment and one kept entry for each tenant; so
-    a witness also asks for the inclusion of one query record before it takes a window as complete.
+    record that understates the entries by at most one beacon for each enrolment and one entry for each column of each
+    tenant; so a witness also asks for the inclusion of one query record before it takes a window as complete.
 
     :param size: size of the final tree: an opening, its beacon, the closing record, every query and enrolment, at most
-        one more beacon for each enrolment and at most one kept entry for each tenant
+        one more beacon for each enrolment and at most one entry for each column of each tenant
     :param tenants: how many tenants the opening commits to
     """
     others = size - 3 - closing.queries - closing.enrolments
-    fits = closing.seq == size - 1 and 0 <= others <= closing.enrolments + tenants
+    fits = closing.seq == size - 1 and 0 <= others <= closing.enrolments + tenants * len(COLUMNS)
     if closing.abandoned or not fits:
         return Outcome.ABANDONED
     return Outcome.COMPLETE if closing.queries else Outcome.EMPTY

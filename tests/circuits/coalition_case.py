@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from rag_audit.proofs.backends.groth16.coalition import CoalitionJob
 from rag_audit.proofs.backends.groth16.instance import CoalitionInstance
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionStatement
+from rag_audit.proofs.statements.coalition import CoalitionStatement
+from rag_audit.proofs.statements.private import CoalitionPrivate
 from rag_audit.relation.commitments import vector_commitment
 
 TINY = CoalitionInstance(8, 8)

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 
 from rag_audit.proofs.backends.groth16.instance import KeptInstance
-from rag_audit.proofs.backends.groth16.job import KeptJob
+from rag_audit.proofs.backends.groth16.job import ColumnJob
 from rag_audit.proofs.statements.sample import KeptStatement
 from rag_audit.relation import commitments
 from rag_audit.relation.coins import COIN_RANGE
@@ -48,8 +48,8 @@ class KeptCase:
             c_kept=commitments.kept_commitment(self.salt, self.bits()),
         )
 
-    def job(self) -> KeptJob:
-        return KeptJob(self.instance, self.statement(), s0=self.s0, s1=self.s1, salt=self.salt)
+    def job(self) -> ColumnJob:
+        return ColumnJob(self.instance, self.statement(), s0=self.s0, s1=self.s1, salt=self.salt)
 
 
 def random_kept(instance: KeptInstance, seed: int, keep: int | None = None) -> KeptCase:

@@ -13,7 +13,8 @@ from rag_audit.proofs.backends.groth16 import VerificationKey, parse_proof, prov
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.instance import KEPT_INPUTS, KeptInstance
 from rag_audit.proofs.backends.groth16.job import kept_positions
-from rag_audit.proofs.statements.sample import KeptColumn, KeptStatement
+from rag_audit.proofs.statements.private import CommittedColumn
+from rag_audit.proofs.statements.sample import KeptStatement
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import kept_commitment
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex
@@ -110,7 +111,7 @@ def key() -> VerificationKey:
 
 @pytest.fixture(scope="module")
 def value(case: KeptCase) -> dict[str, Json]:
-    made: KeptColumn = pickle.loads(pickle.dumps(case.job())).run()
+    made: CommittedColumn = pickle.loads(pickle.dumps(case.job())).run()
     assert made.commitment.digest == to_hex(case.statement().c_kept)
     assert made.opening == to_bytes(case.salt)
     return made.proof

@@ -28,7 +28,6 @@ from rag_audit.errors import (
     VersionError,
     WitnessError,
 )
-from rag_audit.proofs.backends import backend
 from rag_audit.proofs.backends import groth16 as package
 from rag_audit.proofs.backends.groth16 import (
     RecordsJob,
@@ -46,6 +45,7 @@ from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.backends.groth16.shared import bound
 from rag_audit.proofs.backends.groth16.system import pinned_key
 from rag_audit.proofs.backends.groth16.verifiers import ENGINES
+from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
 from tests.circuits.many_case import proof_job, record_inputs

@@ -29,13 +29,16 @@ from rag_audit.proofs.backends.groth16 import (
 )
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.instance import KeptInstance
+from rag_audit.proofs.backends.groth16.kept import COLUMN
 from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.proofs.backends.groth16.statements import ManySampledStatement, ManyStatement
 from rag_audit.proofs.backends.groth16.system import SYSTEM
 from rag_audit.proofs.backends.groth16.verifiers import public_inputs
-from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, SampledStatement
-from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic
-from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic
+from rag_audit.proofs.interface import FileProof
+from rag_audit.proofs.statements.column import ColumnPublic
+from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPublic, SampledStatement
+from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
 from rag_audit.relation import commitments
 from rag_audit.relation.draws import coins
 from rag_audit.relation.field import MODULUS, to_hex
@@ -260,7 +263,7 @@ class Pinned:
         return None
 
 
-CONSTANTS = Constants(64, 16, 5, (1,), 20, 160, 64, 24, None, sampled=True)
+CONSTANTS = Constants(64, 16, 5, (1,), 20, 160, 64, 24, None, columns=("kept",))
 KEEP = 3 << 38
 
 
@@ -275,38 +278,39 @@ def case() -> SampledCase:
     return solved
 
 
-def tenant(case: SampledCase, kept: KeptCommitment | None = None) -> TenantPublic:
-    return TenantPublic("law", "00" * 32, to_hex(case.public()["c_idx"]), CONSTANTS, {}, kept=kept)
+def tenant(case: SampledCase, kept: ColumnCommitment | None = None) -> TenantPublic:
+    columns = {} if kept is None else {"kept": kept}
+    return TenantPublic("law", "00" * 32, to_hex(case.public()["c_idx"]), CONSTANTS, {}, columns=columns)
 
 
 @pytest.fixture(scope="module")
-def kept_public(case: SampledCase) -> KeptPublic:
-    return KeptPublic(tenant(case), case.public()["c_seed"], 77, 78, KEEP)
+def kept_public(case: SampledCase) -> ColumnPublic:
+    return ColumnPublic(tenant(case), case.public()["c_seed"], 77, 78, "kept", KEEP)
 
 
 @pytest.fixture(scope="module")
-def column(case: SampledCase, kept_public: KeptPublic) -> tuple[KeptColumn, dict[str, str]]:
-    job = SYSTEM.kept_job(kept_public, case.s0, case.s1, b"s" * 32)
+def column(case: SampledCase, kept_public: ColumnPublic) -> tuple[CommittedColumn, dict[str, str]]:
+    job = COLUMN.prove(kept_public, ColumnPrivate(case.s0, case.s1, b"s" * 32))
     keys = job.keys
     return pickle.loads(pickle.dumps(job)).run(), keys
 
 
 @pytest.fixture(scope="module")
 def published(case: SampledCase) -> dict[str, Json]:
-    return SYSTEM.kept_keys(tenant(case)) | SYSTEM.published_keys("retrieve", tenant(case))
+    return COLUMN.published_keys(tenant(case)) | SYSTEM.published_keys("retrieve", tenant(case))
 
 
 def test_circuits_follow_from_the_constants() -> None:
     assert SYSTEM.circuits(CONSTANTS) == {"retrieve": N64.digest(), "kept": KeptInstance(64).digest()}
-    plain = replace(CONSTANTS, sampled=False, gains=())
+    plain = replace(CONSTANTS, columns=(), gains=())
     assert SYSTEM.circuits(plain) == {"retrieve": replace(N64, sampled=False, gains=()).digest()}
     silent = replace(CONSTANTS, gains=())
     assert SYSTEM.circuits(silent)["retrieve"] == replace(N64, gains=()).digest()
 
 
 def test_a_window_s_sample_is_proved_and_opened(
-    column: tuple[KeptColumn, dict[str, str]],
-    kept_public: KeptPublic,
+    column: tuple[CommittedColumn, dict[str, str]],
+    kept_public: ColumnPublic,
     published: dict[str, Json],
     case: SampledCase,
 ) -> None:
@@ -316,11 +320,11 @@ def test_a_window_s_sample_is_proved_and_opened(
     assert digest == to_hex(commitments.kept_commitment(salt, case.kept))
     assert repr(made.opening) not in repr(made)
     pins = Pinned(keys)
-    opened = SYSTEM.open_kept(kept_public, digest, made.proof, published, pins, field="proof")
-    assert (opened.commitment, opened.setup) == (KeptCommitment(digest), "unsafe")
+    opened = COLUMN.open(kept_public, digest, FileProof(made.proof, "proof"), published, pins)
+    assert (opened.commitment, opened.setup) == (ColumnCommitment(digest), "unsafe")
     refused = [
         (kept_public, to_hex(5)),
-        (replace(kept_public, keep=KEEP + 1), digest),
+        (replace(kept_public, bound=KEEP + 1), digest),
         (replace(kept_public, slot=79), digest),
         (replace(kept_public, beacon=78), digest),
         (replace(kept_public, c_seed=1), digest),
@@ -329,18 +333,18 @@ def test_a_window_s_sample_is_proved_and_opened(
     ]
     for public, named in refused:
         with pytest.raises(InvalidProof):
-            SYSTEM.open_kept(public, named, made.proof, published, pins, field="proof")
+            COLUMN.open(public, named, FileProof(made.proof, "proof"), published, pins)
     with pytest.raises(SchemaError):
-        SYSTEM.open_kept(kept_public, digest, None, published, pins, field="proof")
+        COLUMN.open(kept_public, digest, FileProof(None, "proof"), published, pins)
     with pytest.raises(SetupError):
-        SYSTEM.open_kept(kept_public, digest, made.proof, published, Pinned({}), field="proof")
+        COLUMN.open(kept_public, digest, FileProof(made.proof, "proof"), published, Pinned({}))
     other = {circuit: digest_hex("another key") for circuit in keys}
     with pytest.raises(InvalidProof):
-        SYSTEM.open_kept(kept_public, digest, made.proof, published, Pinned(other), field="proof")
+        COLUMN.open(kept_public, digest, FileProof(made.proof, "proof"), published, Pinned(other))
 
 
 def test_a_record_of_the_sample_is_proved(
-    column: tuple[KeptColumn, dict[str, str]], published: dict[str, Json], case: SampledCase
+    column: tuple[CommittedColumn, dict[str, str]], published: dict[str, Json], case: SampledCase
 ) -> None:
     made, _ = column
     case = replace(case, kept_salt=int.from_bytes(made.opening, "big"))

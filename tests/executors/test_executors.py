@@ -28,7 +28,7 @@ from rag_audit.proofs.executors import (
     run_sealed,
     worker_key,
 )
-from rag_audit.proofs.statements.sample import NoiseCertificate
+from rag_audit.proofs.statements.private import NoiseCertificate
 from rag_audit.relation.commitments import seed_commitment
 from rag_audit.relation.field import to_bytes
 from tests.executors.conftest import Cluster, DaskCluster

@@ -8,6 +8,7 @@ import pytest
 
 from rag_audit.commit.draft import draft_policy
 from rag_audit.mechanisms import ALL, Mechanism, named
+from rag_audit.mechanisms.base import KEPT
 from rag_audit.mechanisms.descriptions import ALL as DESCRIPTIONS
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.mechanisms.descriptions.base import LIMITS
@@ -16,7 +17,7 @@ from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.attacks import AttackedMechanism
-from rag_audit.models.constants import KEPT, Constants
+from rag_audit.models.constants import Constants
 from rag_audit.models.policy import Policy
 from rag_audit.models.tenants import TenantPolicyV2
 from rag_audit.relation.coins import COIN_RANGE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_audit.proofs.backends.scan.coalition import ScanCoalition
+from rag_audit.proofs.backends.scan.kept import CoinColumn
 from rag_audit.proofs.backends.scan.system import Scan, verify_batch
 from rag_audit.proofs.backends.scan.together import Together
 from rag_audit.report.verification import verify_window
@@ -11,7 +12,7 @@ for decides in (
     verify_window,
     verify_batch,
     Scan.refusals,
-    Scan.open_kept,
+    CoinColumn.open,
     Together.verify,
     ScanCoalition.verify,
 ):

@@ -21,10 +21,10 @@ from rag_audit.errors import (
     SetupError,
     WitnessError,
 )
-from rag_audit.proofs.backends import backend
 from rag_audit.proofs.backends.scan import coalition
 from rag_audit.proofs.backends.scan.coalition import MAX_DIMENSION, MAX_RECORDS, PROTOCOL, SYSTEM
 from rag_audit.proofs.backends.scan.engine import native_coalition
+from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from tests.circuits.coalition_case import NEAR_A, TINY, A, B, C, Row, Window, window
 

@@ -13,8 +13,8 @@ import pytest
 from rag_audit.errors import MemoryLimitError, WitnessError
 from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory
 from rag_audit.proofs.backends.scan.store import commit_index_file
+from rag_audit.proofs.statements.private import NoiseCertificate
 from rag_audit.proofs.statements.retrieve import Statement
-from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.commitments import seed_commitment
 
 CAPACITY, DIMENSION, GAINS = 30_000, 2, (1, 8, 64)

@@ -35,8 +35,8 @@ from rag_audit.proofs.backends.scan import (
 )
 from rag_audit.proofs.backends.scan.key import RECORD
 from rag_audit.proofs.batch import Lazy
+from rag_audit.proofs.statements.private import NoiseCertificate
 from rag_audit.proofs.statements.retrieve import Statement
-from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.draws import draw
 from rag_audit.relation.field import MODULUS

@@ -276,6 +276,6 @@ def test_a_system_that_does_not_say_what_is_free_gets_the_largest_batch(
     monkeypatch.setattr(memory, "available_bytes", lambda: None)
     assert SYSTEM.batch("retrieve", CONSTANTS, None) == 64
     assert SYSTEM.batch("embed", CONSTANTS, None) == 1
-    assert SYSTEM.batch("retrieve", dataclasses.replace(CONSTANTS, sampled=True), None) == 1
+    assert SYSTEM.batch("retrieve", dataclasses.replace(CONSTANTS, columns=("kept",)), None) == 1
     with pytest.raises(PolicyError, match="no proof is for that many records"):
         SYSTEM.batch("retrieve", CONSTANTS, 65)

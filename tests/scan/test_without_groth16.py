@@ -28,7 +28,7 @@ from rag_audit.report.verification import verify_window
 assert Path(rag_audit.__file__).is_relative_to(Path.cwd())
 assert backends.SYSTEMS == ("scan",), backends.SYSTEMS
 try:
-    backends.backend("groth16")
+    backends.proof_system("groth16")
 except errors.VersionError as exc:
     assert exc.expected == "scan"
 else:

@@ -28,10 +28,11 @@ from rag_audit.models.records import (
     TenantEntry,
     answer_digest,
 )
-from rag_audit.proofs.backends import backend
-from rag_audit.proofs.statements.retrieve import ListingPrivate, RecordPublic, record_public
-from rag_audit.proofs.statements.sample import KeptColumn, kept_public
-from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic, tenant_public
+from rag_audit.proofs.proving import backend
+from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, ListingPrivate
+from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
+from rag_audit.proofs.statements.sample import kept_public
+from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic, tenant_public
 from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import slot_id, topk_commitment
@@ -67,7 +68,7 @@ class Answerer(Forge):
         self._slots = {(e["account"], e["i"]): self._slot(e) for e in self.queries}
         retained = self.finished.retained
         self._positions = {(e["account"], e["i"]): retained[e["hq"]].positions for e in self.queries}
-        self._kept: dict[str, KeptColumn] = {}
+        self._kept: dict[str, CommittedColumn] = {}
         self._sample()
         self._prove()
 
@@ -102,7 +103,7 @@ class Answerer(Forge):
         return tenant_public(
             TenantEntry.parse(entry, field="tenant"), policy=policy, manifest=check_manifest(self.value["embedder"]),
             opening_digest=digest_hex(self.opening), points=self._committed(name).points,
-            table=self.finished.embedder.table, kept=None if kept is None else kept.commitment,
+            table=self.finished.embedder.table, columns={} if kept is None else {"kept": kept.commitment},
         )  # fmt: skip
 
     def _query(self, e: dict[str, Any]) -> OpenedQuery:
@@ -168,7 +169,8 @@ class Answerer(Forge):
             )
 
             def prove(system: Any = system, public: Any = public, name: str = name) -> Any:
-                job = system.kept_job(public, secrets.s0, secrets.s1, secrets.kept_salt(name))
+                private = ColumnPrivate(secrets.s0, secrets.s1, secrets.column_salt("kept", name))
+                job = system.column("kept").prove(public, private)
                 column = job.run()
                 return {
                     "digest": column.commitment.digest,
@@ -177,11 +179,11 @@ class Answerer(Forge):
                     "opening": column.opening.hex(),
                 }
 
-            drawn = f"{public.beacon}/{public.slot}/{public.keep}"
+            drawn = f"{public.beacon}/{public.slot}/{public.bound}"
             label = digest_hex(["kept", part.system, public.context.hex(), drawn])
             column = made.other(label, prove)
-            commitment = KeptCommitment(column["digest"], bytes.fromhex(column["points"]))
-            self._kept[name] = KeptColumn(commitment, column["proof"], bytes.fromhex(column["opening"]))
+            commitment = ColumnCommitment(column["digest"], bytes.fromhex(column["points"]))
+            self._kept[name] = CommittedColumn(commitment, column["proof"], bytes.fromhex(column["opening"]))
             entry["commitment"] = commitment.digest
             self.samples[name] = {"kept": column["proof"]}
 

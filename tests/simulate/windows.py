@@ -19,10 +19,10 @@ from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Groth16Pin, Require
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import backend
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.policy import policy_instances
+from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.tenant import tenant_public
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.retrieval.embedders import Embedder

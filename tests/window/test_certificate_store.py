@@ -14,7 +14,7 @@ import pytest
 from rag_audit.attest.certificates import CertificateStore
 from rag_audit.errors import StoreError
 from rag_audit.models.records import SlotKey
-from rag_audit.proofs.statements.sample import NoiseCertificate
+from rag_audit.proofs.statements.private import NoiseCertificate
 
 KEY, OPENING = bytes(range(32)), "ab" * 32
 SLOT, NEXT = SlotKey("law", "law-1", 1), SlotKey("law", "law-1", 2)

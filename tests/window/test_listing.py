@@ -21,7 +21,7 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import contradictions, open_receipt
 from rag_audit.models.records import CountersignedReceipt, ListingRecord, SlotKey
 from rag_audit.models.requests import AnsweredDocument, DescribedDocument
-from rag_audit.proofs.statements.retrieve import ListingPrivate
+from rag_audit.proofs.statements.private import ListingPrivate
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.native import listed_commitment
 from rag_audit.retrieval.serving.listing import reference_listed

@@ -90,7 +90,7 @@ def index_and_its_commitment(directory: Path) -> None:
     """Whoever changes the index changes the stored commitment with it: the opening still says another."""
     from rag_audit.commit.commitment import WindowSecrets, commit_tenant
     from rag_audit.commit.stored import _load_index
-    from rag_audit.proofs.backends import backend
+    from rag_audit.proofs.proving import backend
     from rag_audit.relation.field import to_bytes
     from rag_audit.retrieval.documents import DocumentStore
 

@@ -15,7 +15,8 @@ from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
 from rag_audit.models.policy import Policy
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
-from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
+from rag_audit.proofs.statements.private import RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPublic
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Service
 
 

@@ -19,7 +19,7 @@ from rag_audit.mechanisms.accounting.coins import NoisedSampling
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.sampling import Sampling
-from rag_audit.models.records import KeptEntry, SlotKey
+from rag_audit.models.records import ColumnEntry, SlotKey
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import noise_key, sampling_slot
@@ -213,7 +213,7 @@ def test_an_interrupted_sample_goes_on_with_the_stored_commitment(
     append, failed = window.state.append, []
 
     def once(entry: Any, **more: Any) -> Any:
-        if isinstance(entry, KeptEntry) and not failed:
+        if isinstance(entry, ColumnEntry) and not failed:
             failed.append(True)
             raise StoreError("the disk is full")
         return append(entry, **more)
@@ -226,9 +226,9 @@ def test_an_interrupted_sample_goes_on_with_the_stored_commitment(
     window.shut()
     service.clock.now = window.opening.opens_at
     with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
-        assert "law" not in again.state.kept
+        assert ("law", "kept") not in again.state.columns
         service.ask(again, "law-1", QUESTIONS["law"][0])  # the first query makes good for it
-        assert again.state.kept["law"].seq == 2 < again.records[0].seq
+        assert again.state.columns["law", "kept"].seq == 2 < again.records[0].seq
         assert (again.directory / "kept-law").read_bytes() == stored
         assert (again.directory / "proofs" / "kept-law.json").read_bytes() == proof
         assert again.keeper.commit() == 0
@@ -246,9 +246,9 @@ def test_a_window_is_not_closed_before_its_samples_are_committed_to(
             service.cosign_opening(window)
     service.clock.now = window.opening.opens_at
     service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
-    assert "law" not in window.state.kept
+    assert ("law", "kept") not in window.state.columns
     window.close()
-    assert window.state.kept["law"].seq < len(window.state.entries) - 1
+    assert window.state.columns["law", "kept"].seq < len(window.state.entries) - 1
     window.shut()
 
 
@@ -273,7 +273,7 @@ def test_a_lost_opening_is_said_and_never_replaced(service: Service) -> None:
             with pytest.raises(StoreError):
                 again.prove()
             service.ask(again, "law-2", QUESTIONS["law"][1]) if damaged is None else None
-            assert again.state.kept["law"].seq == 2
+            assert again.state.columns["law", "kept"].seq == 2
     path.write_bytes(whole)
     with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
         assert again.prove() > 0
@@ -285,8 +285,8 @@ def test_secrets_of_the_sample_stay_private(sampled: Finished) -> None:
         opening = window.keeper.opening("law")
         assert opening is not None
         bits, blindings = opening
-        assert "blindings" not in repr(window.keeper._column("law")) and "opening=" not in repr(
-            window.keeper._column("law")
+        assert "blindings" not in repr(window.keeper._column("law", "kept")) and "opening=" not in repr(
+            window.keeper._column("law", "kept")
         )
         public = (sampled.window / "public" / "window.json").read_bytes()
         for secret in (blindings[:32], bits):

@@ -33,9 +33,10 @@ from rag_audit.models.records import QueryRecord, SlotKey, answer_digest
 from rag_audit.models.requests import Refusal, RequestSalts
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import backend, groth16, scan
+from rag_audit.proofs.backends import groth16, scan
 from rag_audit.proofs.backends.scan import PROTOCOL, ScanKey, commit_index, points_json
 from rag_audit.proofs.backends.scan.embed import table_columns
+from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements import retrieve
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import slot_id, topk_commitment

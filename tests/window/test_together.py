@@ -18,9 +18,10 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import groth16
 from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInstance
 from rag_audit.proofs.backends.groth16.policy import policy_instances
-from rag_audit.proofs.interface import RecordProofs
+from rag_audit.proofs.proving import RecordProofs
 from rag_audit.proofs.records import Single
-from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
+from rag_audit.proofs.statements.private import RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPublic
 from rag_audit.proofs.statements.tenant import TenantPublic
 from rag_audit.report.verification import ReportedVerdict
 from tests.window.forge import Forge

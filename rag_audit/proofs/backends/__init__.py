@@ -1,21 +1,24 @@
 """The proof systems of this installation: one folder each, found by what the folder contains.
 
-A folder with a module `system` is a proof system; its `SYSTEM` is a `Backend`. A folder with a module `engine` is a
-second verifier of another system's proofs. A folder with a module `release` has transparent protocols, which trust.toml
-pins by one digest. A folder with a module `export` writes its proofs for another program. No code outside a folder
-names it: a policy does, and the registry loads what the policy names.
+A folder with a module `system` is a proof system; its `SYSTEM` is a `proving.Backend`, and a module with the name of a
+column proves the statement about that column. A folder with a module `engine` is a second verifier of another system's
+proofs. A folder with a module `release` has transparent protocols, which trust.toml pins by one digest. A folder with a
+module `export` writes its proofs for another program. No code outside a folder names it: a policy does, and the
+registry loads what the policy names.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Sized
 from pathlib import Path
+from types import ModuleType
 
-from rag_audit._internal.errors import VersionError
+from rag_audit._internal.errors import PolicyError, VersionError
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.interface import Backend
+from rag_audit.proofs.interface import ProofSystem
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 
 
@@ -38,18 +41,37 @@ ENGINES = _folders("engine")
 """The names of the verify-only backends."""
 
 
-def backend(name: str) -> Backend:
-    """The proof system that a policy names.
-
-    >>> backend("scan").ENGINES[0]
-    'native'
+def load(name: str) -> ModuleType:
+    """The module `system` of the proof system that a policy names.
 
     :raises VersionError: this release does not have the system
     """
     if name not in SYSTEMS:
         raise VersionError("the proof system is unknown", expected=", ".join(SYSTEMS), found=name)
-    system: Backend = importlib.import_module(f"{__name__}.{name}.system").SYSTEM
-    return system
+    return importlib.import_module(f"{__name__}.{name}.system")
+
+
+def proof_system(name: str) -> ProofSystem:
+    """The proof system that a policy names, for a verifier.
+
+    >>> proof_system("scan").ENGINES[0]
+    'native'
+
+    :raises VersionError: this release does not have the system
+    """
+    found: ProofSystem = load(name).SYSTEM
+    return found
+
+
+def column_module(system: str, name: str) -> ModuleType:
+    """The module of a proof system that proves the statement about a column, by its `COLUMN`.
+
+    :raises PolicyError: the system has no such module
+    """
+    module = f"{__name__}.{system}.{name}"
+    if importlib.util.find_spec(module) is None:
+        raise PolicyError("the proof system does not prove the column's statement", field=name, found=system)
+    return importlib.import_module(module)
 
 
 def protocols_digest() -> str:

@@ -3,8 +3,33 @@ inputs.
 
 - `retrieve`: a record lists the positions that its tenant's mechanism selects (claims A2 to A4)
 - `embed`: a record's query vector follows from the query's tokens (claim A1)
+- `column`: a column that the window commits to once for a tenant holds the bits that its statement names
 - `sample`: what is drawn from the window's seed: a sampled tenant's kept positions, a slot's noise or coins
 - `coalition`: the accounts of a window form no larger clusters than it declares
 
 Prover and verifier build the public values from published entries alone (`tenant`); none is ever read from a proof.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from rag_audit.mechanisms.base import KEPT
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import Opening
+from rag_audit.proofs.statements.column import ColumnPublic
+from rag_audit.proofs.statements.sample import kept_public
+from rag_audit.proofs.statements.tenant import TenantPublic
+
+
+class ColumnStatement(Protocol):
+    """The public values of a tenant's column, from published entries only."""
+
+    def __call__(
+        self, tenant: TenantPublic, policy: Policy, *, opening: Opening, beacon: bytes
+    ) -> ColumnPublic: ...
+
+
+COLUMNS: Mapping[str, ColumnStatement] = {KEPT: kept_public}
+"""The statements about columns by the column's name (`mechanisms.COLUMNS`)."""

@@ -8,8 +8,7 @@ Both sides build the statement from published entries alone (`estimate.statement
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 MAX_RECORDS = 65_535
 """The most records that any system's coalition proof covers."""
@@ -72,17 +71,3 @@ class CoalitionStatement:
     def size(self) -> CoalitionSize:
         """What fixes the proof's circuit or protocol."""
         return CoalitionSize(self.capacity, self.dimension, self.theta)
-
-
-@dataclass(frozen=True)
-class CoalitionPrivate:
-    """The private inputs of a coalition proof, which `repr` omits.
-
-    :param vectors: the records' vectors, int8 in -7..7, row by row, shape (records, dimension)
-    :param salts: salt of each record's cq
-    :param labels: label of each account, 0..accounts - 1
-    """
-
-    vectors: bytes = field(repr=False)
-    salts: Sequence[int] = field(repr=False)
-    labels: Sequence[int] = field(repr=False)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rag_audit._internal.errors import SchemaError
 from rag_audit.models.records import Opening, QueryRecord
 from rag_audit.proofs.statements.embed import EmbedStatement
-from rag_audit.proofs.statements.sample import NoiseCertificate
 from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.native import slot_id
@@ -115,61 +113,6 @@ class RecordPublic(SlotPublic):
         :param table: the commitment to the embedder's table as the proof system's field element
         """
         return EmbedStatement(self.ctx, table, self.hq, self.cq)
-
-
-@dataclass(frozen=True)
-class RecordPrivate:
-    """The private inputs of one record's proofs, which `repr` omits. Large or slow ones are functions, which are called
-    only by statements that need them.
-
-    :param s0: first half of the seed
-    :param s1: second half of the seed
-    :param index_salt: salt of the index commitment, or its 32-byte blinding key
-    :param rows: the committed index, int8, shape (capacity, dimension)
-    :param noise: the slot's noise, int32, shape (capacity,); of a listing tenant its coins, one byte each
-    :param scores: the query's scores, int32, shape (capacity,)
-    :param certificate: the slot's noise certificate, if it was made before
-    :param tokens: the query's tokens, cut to the embedder's limit
-    :param vector: the query vector, int8
-    :param salt_q: salt of hq
-    :param salt_c: salt of cq
-    :param salt_k: salt of htopk
-    :param positions: the listed positions in rank order
-    :param low_memory: see `CertificateJob`; for systems that have this choice
-    :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the opening of their commitment
-    :param listing: of a listing tenant; `certificate` is then that of the slot's coins
-    """
-
-    s0: int = field(repr=False)
-    s1: int = field(repr=False)
-    index_salt: int = field(repr=False)
-    rows: Callable[[], bytes] = field(repr=False)
-    noise: Callable[[], bytes] = field(repr=False)
-    scores: Callable[[], bytes] = field(repr=False)
-    certificate: Callable[[], NoiseCertificate | None] = field(repr=False)
-    tokens: Sequence[int] = field(repr=False)
-    vector: bytes = field(repr=False)
-    salt_q: int = field(repr=False)
-    salt_c: int = field(repr=False)
-    salt_k: int = field(repr=False)
-    positions: Sequence[int] = field(repr=False)
-    low_memory: bool = False
-    kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
-    listing: ListingPrivate | None = field(repr=False, default=None)
-
-
-@dataclass(frozen=True)
-class ListingPrivate:
-    """What the proof of a listing tenant's record needs besides, which `repr` omits.
-
-    :param held: one byte 0 or 1 for each position, what the account held before the record
-    :param before: the secret of its commitment (`Backend.hold`); None before the account's first record
-    :param after: the secret of the commitment to what it holds after the record
-    """
-
-    held: bytes = field(repr=False)
-    before: bytes | None = field(repr=False)
-    after: bytes = field(repr=False)
 
 
 def record_public(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from rag_audit._internal.errors import SchemaError, WitnessError
+from rag_audit.mechanisms.base import KEPT
 from rag_audit.models.constants import Constants
 from rag_audit.models.manifest import Manifest, StaticTable
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import Opening, SlotKey, TenantEntry
+from rag_audit.models.records import TenantEntry
 from rag_audit.models.tenants import TenantPolicy
-from rag_audit.relation.field import digest_to_field, to_bytes
-from rag_audit.relation.native import slot_id
+from rag_audit.relation.field import to_bytes
 
 
 class PublicValues:
@@ -28,8 +28,8 @@ class PublicValues:
 
 
 @dataclass(frozen=True)
-class KeptCommitment:
-    """The commitment to a tenant's kept positions.
+class ColumnCommitment:
+    """The commitment to a column of a tenant.
 
     :param digest: 64 hexadecimal digits in the ledger: a field element, or the digest of `points`
     :param points: commitments to the column's rows; empty for systems without points
@@ -50,7 +50,7 @@ class TenantPublic:
         until `RecordProofs.open` has found them in the window file
     :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
     :param table: the table that the artefacts commit to, if the embedder has one; a verifier has only the digests
-    :param kept: the commitment to the kept positions, once the ledger has it; None where every position is kept
+    :param columns: the commitments to the tenant's columns by name (`Mechanism.columns`), once the ledger has them
     """
 
     tenant: str
@@ -60,7 +60,12 @@ class TenantPublic:
     artefacts: Mapping[str, str]
     points: bytes = b""
     table: StaticTable | None = None
-    kept: KeptCommitment | None = None
+    columns: Mapping[str, ColumnCommitment] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> ColumnCommitment | None:
+        """The commitment to the kept positions, once the ledger has it; None where every position is kept."""
+        return self.columns.get(KEPT)
 
     def static_table(self) -> StaticTable:
         """The embedder's table.
@@ -70,10 +75,6 @@ class TenantPublic:
         if self.table is None:
             raise WitnessError("the embedder has no table that A1 could be proved from", field="embedder")
         return self.table
-
-    def keeping(self, kept: KeptCommitment) -> TenantPublic:
-        """The same values with the commitment to the kept positions."""
-        return replace(self, kept=kept)
 
     def table_digest(self, artefact: str) -> str:
         """The digest under C_emb of a commitment to the embedder's table.
@@ -110,14 +111,14 @@ def tenant_public(
     opening_digest: str,
     points: bytes = b"",
     table: StaticTable | None = None,
-    kept: KeptCommitment | None = None,
+    columns: Mapping[str, ColumnCommitment] | None = None,
 ) -> TenantPublic:
     """The public values on which a tenant's proofs rest, from published documents only.
 
     :param manifest: the document under C_emb
     :param points: the points whose digest C_idx is, where the caller has them
     :param table: the table that the manifest's artefacts commit to, where the caller has it
-    :param kept: the commitment to the tenant's kept positions, where it samples and the ledger has it
+    :param columns: the commitments to the tenant's columns by name, where the ledger has them
     :raises SchemaError: the policy does not have the tenant
     """
     tenant_policy = policy.tenant(entry.tenant)
@@ -132,20 +133,7 @@ def tenant_public(
         artefacts=artefacts if isinstance(artefacts, dict) else {},
         points=points,
         table=table,
-        kept=kept,
-    )
-
-
-def slot_public(slot: SlotKey, tenant: TenantPublic, *, opening: Opening, beacon: bytes) -> SlotPublic:
-    """The public values of a slot's noise certificate, from published entries only.
-
-    :param beacon: the beacon value that the slots of the account use
-    """
-    return SlotPublic(
-        tenant=tenant,
-        c_seed=int(opening.c_seed, 16),
-        beacon=digest_to_field(beacon),
-        slot=slot_id(opening.window, slot.tenant, slot.account, slot.i),
+        columns=columns or {},
     )
 
 

@@ -7,7 +7,7 @@ from rag_audit._internal.words import counted
 from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.models.records import CoalitionEstimate
-from rag_audit.proofs.backends import backend
+from rag_audit.proofs.backends import proof_system
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.verify.case import Case, Status
 
@@ -74,7 +74,10 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
     with case.guarding("coalition.circuit"):
         p, q = case.policy.estimator.theta
         dimension = case.manifest["schema"]["dimension"]
-        size, proofs = CoalitionSize(required.records, dimension, (p, q)), backend(required.system).coalition
+        size, proofs = (
+            CoalitionSize(required.records, dimension, (p, q)),
+            proof_system(required.system).coalition,
+        )
         circuit = proofs.digest(size)
         # Another digest may be that of an older or newer release's circuit, which is unknown here and not proven false.
         status = Status.PASS if circuit == required.circuit else Status.UNDECIDED

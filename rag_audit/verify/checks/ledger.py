@@ -14,13 +14,14 @@ from rag_audit._internal.words import counted, instant
 from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, SignedCheckpoint
 from rag_audit.log.merkle import verify_consistency
 from rag_audit.log.second import root_by_pymerkle
+from rag_audit.mechanisms import COLUMNS
 from rag_audit.models.models import repeated
 from rag_audit.models.records import (
     BeaconEntry,
     Closing,
+    ColumnEntry,
     Enrolment,
     Entry,
-    KeptEntry,
     Opening,
     QueryRecord,
     request_message,
@@ -44,7 +45,8 @@ def check(case: Case) -> None:
     _clock(case)
     _accounts(case)
     if not case.partial:
-        _kept(case)
+        for name in COLUMNS:
+            _column(case, name)
     _held(case)
     _requests(case)
     _slots(case)
@@ -75,7 +77,7 @@ def _sequence(case: Case) -> None:
                 yield f"entry {index} says seq {entry.seq}"
             if isinstance(entry, Closing) and index != len(case.entries) - 1:
                 yield f"closing record at {index} is not last"
-            if isinstance(entry, QueryRecord | KeptEntry | Closing) and entry.window != case.opening.window:
+            if isinstance(entry, QueryRecord | ColumnEntry | Closing) and entry.window != case.opening.window:
                 yield f"entry {index} is of window {entry.window}"
 
     case.report(
@@ -256,18 +258,18 @@ def _enrolment_beacons(case: Case) -> None:
     )
 
 
-def _kept(case: Case) -> None:
-    """Check that each sampled tenant's kept positions are committed to once, after the beacon that decides them and
-    before the first query that they decide."""
-    sampled = dict.fromkeys(t.tenant for t in case.policy.tenants if case.policy.mechanism(t).sampled)
-    entries = [e for e in case.entries if isinstance(e, KeptEntry)]
+def _column(case: Case, name: str) -> None:
+    """Check that a column of each tenant that has it, such as a sampled tenant's kept positions, is committed to once,
+    after the beacon that decides it and before the first query that it decides."""
+    sampled = dict.fromkeys(t.tenant for t in case.policy.tenants if name in case.policy.mechanism(t).columns)
+    entries = [e for e in case.entries if isinstance(e, ColumnEntry) and e.type == name]
     if not sampled and not entries:
         return
     first_queries = {q.tenant: q.seq for q in reversed(case.queries)}
 
     def wrong() -> Iterator[str]:
         yield from (f"{tenant} has two entries" for tenant in repeated(e.tenant for e in entries))
-        yield from (f"{tenant} has no entry" for tenant in sampled if tenant not in case.kept)
+        yield from (f"{tenant} has no entry" for tenant in sampled if (tenant, name) not in case.columns)
         for entry in entries:
             if entry.tenant not in sampled:
                 yield f"entry {entry.seq}: {entry.tenant} keeps every position"
@@ -277,7 +279,7 @@ def _kept(case: Case) -> None:
                 yield f"entry {entry.seq} comes after {entry.tenant}'s record {query}"
 
     bad = first(wrong())
-    case.report("ledger.kept", bad is None, "one entry for each sampled tenant, before its first query",
+    case.report(f"ledger.{name}", bad is None, "one entry for each sampled tenant, before its first query",
                 bad or f"{len(entries)} tenants", bad and "entries")  # fmt: skip
 
 

@@ -10,13 +10,13 @@ from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.manifest import PUBLISHED, manifest_digest
 from rag_audit.models.records import QueryRecord
-from rag_audit.proofs.backends import SYSTEMS, backend
+from rag_audit.proofs.backends import SYSTEMS, proof_system
 from rag_audit.proofs.batch import Lazy
-from rag_audit.proofs.interface import Backend, FileProof, places
+from rag_audit.proofs.interface import FileProof, ProofSystem, places
 from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
-from rag_audit.proofs.statements.tenant import KeptCommitment, TenantPublic, tenant_public
+from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic, tenant_public
 from rag_audit.verify.case import Case, Status, refusal
-from rag_audit.verify.checks import samples
+from rag_audit.verify.checks import columns
 from rag_audit.verify.checks.challenge import required_records
 
 Given = Mapping[int, Mapping[str, int]]
@@ -39,9 +39,9 @@ def check(case: Case) -> None:
                 ", ".join(strangers[:3]) or "each has its record")  # fmt: skip
     _eager(case, unpinned)
     _chains(case)
-    kept = samples.check(case)
+    accepted = columns.check(case)
     case.checking.expect(sum(map(len, given.values())))
-    valid = _valid(case, given, kept)
+    valid = _valid(case, given, accepted)
     proved = [q for q in case.queries if (q.seq, "retrieve") in valid]
     tenants = {q.tenant for q in proved}
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
@@ -55,14 +55,14 @@ def _given(case: Case) -> tuple[Given, list[str], list[int]]:
     """What the file has proofs of; what else it has under the name of proofs; and the records whose proofs are others
     than those that the record names."""
     records = {str(q.seq): q for q in case.queries}
-    samples_ = {str(e.seq) for e in case.kept.values()}
+    of_columns = {str(e.seq) for e in case.columns.values()}
     given: dict[int, Mapping[str, int]] = {}
     same: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
     unknown, unpinned = [], []
     for seq in case.file.proofs:
         record = records.get(seq)
         if record is None:
-            if seq not in samples_ and not case.partial:
+            if seq not in of_columns and not case.partial:
                 unknown.append(seq)
             continue
         if (value := case.proofs_of(seq)) is None:
@@ -75,10 +75,10 @@ def _given(case: Case) -> tuple[Given, list[str], list[int]]:
     return given, sorted(unknown), sorted(unpinned)
 
 
-def _system(case: Case, tenant: str) -> Backend | None:
+def _system(case: Case, tenant: str) -> ProofSystem | None:
     """The proof system of a tenant, or None where this release knows neither."""
     part = case.policy.tenant(tenant)
-    return None if part is None or part.system not in SYSTEMS else backend(part.system)
+    return None if part is None or part.system not in SYSTEMS else proof_system(part.system)
 
 
 def _present(case: Case, asked: Set[int], given: Given) -> None:
@@ -135,7 +135,7 @@ def _a1(case: Case, asked: Set[int], valid: set[tuple[int, str]]) -> None:
     artefacts = case.manifest["embedder"]["artefacts"]
     tenants = {q.tenant for q in case.queries if q.seq in asked}
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
-    tables = {backend(name).TABLE_ARTEFACT for name in systems}
+    tables = {proof_system(name).TABLE_ARTEFACT for name in systems}
     pinned = all(case.trust.pins.artefact(table) == artefacts[table] for table in tables)
     case.figures["a1"] = "proved" if pinned and known_manifest(case) else "proved(unpinned)"
 
@@ -154,10 +154,12 @@ def _eager(case: Case, wrong: Sequence[int]) -> None:
                 f"record {wrong[0]} names other proofs" if wrong else f"{pinned} eager")  # fmt: skip
 
 
-def _valid(case: Case, given: Given, kept: Mapping[str, KeptCommitment | None]) -> set[tuple[int, str]]:
+def _valid(
+    case: Case, given: Given, columns: Mapping[str, Mapping[str, ColumnCommitment]]
+) -> set[tuple[int, str]]:
     """Verify every proof in the file by tenant and statement, and return the valid ones.
 
-    :param kept: the accepted samples by tenant; None where there is none, about which no record is proved
+    :param columns: the accepted columns by tenant and name; no record is proved about one that is missing
     """
     groups: dict[str, list[QueryRecord]] = defaultdict(list)
     for record in case.queries:
@@ -173,7 +175,7 @@ def _valid(case: Case, given: Given, kept: Mapping[str, KeptCommitment | None]) 
         for name in _statements(case, tenant):
             proved = [(r, given[r.seq][name]) for r in members if name in given[r.seq]]
             if proved:
-                valid |= {(seq, name) for seq in _verify(case, tenant, name, proved, kept)}
+                valid |= {(seq, name) for seq in _verify(case, tenant, name, proved, columns.get(tenant))}
     return valid
 
 
@@ -182,7 +184,7 @@ def _verify(
     tenant: str,
     name: str,
     proved: Sequence[tuple[QueryRecord, int]],
-    kept: Mapping[str, KeptCommitment | None],
+    columns: Mapping[str, ColumnCommitment] | None,
 ) -> set[int]:
     """Verify one statement's proofs of one tenant, and return the records whose proof is valid.
 
@@ -191,10 +193,10 @@ def _verify(
     prefix = "proof" if name == "retrieve" else f"proof.{name}"
     part = case.policy.tenant(tenant)
     assert part is not None
-    system = backend(part.system)
+    system = proof_system(part.system)
     with case.guarding(f"{prefix}.circuit.{tenant}"):
         public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.manifest,
-                               opening_digest=case.opening_digest, kept=kept.get(tenant))  # fmt: skip
+                               opening_digest=case.opening_digest, columns=columns)  # fmt: skip
         named, circuit = part.circuits[name], system.circuits(public.constants).get(name)
         # Another digest may be that of an older or newer release's circuit, which is unknown here and not proven false.
         status = Status.PASS if named == circuit else Status.UNDECIDED
@@ -216,10 +218,10 @@ def _incomplete(case: Case, tenant: str) -> bool:
     """Whether some of a tenant's records, or the proofs of some, cannot be read. No other error counts, so that a
     broken file beside the window hides no false proof.
     """
-    kept = case.kept.get(tenant)
+    columns = (entry for (owner, _), entry in case.columns.items() if owner == tenant)
     return (
         case.partial
-        or (kept is not None and str(kept.seq) in case.lost)
+        or any(str(entry.seq) in case.lost for entry in columns)
         or any(q.tenant == tenant and str(q.seq) in case.lost for q in case.queries)
     )
 
@@ -227,7 +229,7 @@ def _incomplete(case: Case, tenant: str) -> bool:
 def _verify_kind(
     case: Case,
     prefix: str,
-    system: Backend,
+    system: ProofSystem,
     tenant: TenantPublic,
     name: str,
     count: int,

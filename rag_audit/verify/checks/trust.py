@@ -18,7 +18,7 @@ from rag_audit.models.trust import (
     decimal,
     tau_of,
 )
-from rag_audit.proofs.backends import SYSTEMS, backend
+from rag_audit.proofs.backends import SYSTEMS, proof_system
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.verify.case import Case, Findings, Status
 
@@ -180,7 +180,7 @@ def _artefacts(case: Findings, embedder: EmbedderManifest) -> None:
         return
     rest = found
     if isinstance(found, dict) and not found.keys() <= pins.keys():
-        tables = {backend(name).TABLE_ARTEFACT for name in SYSTEMS}
+        tables = {proof_system(name).TABLE_ARTEFACT for name in SYSTEMS}
         rest = {k: v for k, v in found.items() if k in pins or k not in tables}
     ok = rest == pins
     case.report("trust.embedder", ok, f"{counted(len(pins), 'artefact')} as pinned: {', '.join(sorted(pins))}",

@@ -20,7 +20,8 @@ from rag_audit.proofs.backends.groth16.verifiers import verify as verify_proof
 from rag_audit.proofs.coalition import Coalition, Run
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import OpenedKey
-from rag_audit.proofs.statements.coalition import CoalitionPrivate, CoalitionSize, CoalitionStatement
+from rag_audit.proofs.statements.coalition import CoalitionSize, CoalitionStatement
+from rag_audit.proofs.statements.private import CoalitionPrivate
 from rag_audit.relation.native import hash_list
 from rag_audit.relation.native_secrets import vector_commitment
 from rag_audit.relation.tags import TAG_COALITION

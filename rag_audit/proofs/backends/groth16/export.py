@@ -14,10 +14,17 @@ from rag_audit._internal.canonical import Json, digest_hex, jcs
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError, StoreError
 from rag_audit.models.chain import ClosedWindow
-from rag_audit.models.constants import KEPT, STATEMENTS, Constants
+from rag_audit.models.constants import STATEMENTS, Constants
 from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import BeaconEntry, Enrolment, KeptEntry, QueryRecord, TenantEntry, parse_entry
+from rag_audit.models.records import (
+    BeaconEntry,
+    ColumnEntry,
+    Enrolment,
+    QueryRecord,
+    TenantEntry,
+    parse_entry,
+)
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import snarkjs
 from rag_audit.proofs.backends.groth16.coalition import certificate_statement
@@ -32,10 +39,11 @@ from rag_audit.proofs.backends.groth16.verifiers import (
     record_digest,
 )
 from rag_audit.proofs.interface import places
+from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.proofs.statements.retrieve import record_public
-from rag_audit.proofs.statements.sample import kept_public
-from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, TenantPublic, tenant_public
+from rag_audit.proofs.statements.sample import KeptStatement
+from rag_audit.proofs.statements.tenant import ColumnCommitment, PublicValues, TenantPublic, tenant_public
 from rag_audit.relation.field import from_hex
 
 SNARKJS = "snarkjs@0.7.6"
@@ -115,20 +123,20 @@ def _proofs(file: WindowFile, coalition: CoalitionStatement | None) -> Iterator[
     enrolled = {e.account: e.seq for e in entries if isinstance(e, Enrolment)}
     beacons = {e.entry: bytes.fromhex(e.value) for e in entries if isinstance(e, BeaconEntry)}
     policy = Policy.parse(file.policy, field="policy")
-    kept = {e.tenant: e for e in entries if isinstance(e, KeptEntry)}
+    columns = {(e.tenant, e.type): e for e in entries if isinstance(e, ColumnEntry)}
     slots = {(q.account, q.i): q for q in queries}
     for number, value in enumerate(file.tenants):
         tenant = TenantEntry.parse(value, field=f"tenants[{number}]")
         part = policy.tenant(tenant.tenant)
         if part is None or part.system != "groth16":
             continue
-        sample = kept.get(tenant.tenant)
+        own = {name: entry for (owner, name), entry in columns.items() if owner == tenant.tenant}
         public = tenant_public(
             tenant, policy=policy, manifest=check_manifest(file.embedder), opening_digest=closed.digest,
-            kept=None if sample is None else KeptCommitment(sample.commitment),
+            columns={name: ColumnCommitment(entry.commitment) for name, entry in own.items()},
         )  # fmt: skip
-        if sample is not None:
-            yield from _sample(file, closed, policy, public, sample, beacons.get(0, b""))
+        for entry in own.values():
+            yield from _column(file, closed, policy, public, entry, beacons.get(0, b""))
         facts = {
             q.seq: record_public(
                 q,
@@ -155,23 +163,24 @@ def _proofs(file: WindowFile, coalition: CoalitionStatement | None) -> Iterator[
         yield _exported(file, "coalition", "coalition", [q.seq for q in queries], circuit, values, proof)
 
 
-def _sample(
+def _column(
     file: WindowFile,
     closed: ClosedWindow,
     policy: Policy,
     tenant: TenantPublic,
-    entry: KeptEntry,
+    entry: ColumnEntry,
     beacon: bytes,
 ) -> Iterator[Exported]:
-    """The proof of a sampled tenant's kept positions."""
-    value, field = _proof(file, entry.seq, KEPT), f"proofs.{entry.seq}.{KEPT}"
+    """The proof of a tenant's column."""
+    name = entry.type
+    value, field = _proof(file, entry.seq, name), f"proofs.{entry.seq}.{name}"
     if value is None:
         return
-    circuit = SYSTEM.circuits(tenant.constants)[KEPT]
-    public = kept_public(tenant, policy, opening=closed.opening, beacon=beacon)
-    values = public.statement(from_hex(entry.commitment, field=f"entries[{entry.seq}].commitment"))
+    circuit = SYSTEM.column(name).circuit(tenant.constants)
+    public = COLUMNS[name](tenant, policy, opening=closed.opening, beacon=beacon)
+    values = KeptStatement.of(public, from_hex(entry.commitment, field=f"entries[{entry.seq}].commitment"))
     proof = parse_proof(value, circuit, field=field)
-    yield _exported(file, f"{KEPT}-{entry.tenant}", KEPT, [entry.seq], circuit, values, proof)
+    yield _exported(file, f"{name}-{entry.tenant}", name, [entry.seq], circuit, values, proof)
 
 
 def _statements(

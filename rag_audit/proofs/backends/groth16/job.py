@@ -20,14 +20,13 @@ from rag_audit.proofs.backends.groth16.instance import (
 from rag_audit.proofs.backends.groth16.keys import proving_key
 from rag_audit.proofs.backends.groth16.statements import ListingStatement, ManyStatement, joined
 from rag_audit.proofs.backends.groth16.verifiers import parse_key, proof_json, record_digest, verify
+from rag_audit.proofs.statements.private import CommittedColumn
 from rag_audit.proofs.statements.retrieve import Statement
-from rag_audit.proofs.statements.sample import KeptColumn, KeptStatement
-from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues
-from rag_audit.relation import commitments, draws
+from rag_audit.proofs.statements.sample import KeptStatement
+from rag_audit.proofs.statements.tenant import ColumnCommitment, PublicValues
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.native_secrets import kept_commitment, noise_key
 from rag_audit.relation.scores import ScoreWindow, dot
-from rag_audit.relation.selection import top_k
 from rag_audit.relation.vectors import pack_bits, pack_nibbles
 
 _SHARED = ("s0", "s1", "index_salt", "rows", "kept")
@@ -146,6 +145,10 @@ class RetrieveInputs(RecordInputs):
         """See `RecordInputs.misfit`: the first public value that the private inputs do not give, or "positions" where
         these are not the first K. The reference takes seconds to find it.
         """
+        # Only a proof that failed needs the reference, and verifiers import this module too.
+        from rag_audit.relation import commitments, draws
+        from rag_audit.relation.selection import top_k
+
         instance = self.instance
         vector = memoryview(self.vector).cast("b").tolist()
         flat = memoryview(self.rows).cast("b").tolist()
@@ -321,8 +324,9 @@ def kept_positions(
 
 
 @dataclass(frozen=True)
-class KeptJob(Bound):
-    """The job that proves `kept` for one tenant and window. It is picklable, and holds secrets, which `repr` omits.
+class ColumnJob(Bound):
+    """The job that proves `kept` for one column of a tenant and window. It is picklable, and holds secrets,
+    which `repr` omits.
 
     :param instance: the circuit
     :param statement: the public values
@@ -348,14 +352,15 @@ class KeptJob(Bound):
             "salt": self.salt,
         }
 
-    def run(self) -> KeptColumn:
+    def run(self) -> CommittedColumn:
         """The commitment, its salt, and the proof as JSON: system, circuit, a, b, c.
 
         :raises WitnessError: the private inputs do not satisfy the statement
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
         proof = prove(self.instance, self.inputs(), self.statement, vk=self.vk)
-        return KeptColumn(KeptCommitment(to_hex(self.statement.c_kept)), proof, to_bytes(self.salt))
+        commitment = ColumnCommitment(to_hex(self.statement.c_kept))
+        return CommittedColumn(commitment, proof, to_bytes(self.salt))
 
 
 def prove(

@@ -13,7 +13,7 @@ from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.groth16.embed import EmbedJob
 from rag_audit.proofs.backends.groth16.instance import ListingInstance, RetrieveInstance
 from rag_audit.proofs.backends.groth16.job import (
-    KeptJob,
+    ColumnJob,
     ListingInputs,
     RecordInputs,
     RecordsJob,
@@ -31,7 +31,8 @@ from rag_audit.proofs.backends.groth16.verifiers import (
 from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once, narrowed
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import Group, OpenedKey, OwnProofs, verify_groups
-from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPrivate, RecordPublic, Statement
+from rag_audit.proofs.statements.private import RecordPrivate
+from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation.field import digest_to_field, from_hex
 from rag_audit.relation.native_secrets import held_commitment
@@ -157,7 +158,7 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
     return OpenedKey(key, found, pin.setup)
 
 
-BoundTo = TypeVar("BoundTo", RecordsJob, EmbedJob, KeptJob)
+BoundTo = TypeVar("BoundTo", RecordsJob, EmbedJob, ColumnJob)
 
 
 def bound(job: BoundTo) -> BoundTo:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, ClassVar
 from rag_audit import _native
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import PolicyError, SetupError
-from rag_audit.models.constants import KEPT, Constants
+from rag_audit.models.constants import Constants
+from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.embed import EmbedJob, table_tree
-from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance, KeptInstance
-from rag_audit.proofs.backends.groth16.job import KeptJob, RecordsJob, kept_positions
+from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance
+from rag_audit.proofs.backends.groth16.job import RecordsJob
+from rag_audit.proofs.backends.groth16.kept import CoinColumn
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.shared import (
     Shared,
@@ -27,12 +29,13 @@ from rag_audit.proofs.backends.groth16.shared import (
 )
 from rag_audit.proofs.backends.groth16.verifiers import ENGINES, parse_proof, refusals
 from rag_audit.proofs.batch import Refusals
-from rag_audit.proofs.interface import CoalitionProofs, IndexCommitment, Pins, RecordJob, RecordProofs, Setup
+from rag_audit.proofs.interface import Pins, Setup
+from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordJob, RecordProofs
 from rag_audit.proofs.records import OpenedKey, Several, Single
 from rag_audit.proofs.statements.embed import EmbedStatement
-from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic
-from rag_audit.proofs.statements.sample import KeptPublic, OpenedKept
-from rag_audit.proofs.statements.tenant import KeptCommitment, PublicValues, SlotPublic, TenantPublic
+from rag_audit.proofs.statements.private import RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPublic
+from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field, from_hex, to_hex
 from rag_audit.relation.native_secrets import held_commitment
 
@@ -49,8 +52,7 @@ def instances(constants: Constants) -> dict[str, Instance]:
     :raises PolicyError: `retrieve` cannot be built for the constants
     """
     made: dict[str, Instance] = {"retrieve": record_instance(constants)}
-    if constants.sampled:
-        made[KEPT] = KeptInstance(constants.capacity)
+    made |= {name: _column(name).instance(constants) for name in constants.columns}
     # There is no such circuit for other embedders and limits, whose A1 is not proved.
     with suppress(PolicyError):
         made["embed"] = _embed(constants)
@@ -148,40 +150,9 @@ class Groth16:
         positions = [p for p, bit in enumerate(held) if bit]
         return to_hex(held_commitment(digest_to_field(secret), positions, constants.capacity))
 
-    def kept_job(
-        self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
-    ) -> KeptJob:
-        """See `Backend.kept_job`."""
-        instance = KeptInstance(kept.tenant.constants.capacity)
-        number = digest_to_field(salt)
-        _, c_kept = kept_positions(
-            instance.capacity, s0=s0, s1=s1, beacon=kept.beacon, slot=kept.slot, keep=kept.keep, salt=number
-        )
-        return bound(KeptJob(instance, kept.statement(c_kept), s0, s1, number))
-
-    def open_kept(
-        self,
-        kept: KeptPublic,
-        digest: str,
-        proof: Json,
-        published: Mapping[str, Json],
-        pins: Pins,
-        *,
-        engine: str = "native",
-        field: str,
-    ) -> OpenedKept:
-        """See `Backend.open_kept`."""
-        circuit = KeptInstance(kept.tenant.constants.capacity).digest()
-        opened = pinned_key(circuit, published, pins)
-        statement = kept.statement(from_hex(digest, field="kept"))
-        bad = refusals(opened.key, [parse_proof(proof, circuit, field=field)], [statement], engine=engine)
-        if bad:
-            raise bad[0]
-        return OpenedKept(KeptCommitment(digest), opened.setup)
-
-    def kept_keys(self, tenant: TenantPublic) -> dict[str, Json]:
-        """See `Backend.kept_keys`."""
-        return self.published_keys(KEPT, tenant)
+    def column(self, name: str) -> ColumnProofs:
+        """See `Backend.column`."""
+        return _column(name)
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """See `OneRecord.published_keys`."""
@@ -208,6 +179,11 @@ class Groth16:
     ) -> Refusals:
         """See `OneRecord.refusals`."""
         return refusals(key, proofs, statements, engine=engine)
+
+
+def _column(name: str) -> CoinColumn:
+    proofs: CoinColumn = column_module("groth16", name).COLUMN
+    return proofs
 
 
 SYSTEM = Groth16()

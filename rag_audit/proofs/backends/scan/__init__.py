@@ -17,7 +17,7 @@ from rag_audit.proofs.backends.scan.release import protocols_digest
 from rag_audit.proofs.backends.scan.store import commit_index_file
 from rag_audit.proofs.backends.scan.system import SYSTEM, TABLE_ARTEFACT, verify_batch
 from rag_audit.proofs.backends.scan.verify import verify
-from rag_audit.proofs.statements.sample import NoiseCertificate
+from rag_audit.proofs.statements.private import NoiseCertificate
 
 __all__ = [
     "PROTOCOL",

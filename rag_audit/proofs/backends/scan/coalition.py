@@ -26,10 +26,10 @@ from rag_audit.proofs.records import OpenedKey
 from rag_audit.proofs.statements.coalition import (
     MAX_DIMENSION,
     MAX_RECORDS,
-    CoalitionPrivate,
     CoalitionSize,
     CoalitionStatement,
 )
+from rag_audit.proofs.statements.private import CoalitionPrivate
 from rag_audit.relation.field import to_bytes
 
 PROTOCOL = COALITION_PROTOCOL

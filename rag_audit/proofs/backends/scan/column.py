@@ -11,13 +11,12 @@ from typing import ClassVar
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, jcs, sha256
-from rag_audit._internal.errors import InvalidProof, WitnessError
+from rag_audit._internal.errors import WitnessError
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import COINS_PROTOCOL, ScanKey
-from rag_audit.proofs.backends.scan.verify import parse_parts, refused
-from rag_audit.proofs.statements.sample import KeptColumn, KeptPublic, NoiseCertificate
-from rag_audit.proofs.statements.tenant import KeptCommitment, SlotPublic
+from rag_audit.proofs.statements.column import ColumnPublic
+from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, NoiseCertificate
+from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic
 from rag_audit.relation.field import to_bytes
 
 
@@ -101,16 +100,18 @@ class CertificateJob:
 
 
 @dataclass(frozen=True)
-class KeptJob:
-    """The job that commits to the kept positions and proves them. It is picklable, and holds the seed, which `repr`
-    omits.
+class ColumnJob:
+    """The job that commits to a tenant's column of coins and proves it. It is picklable, and holds the seed, which
+    `repr` omits.
 
-    :param context: 32 bytes that bind the proof to window, tenant and protocol
-    :param slot: c_seed, f(beacon) and the tenant's sampling slot, 32 bytes each
+    :param name: the column's name
+    :param context: 32 bytes that bind the proof to window, tenant, column and protocol
+    :param slot: c_seed, f(beacon) and the column's slot, 32 bytes each
     :param keep: Pi, over 2^40
     :param low_memory: as for `CertificateJob`
     """
 
+    name: str
     capacity: int
     context: bytes
     slot: bytes
@@ -121,12 +122,21 @@ class KeptJob:
     keys: ClassVar[dict[str, str]] = {}
 
     @classmethod
-    def of(cls, kept: KeptPublic, s0: int, s1: int, *, low_memory: bool) -> KeptJob:
-        """The job for a tenant's public values."""
-        capacity = kept.tenant.constants.capacity
-        return cls(capacity, context_of(kept), slot_of(kept), kept.keep, s0, s1, low_memory)
+    def of(cls, column: ColumnPublic, private: ColumnPrivate) -> ColumnJob:
+        """The job for a column's public values."""
+        capacity = column.tenant.constants.capacity
+        return cls(
+            column.name,
+            capacity,
+            context_of(column),
+            slot_of(column),
+            column.bound,
+            private.s0,
+            private.s1,
+            private.low_memory,
+        )
 
-    def run(self) -> KeptColumn:
+    def run(self) -> CommittedColumn:
         """The commitment with its proof and its blindings.
 
         :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
@@ -143,7 +153,7 @@ class KeptJob:
             (self.s0, self.s1),
             positions=self.capacity,
             gains=(1,),
-            what="proof of the kept positions",
+            what=f"proof of the {self.name} positions",
             low_memory=self.low_memory,
         )
         value: dict[str, Json] = {
@@ -151,12 +161,15 @@ class KeptJob:
             "protocol": COINS_PROTOCOL,
             "proof": base64.b64encode(proof).decode(),
         }
-        return KeptColumn(KeptCommitment(kept_digest(rows, self.capacity), rows), value, blindings)
+        digest = column_digest(self.name, rows, self.capacity)
+        return CommittedColumn(ColumnCommitment(digest, rows), value, blindings)
 
 
-def context_of(kept: KeptPublic) -> bytes:
-    """The bytes that bind a proof to window, tenant and protocol."""
-    return sha256(b"rag-audit/scan/kept-context/v1" + kept.context + bytes.fromhex(COINS_PROTOCOL))
+def context_of(column: ColumnPublic) -> bytes:
+    """The bytes that bind a proof to window, tenant, column and protocol."""
+    return sha256(
+        f"rag-audit/scan/{column.name}-context/v1".encode() + column.context + bytes.fromhex(COINS_PROTOCOL)
+    )
 
 
 def slot_of(slot: SlotPublic) -> bytes:
@@ -171,32 +184,6 @@ def rows_digest(domain: bytes, capacity: int, rows: bytes) -> str:
     return sha256(domain + jcs(named)).hex()
 
 
-def kept_digest(rows: bytes, capacity: int) -> str:
-    """`rows_digest` of kept positions."""
-    return rows_digest(b"rag-audit/scan/kept/v1", capacity, rows)
-
-
-def open_kept(
-    kept: KeptPublic,
-    digest: str,
-    value: Json,
-    *,
-    field: str,
-    decides: Engine,
-) -> KeptCommitment:
-    """The commitment that the ledger names, if the proof from a file holds and is of it.
-
-    :param decides: the verifier
-    :raises SchemaError: the proof has other fields, or is of another system or protocol
-    :raises EncodingError: the proof is not canonical
-    :raises InvalidProof: the proof does not hold, or is of another commitment
-    """
-    [proof] = parse_parts(value, ("proof",), COINS_PROTOCOL, what="a proof of kept positions", field=field)
-    capacity = kept.tenant.constants.capacity
-    try:
-        rows = decides.kept_rows(capacity, context_of(kept), slot_of(kept), kept.keep, proof)
-    except ValueError as exc:
-        raise refused(exc) from exc
-    if (found := kept_digest(rows, capacity)) != digest:
-        raise InvalidProof("the proof is of another commitment", field=field, expected=digest, found=found)
-    return KeptCommitment(digest, rows)
+def column_digest(name: str, rows: bytes, capacity: int) -> str:
+    """`rows_digest` of a tenant's column."""
+    return rows_digest(f"rag-audit/scan/{name}/v1".encode(), capacity, rows)

@@ -14,8 +14,8 @@ from rag_audit._internal.errors import WitnessError
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import CertificateJob
 from rag_audit.proofs.backends.scan.key import PROTOCOL, RECORD, ScanKey
-from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, Statement
-from rag_audit.proofs.statements.sample import NoiseCertificate
+from rag_audit.proofs.statements.private import NoiseCertificate, RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPublic, Statement
 from rag_audit.relation.field import digest_to_field, to_bytes
 
 

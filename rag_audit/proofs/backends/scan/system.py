@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rag_audit._internal.canonical import Json, jcs, parse_hex, sha256
 from rag_audit._internal.errors import PolicyError, SchemaError
-from rag_audit.models.constants import KEPT, Constants
+from rag_audit.models.constants import Constants
+from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.scan import coalition, embed, memory
-from rag_audit.proofs.backends.scan.column import CertificateJob, KeptJob, open_kept
+from rag_audit.proofs.backends.scan.column import CertificateJob
 from rag_audit.proofs.backends.scan.embed import EmbedJob, table_columns
 from rag_audit.proofs.backends.scan.engine import engine as engine_of
 from rag_audit.proofs.backends.scan.engine import engines
 from rag_audit.proofs.backends.scan.job import proof_job, retrieve_statement
 from rag_audit.proofs.backends.scan.key import (
-    COINS_PROTOCOL,
     LISTING_PROTOCOL,
     MAX_LISTED,
     PROTOCOL,
@@ -42,11 +42,12 @@ from rag_audit.proofs.backends.scan.store import commit_index_file
 from rag_audit.proofs.backends.scan.together import Together, most_together, opened_points
 from rag_audit.proofs.backends.scan.verify import parse_proof, refusals
 from rag_audit.proofs.batch import Refusals, narrowed
-from rag_audit.proofs.interface import CoalitionProofs, IndexCommitment, Pins, RecordJob, RecordProofs, Setup
+from rag_audit.proofs.interface import Pins, Setup
+from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordJob, RecordProofs
 from rag_audit.proofs.records import OpenedKey, Several, Single
 from rag_audit.proofs.statements.embed import EmbedStatement
-from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPrivate, RecordPublic, Statement
-from rag_audit.proofs.statements.sample import KeptPublic, OpenedKept
+from rag_audit.proofs.statements.private import RecordPrivate
+from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.noise import check_gains
@@ -103,8 +104,7 @@ class Scan:
         """See `Backend.circuits`."""
         self.check_constants(constants)
         made = {"retrieve": protocol_for(constants)}
-        if constants.sampled:
-            made[KEPT] = COINS_PROTOCOL
+        made |= {name: self.column(name).circuit(constants) for name in constants.columns}
         # Other embedders and limits do not fit the argument, and their A1 is not proved.
         with suppress(PolicyError):
             made["embed"] = _argument(constants).digest()
@@ -178,30 +178,10 @@ class Scan:
             return None
         return CertificateJob.of(retrieve_key(slot.tenant), slot, s0, s1, low_memory=low_memory)
 
-    def kept_job(
-        self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
-    ) -> KeptJob:
-        """See `Backend.kept_job`."""
-        return KeptJob.of(kept, s0, s1, low_memory=low_memory)
-
-    def open_kept(
-        self,
-        kept: KeptPublic,
-        digest: str,
-        proof: Json,
-        published: Mapping[str, Json],
-        pins: Pins,
-        *,
-        engine: str = "native",
-        field: str,
-    ) -> OpenedKept:
-        """See `Backend.open_kept`."""
-        check_pin(pins, sampled=True)
-        return OpenedKept(open_kept(kept, digest, proof, field=field, decides=engine_of(engine)), None)
-
-    def kept_keys(self, tenant: TenantPublic) -> dict[str, Json]:
-        """See `Backend.kept_keys`: the commitments stand in the proof."""
-        return {}
+    def column(self, name: str) -> ColumnProofs:
+        """See `Backend.column`."""
+        proofs: ColumnProofs = column_module("scan", name).COLUMN
+        return proofs
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """See `OneRecord.published_keys`."""

@@ -30,9 +30,11 @@ from rag_audit.proofs.backends.scan.key import (
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.verify import check_protocol, refused
 from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once, in_chunks, narrowed
-from rag_audit.proofs.interface import MOST_TOGETHER, Pins
+from rag_audit.proofs.interface import Pins
+from rag_audit.proofs.proving import MOST_TOGETHER
 from rag_audit.proofs.records import Group, OpenedKey, verify_groups
-from rag_audit.proofs.statements.retrieve import RecordPrivate, RecordPublic, Statement
+from rag_audit.proofs.statements.private import RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation.field import to_bytes
 

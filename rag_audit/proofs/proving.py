@@ -1,0 +1,204 @@
+"""The interface of proof systems for providers: what commits to columns and proves statements about them.
+
+`Backend` adds to `interface.ProofSystem` what needs private inputs (`statements.private`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from rag_audit._internal.canonical import Json
+from rag_audit.models.constants import Constants
+from rag_audit.proofs.backends import load
+from rag_audit.proofs.interface import (
+    CoalitionVerifiers,
+    ColumnVerifiers,
+    Job,
+    Made,
+    ProofSystem,
+    RecordVerifiers,
+)
+from rag_audit.proofs.statements.coalition import CoalitionSize, CoalitionStatement
+from rag_audit.proofs.statements.column import ColumnPublic
+from rag_audit.proofs.statements.private import (
+    CoalitionPrivate,
+    ColumnPrivate,
+    CommittedColumn,
+    NoiseCertificate,
+    RecordPrivate,
+)
+from rag_audit.proofs.statements.retrieve import RecordPublic
+from rag_audit.proofs.statements.tenant import SlotPublic, TenantPublic
+
+if TYPE_CHECKING:
+    import concurrent.futures
+
+    import numpy as np
+    import numpy.typing as npt
+
+MOST_TOGETHER = 64
+"""The most records that one proof can be for, in any system and whatever their tenant."""
+
+
+class BoundJob(Job[Made], Protocol[Made]):
+    """A job that is bound to verification keys of this machine's cache, wherever it runs."""
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """The digests of these keys by circuit; empty for systems without keys."""
+
+
+RecordJob: TypeAlias = BoundJob[dict[str, Json]]
+"""A job that proves one statement about one or several records; the proof is as files carry it."""
+
+
+@dataclass(frozen=True)
+class IndexCommitment:
+    """A tenant's index as its proof system commits to it.
+
+    :param digest: C_idx
+    :param points: the points whose digest C_idx is; empty for systems without points
+    """
+
+    digest: bytes
+    points: bytes = b""
+
+
+class RecordProofs(RecordVerifiers, Protocol):
+    """Proofs of one kind of statement about one tenant's records, each for up to the same number of records."""
+
+    @property
+    def chained(self) -> bool:
+        """Whether the records of a proof are successive ones of one account, and as many as there are places."""
+
+    def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> RecordJob:
+        """The job that proves the statement about these records, bound to the verification key of this machine's cache.
+
+        :param statement: the records' public values by the record's name, which errors use
+        :param witness: their private inputs, in the same order
+        :raises WitnessError: the private inputs do not fit the statement
+        """
+
+    def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
+        """What the record of a number carries of a proof that `prove` made: the proof, or a reference to the first
+        record's."""
+
+    def published_keys(self) -> dict[str, Json]:
+        """The keys that the window file carries for verifiers of these proofs, by digest."""
+
+
+class CoalitionProofs(CoalitionVerifiers, Protocol):
+    """The coalition proofs of one system."""
+
+    def published_keys(self, size: CoalitionSize) -> dict[str, Json]:
+        """The keys that the window file carries for verifiers of the coalition proof, by digest.
+
+        :raises SetupError: a key is missing and cannot be made
+        """
+
+    def prove(
+        self,
+        statement: CoalitionStatement,
+        witness: CoalitionPrivate,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, Json]:
+        """The coalition proof as JSON, with `system` and `circuit` among its fields. It is verified before it is
+        returned, since the closing record that names it is final.
+
+        :param executor: where blocks are proved; in this process if None
+        :param progress: called with (blocks done, blocks)
+        :raises WitnessError: the claim is false, or the window has more records than the system takes
+        :raises InvalidProof: the new proof does not verify, for example because the proving key is damaged
+        """
+
+
+class ColumnProofs(ColumnVerifiers, Protocol):
+    """One system's proofs of the statement about a column that a window commits to once for a tenant."""
+
+    def prove(self, statement: ColumnPublic, witness: ColumnPrivate) -> BoundJob[CommittedColumn]:
+        """The job that commits to the column and proves the statement."""
+
+    def published_keys(self, tenant: TenantPublic) -> dict[str, Json]:
+        """As `RecordProofs.published_keys`."""
+
+
+class Backend(ProofSystem, Protocol):
+    """The interface of a proof system for provider and verifier."""
+
+    def commit_index(
+        self,
+        rows: npt.NDArray[np.int8],
+        blinding: bytes,
+        path: Path,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexCommitment:
+        """Commit to an index.
+
+        :param rows: the index, shape (capacity, dimension), may be mapped from a file
+        :param blinding: salt of the commitment, or its blinding key, 32 bytes
+        :param path: where a commitment that takes long is kept, and read again for the same rows and blinding
+        :param progress: called with (components done, dimension), where it takes long
+        :raises StoreError: what is kept was altered, is another index's, or cannot be written
+        :raises MemoryLimitError: the machine cannot hold the work
+        """
+
+    def batch(
+        self,
+        name: str,
+        constants: Constants,
+        wanted: int | None,
+        *,
+        low_memory: bool = False,
+        at_a_time: int = 1,
+    ) -> int:
+        """The number of records that one proof of the statement is made for; 1 where the system proves one at a time.
+
+        :param wanted: the number; None for the largest that this system proves without a further setup and that this
+            machine's free memory holds
+        :param at_a_time: the number of proofs that are made at a time, and share this memory
+        :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
+        """
+
+    def records(self, name: str, tenant: TenantPublic, places: int = 1) -> RecordProofs:
+        """See `ProofSystem.records`.
+
+        :param places: the number of records that a proof is for (`batch`)
+        """
+
+    def certificate_job(
+        self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
+    ) -> Job[NoiseCertificate] | None:
+        """The job that makes a slot's noise certificate, or that of a listing tenant's coins, before its query; None
+        where there is none."""
+
+    def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
+        """The commitment to what an account of a listing tenant holds, which its record names, 64 hexadecimal digits.
+
+        :param held: one byte 0 or 1 for each position
+        :param secret: 32 secret bytes that belong to this record alone, since salt or blindings follow from them
+        """
+
+    def column(self, name: str) -> ColumnProofs:
+        """See `ProofSystem.column`."""
+
+    @property
+    def coalition(self) -> CoalitionProofs:
+        """The system's coalition proofs."""
+
+
+def backend(name: str) -> Backend:
+    """The proof system that a policy names, for a provider.
+
+    >>> backend("scan").ENGINES[0]
+    'native'
+
+    :raises VersionError: this release does not have the system
+    """
+    found: Backend = load(name).SYSTEM
+    return found

@@ -1,0 +1,140 @@
+"""The private inputs of statements' proofs, and what a provider keeps of a proof: no verifier reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rag_audit._internal.canonical import Json
+from rag_audit.models.records import Opening, SlotKey
+from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic, TenantPublic
+from rag_audit.relation.field import digest_to_field
+from rag_audit.relation.native import slot_id
+
+
+@dataclass(frozen=True)
+class RecordPrivate:
+    """The private inputs of one record's proofs, which `repr` omits. Large or slow ones are functions, which are called
+    only by statements that need them.
+
+    :param s0: first half of the seed
+    :param s1: second half of the seed
+    :param index_salt: salt of the index commitment, or its 32-byte blinding key
+    :param rows: the committed index, int8, shape (capacity, dimension)
+    :param noise: the slot's noise, int32, shape (capacity,); of a listing tenant its coins, one byte each
+    :param scores: the query's scores, int32, shape (capacity,)
+    :param certificate: the slot's noise certificate, if it was made before
+    :param tokens: the query's tokens, cut to the embedder's limit
+    :param vector: the query vector, int8
+    :param salt_q: salt of hq
+    :param salt_c: salt of cq
+    :param salt_k: salt of htopk
+    :param positions: the listed positions in rank order
+    :param low_memory: see `CertificateJob`; for systems that have this choice
+    :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the opening of their commitment
+    :param listing: of a listing tenant; `certificate` is then that of the slot's coins
+    """
+
+    s0: int = field(repr=False)
+    s1: int = field(repr=False)
+    index_salt: int = field(repr=False)
+    rows: Callable[[], bytes] = field(repr=False)
+    noise: Callable[[], bytes] = field(repr=False)
+    scores: Callable[[], bytes] = field(repr=False)
+    certificate: Callable[[], NoiseCertificate | None] = field(repr=False)
+    tokens: Sequence[int] = field(repr=False)
+    vector: bytes = field(repr=False)
+    salt_q: int = field(repr=False)
+    salt_c: int = field(repr=False)
+    salt_k: int = field(repr=False)
+    positions: Sequence[int] = field(repr=False)
+    low_memory: bool = False
+    kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
+    listing: ListingPrivate | None = field(repr=False, default=None)
+
+
+@dataclass(frozen=True)
+class ListingPrivate:
+    """What the proof of a listing tenant's record needs besides, which `repr` omits.
+
+    :param held: one byte 0 or 1 for each position, what the account held before the record
+    :param before: the secret of its commitment (`Backend.hold`); None before the account's first record
+    :param after: the secret of the commitment to what it holds after the record
+    """
+
+    held: bytes = field(repr=False)
+    before: bytes | None = field(repr=False)
+    after: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class NoiseCertificate:
+    """A slot's noise certificate. `blindings` stay secret until the slot's query is proved; if they are lost, a new
+    certificate of the same noise replaces it.
+
+    :param proof: the proof of the noise
+    :param commitments: commitments to the noise of all positions, 32 bytes a point
+    :param blindings: blindings of these commitments, 32 bytes each
+    """
+
+    proof: bytes
+    commitments: bytes
+    blindings: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ColumnPrivate:
+    """The private inputs of a column's proof, which `repr` omits.
+
+    :param s0: first half of the seed
+    :param s1: second half of the seed
+    :param salt: 32 secret bytes of this column, tenant and window, for systems whose commitment takes a salt
+    :param low_memory: see `CertificateJob`; for systems that have this choice
+    """
+
+    s0: int = field(repr=False)
+    s1: int = field(repr=False)
+    salt: bytes = field(repr=False)
+    low_memory: bool = False
+
+
+@dataclass(frozen=True)
+class CommittedColumn:
+    """A tenant's column as it is proved once a window.
+
+    :param commitment: the commitment, whose digest the ledger gets
+    :param proof: the proof as files carry it
+    :param opening: the secret salt or blindings of the commitment, which must outlive the window's proving: the ledger
+        names one commitment, and no other has this opening
+    """
+
+    commitment: ColumnCommitment
+    proof: dict[str, Json]
+    opening: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CoalitionPrivate:
+    """The private inputs of a coalition proof, which `repr` omits.
+
+    :param vectors: the records' vectors, int8 in -7..7, row by row, shape (records, dimension)
+    :param salts: salt of each record's cq
+    :param labels: label of each account, 0..accounts - 1
+    """
+
+    vectors: bytes = field(repr=False)
+    salts: Sequence[int] = field(repr=False)
+    labels: Sequence[int] = field(repr=False)
+
+
+def slot_public(slot: SlotKey, tenant: TenantPublic, *, opening: Opening, beacon: bytes) -> SlotPublic:
+    """The public values of a slot's noise certificate, from published entries only.
+
+    :param beacon: the beacon value that the slots of the account use
+    """
+    return SlotPublic(
+        tenant=tenant,
+        c_seed=int(opening.c_seed, 16),
+        beacon=digest_to_field(beacon),
+        slot=slot_id(opening.window, slot.tenant, slot.account, slot.i),
+    )
