@@ -58,9 +58,9 @@ setup: $(VENV)/.native  ## everything that the other targets need; circuits and 
 demo: setup  ## one window on real text, from commit to verdict, every party in its own process
 	@$(BIN)/rag-audit demo
 
-test: setup  ## the default suite: Rust and Python, small circuits
-	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
-	$(BIN)/python -m pytest -m "not full and not data and not page and not frameworks" -n 2 --no-loadscope-reorder --durations=10
+test: setup  ## the default suite: Rust and Python, small circuits; T=tests/ledger runs the Python tests of one folder, file or name
+	$(if $(T),,cargo test --manifest-path native/Cargo.toml --release --locked --quiet)
+	$(BIN)/python -m pytest -m "not full and not data and not page and not frameworks" -n 2 --no-loadscope-reorder --durations=10 $(T)
 
 test-page: setup $(VENV)/.frameworks $(WEB)  ## the browser verifier in Node and Chromium, and the retrievers of two frameworks
 	$(BIN)/python -m pytest -m "(page or frameworks) and not full" -n 2 --no-loadscope-reorder --durations=10

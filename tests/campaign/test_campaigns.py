@@ -185,7 +185,7 @@ def test_a_parser_is_fuzzed_by_coverage(parser: str, tmp_path: Path) -> None:
 def test_the_verifiers_checks_are_found() -> None:
     found = checks.all_checks(ROOT / "native")
     files = {str(check.path.relative_to(checks.SOURCES)) for check in found}
-    assert len(found) >= 150 and {"query.rs", "noise.rs", "lookup.rs", "poseidon.rs", "verifier.rs"} <= files
+    assert len(found) >= 150 and {"query.rs", "drawn.rs", "lookup.rs", "poseidon.rs", "verifier.rs"} <= files
     kinds = ("constrain(", "constrain_product(", "claim(", "equations.", "return Err(", "check_", ".ok_or(",
              ".holds::<", "== G1Projective::ZERO")  # fmt: skip
     assert [kind for kind in kinds if not any(kind in check.text for check in found)] == []

@@ -96,7 +96,7 @@ def test_an_unknown_role_is_refused() -> None:
 
 
 def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"tokenizers": "0.14.2"}
+    versions = {"httpx": "0.28.1", "tokenizers": "0.14.2"}
 
     def version(name: str) -> str:
         if name not in versions:
@@ -109,7 +109,7 @@ def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch) -
     assert found.found == "tokenizers 0.14.2 is not >=0.15; wordllama is missing"
     assert found.remedy == "pip install 'ragaudit-zk[provider]'"
     versions |= {"wordllama": "1.0", "tokenizers": "0.15.0rc1"}
-    assert findings.packages("provider") == Finding("ok", "2 packages")
+    assert findings.packages("provider") == Finding("ok", "3 packages")
     versions |= {"pydantic": "3.0"}
     assert "pydantic 3.0 is not" in findings.packages().found
 
