@@ -1,11 +1,11 @@
-"""Write docs/scan/grammar.md: what each run says, entry by entry, as the reference verifier reads it.
+"""Write docs/scan/grammar.md: the entries of each run, in the order in which the reference verifier reads them.
 
     python docs/scan/grammar.py          write the page
     python docs/scan/grammar.py --check  compare; exit 1 if the page is not what the reference reads
 
-The reference (`rag_audit.proofs.backends.reference`) is given a proof of neutral points and zeros, as long as it is
-read, at the sizes of the published traces (`vectors/v3/scan`). What it hears is folded: rounds of a sumcheck,
-repetitions, and repetitions whose rounds grow by one. Numbers that differ between the sizes stand beside each other.
+The reference (`rag_audit.proofs.backends.reference`) reads a proof of neutral points and zeros of any length, at the
+sizes of the published traces (`vectors/v3/scan`). The page folds the entries: rounds of a sumcheck, repetitions, and
+repetitions with one more round each time. It separates numbers that differ between the sizes by `|`.
 """
 
 from __future__ import annotations
@@ -383,26 +383,28 @@ RUNS = [
     }),
 ]  # fmt: skip
 
-HEAD = """# What each run says
+HEAD = """# Messages and claims of each run
 
-This page is written by `python docs/scan/grammar.py` from the second verifier, which follows these pages and not the
-Rust code. A test compares it, and holds what was heard against the published traces (`vectors/v3/scan`), which the Rust
-code makes: every message and claim, in order. A line is an entry of the [transcript](transcript.md):
+This page is for programmers of another verifier: it lists every transcript entry and every claim of each run,
+in order. `python docs/scan/grammar.py` generates it from the second verifier, which follows these pages and not
+the Rust code. A test compares the page with a fresh run, and compares the entries with the published traces
+(`vectors/v3/scan`), which the Rust code makes: every message and claim, in order. A line is an entry of the
+[transcript](transcript.md):
 
 | | entry | bytes of its data |
 |---|---|---|
 | S | the start, under the run's name | `rag-audit/scan/v2` |
-| B n | n bytes | as they are |
+| B n | n bytes | unchanged |
 | I | an integer | 8, little-endian |
 | F | a field element | 32, big-endian |
 | P | a point | 32, compressed |
 | C | a challenge | none |
 | = | a claim by its name, which is not absorbed | |
 
-What follows is the label. `>` stands before what is read from the proof, 32 bytes each; all else that has data is the
-statement. `x n` says how often in succession, `{ .. }` is a round of a [sumcheck](sumcheck.md), over a variable or a
-digit, and `for k = 0, .., n` repeats with k rounds. Where sizes differ, their numbers stand beside each other in the
-order of the sizes.
+The label follows. `>` marks the entries that the verifier reads from the proof, 32 bytes each; all other
+entries with data belong to the statement. `x n` gives the number of successive repetitions, `{ .. }` is a round
+of a [sumcheck](sumcheck.md), over a variable or a digit, and `for k = 0, .., n` repeats with k rounds. If sizes
+differ, `|` separates their numbers in the order of the sizes.
 """
 
 
@@ -417,7 +419,9 @@ def page() -> str:
         listed = "; ".join(
             f"{n}: {size} ({32 * h.sent:,} bytes)" for n, (size, h) in enumerate(made.items(), 1)
         )
-        parts.append(f"\n## {run.name}\n[How and why]({run.page}.md#in-full). Sizes and proofs: {listed}.\n")
+        parts.append(
+            f"\n## {run.name}\n[Specification]({run.page}.md#in-full). Sizes and proofs: {listed}.\n"
+        )
         parts.append(f"\n```\n{text}\n```\n")
     return "".join(parts)
 
