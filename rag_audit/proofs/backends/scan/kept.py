@@ -1,4 +1,4 @@
-"""The proof that a tenant's column holds the coins of the window's seed (docs/scan/sampling.md)."""
+"""The proof that a tenant's column holds the coins of the window's seed (docs/scan/coins.md)."""
 
 from __future__ import annotations
 
