@@ -32,7 +32,9 @@ from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_with
 from rag_audit.errors import PolicyError, RagAuditError
 from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.mechanisms import accounting
-from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of
+from rag_audit.mechanisms.accounting import curves
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling
+from rag_audit.mechanisms.accounting.curves import coin_of
 from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder, get_embedder
@@ -197,7 +199,7 @@ def _sampled(
         odds = max(found.odds for found in seen.values())
         cells += [
             Cell(f"sampling, keep {keep}", point.recall.recall, point.recall.error, k, math.inf,
-                 sampling.auc, sampling.roc(0.01), sampling.odds_unlisted(QUERIES * k), shown, odds)
+                 curves.auc(sampling), curves.roc(sampling, 0.01), sampling.odds_unlisted(QUERIES * k), shown, odds)
             for k in SIZES
         ]  # fmt: skip
     return cells
@@ -227,7 +229,7 @@ def _listed(sample: Sample, target: Target, options: Namespace, say: Callable[[s
         ]
         cells += [
             Cell(f"listing, keep {keep}", point.recall.recall, point.recall.error, k, mechanism.epsilon(k),
-                 mechanism.auc_for(k), mechanism.tpr(k, "0.01"), mechanism.odds_unlisted(QUERIES * k),
+                 curves.auc_for(mechanism, k), curves.tpr(mechanism, k, "0.01"), mechanism.odds_unlisted(QUERIES * k),
                  [found[k] for found in shown])
             for k in SIZES
         ]  # fmt: skip

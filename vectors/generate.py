@@ -23,7 +23,6 @@ from coins import coin_vectors
 from rag_audit.models.challenge import Challenge, draw, sample_size
 from rag_audit.relation import draws, noise
 from rag_audit.relation.commitments import (
-    derive_salt,
     index_commitment,
     noise_key,
     query_commitment,
@@ -33,7 +32,7 @@ from rag_audit.relation.commitments import (
     topk_commitment,
     vector_commitment,
 )
-from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes, to_hex
+from rag_audit.relation.field import MODULUS, derive_salt, digest_to_field, to_bytes, to_hex
 from rag_audit.relation.poseidon import hash_elements, hash_list, permute
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k

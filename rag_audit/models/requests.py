@@ -11,7 +11,7 @@ from rag_audit._internal.canonical import Json, jcs, sha256
 from rag_audit.models.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, OneOrTwo, Positive
 from rag_audit.models.passage import Passage
 from rag_audit.models.records import request_message
-from rag_audit.relation.commitments import derive_salt
+from rag_audit.relation.field import derive_salt
 
 REFUSALS = (
     "malformed",

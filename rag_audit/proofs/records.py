@@ -12,7 +12,8 @@ from typing import Generic, Protocol, TypeVar
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import InvalidProof, SchemaError
-from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once, readable
+from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once
+from rag_audit.proofs.chunks import readable
 from rag_audit.proofs.interface import FileProof, OpenedProofs, Pins, Setup
 from rag_audit.proofs.proving import RecordJob
 from rag_audit.proofs.statements.private import RecordPrivate

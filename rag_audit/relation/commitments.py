@@ -27,11 +27,6 @@ from rag_audit.relation.tokens import pack_tokens
 from rag_audit.relation.vectors import pack_bits, pack_nibbles
 
 
-def derive_salt(master: bytes, label: str) -> int:
-    """The salt called `label` of a 32-byte master salt: f(master || label)."""
-    return digest_to_field(master + label.encode())
-
-
 def seed_commitment(s0: int, s1: int) -> int:
     """C_seed = H(1, s0, s1)."""
     return hash_elements(TAG_SEED, s0, s1)

@@ -76,3 +76,8 @@ def digest_to_field(data: bytes) -> int:
 def random_element() -> int:
     """A uniform field element from the operating system's generator."""
     return secrets.randbelow(MODULUS)
+
+
+def derive_salt(master: bytes, label: str) -> int:
+    """The salt called `label` of a 32-byte master salt: f(master || label)."""
+    return digest_to_field(master + label.encode())

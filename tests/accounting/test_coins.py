@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_audit.errors import PolicyError
-from rag_audit.mechanisms.accounting import gaussian_epsilon
-from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of, floor_epsilon, odds_over_windows
+from rag_audit.mechanisms.accounting import curves, gaussian_epsilon
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling, odds_over_windows
+from rag_audit.mechanisms.accounting.curves import coin_of, floor_epsilon
 from rag_audit.relation.coins import COIN_RANGE
 
 Query = tuple[int, frozenset[int]]
@@ -125,7 +126,7 @@ def test_every_transcript_of_a_listing(
             found_replaced = max(found_replaced, p / other[lists])
     listing = Listing(keep, chance)
     assert found_added == upper
-    assert listing.epsilon_of_adding(accounts) == pytest.approx(
+    assert curves.epsilon_of_adding(listing, accounts) == pytest.approx(
         float(max(math.log(upper), -math.log(1 - pi))), rel=2e-4
     )
     assert found_unlisted == 1 / (1 - pi)
@@ -230,7 +231,7 @@ def not_below_the_truth(keep: int, chance: int, k: int) -> None:
         most = pi / q**k + 1 - pi
         replaced, added = ln(most / (1 - pi)), max(ln(most), -ln(1 - pi))
         listing = Listing(keep, chance)
-        for found, truth in ((listing.epsilon(k), replaced), (listing.epsilon_of_adding(k), added)):
+        for found, truth in ((listing.epsilon(k), replaced), (curves.epsilon_of_adding(listing, k), added)):
             assert truth <= Decimal(found) <= truth * Decimal("1.0002") + (k + 1) * Decimal(2) ** -51
 
 
@@ -238,15 +239,15 @@ def not_below_the_truth(keep: int, chance: int, k: int) -> None:
 def test_a_bound_rises_with_k(keep: int, chance: int, k: int) -> None:
     listing = Listing(keep, chance)
     assert listing.epsilon(k) <= listing.epsilon(k + 1)
-    assert listing.epsilon_of_adding(k) <= listing.epsilon(k)
+    assert curves.epsilon_of_adding(listing, k) <= listing.epsilon(k)
 
 
 @pytest.mark.parametrize("keep", [1, COIN_RANGE - 1, coin_of("0.99996", "keep")])
 def test_probabilities_stay_below_one(keep: int) -> None:
     listing = Listing(keep, COIN_RANGE // 1000)
-    assert 0.5 < listing.auc <= 1 and listing.roc(0.5) <= 1 and listing.roc(1.0) <= 1
+    assert 0.5 < curves.auc(listing) <= 1 and curves.roc(listing, 0.5) <= 1 and curves.roc(listing, 1.0) <= 1
     assert listing.chance_alone(10**6) == 1
-    assert listing.auc_for(10**6) <= 1
+    assert curves.auc_for(listing, 10**6) <= 1
 
 
 def test_many_windows_and_large_coalitions() -> None:
@@ -263,17 +264,19 @@ def test_a_tradeoff_is_a_concave_curve_between_chance_and_certainty(
     keep: int, chance: int, k: int, fpr: float
 ) -> None:
     listing = Listing(keep, chance)
-    corners = listing.tradeoff(k)
+    corners = curves.tradeoff(listing, k)
     assert corners[0] == (0, 0)
     assert corners[-1] == (1, 1)
     slopes = [(y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in itertools.pairwise(corners) if x1 - x0 > 1e-9]
     assert all(a >= b * (1 - 1e-6) for a, b in itertools.pairwise(slopes))
-    assert fpr <= listing.tpr(k, fpr) <= 1
-    assert 0.5 <= listing.auc_for(k) <= 1
+    assert fpr <= curves.tpr(listing, k, fpr) <= 1
+    assert 0.5 <= curves.auc_for(listing, k) <= 1
     # Never above what (eps, 0) alone allows, nor what sampling alone does.
-    assert listing.tpr(k, fpr) <= min(1.0, math.exp(min(listing.epsilon(k), 700.0)) * fpr) * (1 + 2e-4)
-    assert listing.tpr(k, fpr) <= listing.roc(fpr) * (1 + 2e-4)
-    assert listing.auc_for(k) <= listing.auc * (1 + 2e-4)
+    assert curves.tpr(listing, k, fpr) <= min(1.0, math.exp(min(listing.epsilon(k), 700.0)) * fpr) * (
+        1 + 2e-4
+    )
+    assert curves.tpr(listing, k, fpr) <= curves.roc(listing, fpr) * (1 + 2e-4)
+    assert curves.auc_for(listing, k) <= curves.auc(listing) * (1 + 2e-4)
 
 
 @pytest.mark.parametrize(
@@ -293,10 +296,10 @@ def test_the_tradeoff_of_a_tiny_case_lies_above_every_test(accounts: int, querie
             area += other[lists] * (tpr + one[lists] / 2)
             fpr, tpr = fpr + other[lists], tpr + one[lists]
             if fpr < 1:
-                slack = listing.tpr(accounts, float(fpr)) - float(tpr)
+                slack = curves.tpr(listing, accounts, float(fpr)) - float(tpr)
                 assert slack >= -1e-12
                 tightest = min(tightest, slack)
-        assert area <= Fraction(listing.auc_for(accounts))
+        assert area <= Fraction(curves.auc_for(listing, accounts))
     assert tightest < 0.05
 
 

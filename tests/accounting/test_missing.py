@@ -19,13 +19,8 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from rag_audit.errors import PolicyError
-from rag_audit.mechanisms.accounting.coins import (
-    Listing,
-    NoisedSampling,
-    Sampling,
-    coin_of,
-    odds_over_windows,
-)
+from rag_audit.mechanisms.accounting.coins import Listing, NoisedSampling, Sampling, odds_over_windows
+from rag_audit.mechanisms.accounting.curves import coin_of
 from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.scores import ScoreWindow

@@ -12,7 +12,9 @@ from bench import lists
 from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.empirical.lower_bounds import counted_epsilon, counted_roc
 from rag_audit.mechanisms import accounting
-from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of
+from rag_audit.mechanisms.accounting import curves
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling
+from rag_audit.mechanisms.accounting.curves import coin_of
 from rag_audit.mechanisms.listing import ListingRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import build_index
@@ -60,7 +62,7 @@ def test_sampling_shows_its_factor_and_no_more(target: lists.Target) -> None:
     }
     half, more = (found[keep]["repeated"] for keep in ("0.5", "0.9"))
     assert 1.8 < half.odds < 2.0 < more.odds < 10.0
-    assert half.tpr < Sampling(coin_of("0.5", "keep")).roc(0.01) < more.tpr
+    assert half.tpr < curves.roc(Sampling(coin_of("0.5", "keep")), 0.01) < more.tpr
     assert found["0.9"]["questions"].odds <= more.odds
 
 
@@ -74,7 +76,7 @@ def test_lists_by_chance_show_their_bound_and_no_more(target: lists.Target) -> N
     for k in (1, 2, 10):
         assert 0.75 * honest.epsilon(k) < found[0][k].eps < honest.epsilon(k)
     assert found[1][2].eps > honest.epsilon(2)
-    assert found[0][1].auc <= honest.auc_for(1)
+    assert found[0][1].auc <= curves.auc_for(honest, 1)
 
 
 def test_keys_of_draws_differ_and_are_field_elements() -> None:

@@ -14,7 +14,7 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.log.keys import ALG_COSIGNATURE
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
-from rag_audit.mechanisms.accounting.coins import coin_of
+from rag_audit.mechanisms.accounting.curves import coin_of
 from rag_audit.mechanisms.descriptions.listing import default_listing
 from rag_audit.mechanisms.sampling import Sampling
 

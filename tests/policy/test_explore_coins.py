@@ -17,7 +17,8 @@ from rag_audit.commit.explore.coins import (
 from rag_audit.commit.explore.render import coin_table, draw
 from rag_audit.commit.explore.simulate import Noise, explore
 from rag_audit.errors import PolicyError
-from rag_audit.mechanisms.accounting.coins import Listing, Sampling, coin_of
+from rag_audit.mechanisms.accounting.coins import Listing, Sampling
+from rag_audit.mechanisms.accounting.curves import coin_of
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.scores import ScoreWindow
 from tests.policy.test_explore import ASKED, explored, files, random_sample, run

@@ -20,7 +20,8 @@ from rag_audit.errors import PolicyError, RagAuditError, SchemaError
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting import LISTING, NO_BOUND, text
 from rag_audit.mechanisms.accounting.coins import Listing as ListingBound
-from rag_audit.mechanisms.accounting.coins import NoisedSampling, coin_of
+from rag_audit.mechanisms.accounting.coins import NoisedSampling
+from rag_audit.mechanisms.accounting.curves import coin_of
 from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact

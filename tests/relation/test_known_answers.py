@@ -179,7 +179,7 @@ def test_commitments() -> None:
         "noise_key": lambda c: commitments.noise_key(
             *(element(c, k) for k in ("s0", "s1", "beacon", "slot"))
         ),
-        "salt": lambda c: commitments.derive_salt(bytes.fromhex(c["master_hex"]), c["label"]),
+        "salt": lambda c: field.derive_salt(bytes.fromhex(c["master_hex"]), c["label"]),
         "query": lambda c: commitments.query_commitment(element(c, "salt"), c["tokens"]),
         "text_query": lambda c: commitments.text_query_commitment(element(c, "salt"), c["text"].encode()),
         "vector": lambda c: commitments.vector_commitment(element(c, "salt"), c["vector"]),

@@ -20,7 +20,7 @@ from rag_audit.proofs.backends.scan.embed import parse_embed
 from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey, commit_index
 from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.backends.scan.verify import MALFORMED, refused
-from rag_audit.proofs.batch import in_chunks
+from rag_audit.proofs.chunks import in_chunks
 from tests.scan import test_embed
 from tests.scan.test_sampled import BOUND, DIMENSION, KEY, LISTED, SCORES, SEED, WINDOW, N, Tenant, slot
 from tests.simulate.cases import expected, run

@@ -28,7 +28,7 @@ from rag_audit.cli.demo.recall import recall, table
 from rag_audit.cli.demo.stage import Demo, say
 from rag_audit.commit.draft import draft_policy
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.accounting.coins import coin_of
+from rag_audit.mechanisms.accounting.curves import coin_of
 from rag_audit.mechanisms.descriptions.listing import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
 from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.noise import Noise

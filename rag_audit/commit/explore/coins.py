@@ -24,7 +24,7 @@ from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import PolicyError
 from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Recall, recall_of
-from rag_audit.mechanisms.accounting import coins
+from rag_audit.mechanisms.accounting import coins, curves
 from rag_audit.mechanisms.accounting.values import count, text
 from rag_audit.mechanisms.descriptions.listing import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
 from rag_audit.relation.coins import COIN_RANGE
@@ -196,19 +196,19 @@ def parse_mechanism(written: str) -> CoinMechanism:
     if form is None:
         raise PolicyError("not a mechanism", field="--mechanism", expected=_FORM, found=written)
     if form[1] is not None:
-        return SampledTopK(coins.Sampling(coins.coin_of(form[1], "--mechanism: keep")))
-    keep, chance = (coins.coin_of(form[g], f"--mechanism: {n}") for g, n in ((2, "keep"), (3, "chance")))
+        return SampledTopK(coins.Sampling(curves.coin_of(form[1], "--mechanism: keep")))
+    keep, chance = (curves.coin_of(form[g], f"--mechanism: {n}") for g, n in ((2, "keep"), (3, "chance")))
     most = count(int(form[5] or DEFAULT_LISTED_MAX), "--mechanism: most")
     return RandomisedList(coins.Listing(keep, chance), count(int(form[4]), "--mechanism: threshold"), most)
 
 
 def default_mechanisms(embedder: str, capacity: int) -> list[CoinMechanism]:
     """Two of each mechanism, as far as the embedder has a threshold."""
-    keeps = [coins.coin_of(keep, "keep") for keep in ("0.9", "0.7")]
+    keeps = [curves.coin_of(keep, "keep") for keep in ("0.9", "0.7")]
     out: list[CoinMechanism] = [SampledTopK(coins.Sampling(keep)) for keep in keeps]
     threshold = THRESHOLDS.get(embedder)
     if threshold is not None and capacity > 2 * UNRELATED:
-        chance = coins.coin_of(Decimal(UNRELATED) / capacity, "chance")
+        chance = curves.coin_of(Decimal(UNRELATED) / capacity, "chance")
         most = min(DEFAULT_LISTED_MAX, capacity)
         out += [RandomisedList(coins.Listing(keep, chance), threshold, most) for keep in keeps]
     return out

@@ -11,7 +11,7 @@ from pathlib import Path
 from rag_audit._internal.errors import SetupError
 from rag_audit.commit.explore.coins import CoinPoint
 from rag_audit.commit.explore.simulate import COVERS, Exploration, Point, Recall, in_words
-from rag_audit.mechanisms.accounting.coins import floor_epsilon
+from rag_audit.mechanisms.accounting.curves import floor_epsilon
 from rag_audit.mechanisms.accounting.values import text
 
 HINT_PICTURE = "pip install 'ragaudit-zk[experiments]'"

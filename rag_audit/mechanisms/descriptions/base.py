@@ -199,7 +199,7 @@ class Option:
         :param default: that of a value without one, a decimal; None keeps every position
         :raises PolicyError: the share is not a decimal number, or rounds to 0 or 1
         """
-        from rag_audit.mechanisms.accounting.coins import coin_of
+        from rag_audit.mechanisms.accounting.curves import coin_of
 
         share = self.keep or default
         return None if share is None else coin_of(share, "--mechanism: KEEP")

@@ -94,7 +94,7 @@ class ListingDescription(Description):
     @classmethod
     def chosen(cls, option: Option) -> Mechanism:
         """See `Description.chosen`: an option without chance and threshold gets those of the default embedder."""
-        from rag_audit.mechanisms.accounting.coins import coin_of
+        from rag_audit.mechanisms.accounting.curves import coin_of
 
         form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9})(?::([0-9]{1,9}))?)?", option.rest)
         if form is None:
@@ -116,10 +116,10 @@ class ListingDescription(Description):
 
     @classmethod
     def compared(cls, sizes: Sizes) -> list[str]:
-        from rag_audit.mechanisms.accounting import coins
+        from rag_audit.mechanisms.accounting import coins, curves
 
         chance = math.floor(default_listing(sizes.capacity)[0] * COIN_RANGE)
-        listing = coins.Listing(coins.coin_of(KEEP, "keep"), chance)
+        listing = coins.Listing(curves.coin_of(KEEP, "keep"), chance)
         eps, odds = text(listing.epsilon(sizes.k_max)), text(listing.odds_unlisted(sizes.n * sizes.k_max))
         return [
             f"  --mechanism listing:{KEEP}   {FOUND:>2}  eps {eps} over all lists, for any number of queries;"
@@ -154,17 +154,21 @@ class ListingDescription(Description):
     def certified(
         cls, mechanism: Mechanism, accounts: int, queries: int, delta: str | None
     ) -> tuple[float, float | None]:
+        from rag_audit.mechanisms.accounting import curves
+
         bound = _bound(mechanism)
-        return mechanism.epsilon(accounts, None), None if bound is None else bound.auc_for(accounts)
+        return mechanism.epsilon(accounts, None), None if bound is None else curves.auc_for(bound, accounts)
 
     @classmethod
     def ceiling(
         cls, mechanism: Mechanism, accounts: int, queries: int, rates: Sequence[float]
     ) -> Ceiling | None:
+        from rag_audit.mechanisms.accounting import curves
+
         bound = _bound(mechanism)
         if bound is None:
             return None
-        return Ceiling(accounts, bound.tradeoff(accounts), bound.tpr(accounts, "0.01"))
+        return Ceiling(accounts, curves.tradeoff(bound, accounts), curves.tpr(bound, accounts, "0.01"))
 
     @classmethod
     def parameters(cls, mechanism: Mechanism) -> Mapping[str, int | list[int] | None]:
@@ -215,7 +219,7 @@ class ListingDescription(Description):
     @classmethod
     def place(cls, values: Setting, chance: str, *, accounts: int, queries: int, delta: str) -> float:
         from rag_audit.mechanisms.accounting.coins import Listing as Bound
-        from rag_audit.mechanisms.accounting.coins import coin_of
+        from rag_audit.mechanisms.accounting.curves import coin_of
 
         return Bound(coin_of(values.keep or "0", "keep"), coin_of(chance, "chance")).epsilon(accounts)
 

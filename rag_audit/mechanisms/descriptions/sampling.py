@@ -49,11 +49,11 @@ class SamplingDescription(Description):
 
     @classmethod
     def compared(cls, sizes: Sizes) -> list[str]:
-        from rag_audit.mechanisms.accounting import coins
+        from rag_audit.mechanisms.accounting import coins, curves
 
         lines = []
         for keep, found in FOUND.items():
-            odds = text(coins.Sampling(coins.coin_of(keep, "keep")).odds_unlisted(sizes.n))
+            odds = text(coins.Sampling(curves.coin_of(keep, "keep")).odds_unlisted(sizes.n))
             lines.append(
                 f"  --mechanism sampling:{keep}  {found:>2}  odds_unlisted {odds} for any accounts and queries, no eps"
             )
@@ -63,18 +63,22 @@ class SamplingDescription(Description):
     def certified(
         cls, mechanism: Mechanism, accounts: int, queries: int, delta: str | None
     ) -> tuple[float, float | None]:
-        return math.inf, None if mechanism.sample is None else mechanism.sample.auc
+        from rag_audit.mechanisms.accounting import curves
+
+        return math.inf, None if mechanism.sample is None else curves.auc(mechanism.sample)
 
     @classmethod
     def ceiling(
         cls, mechanism: Mechanism, accounts: int, queries: int, rates: Sequence[float]
     ) -> Ceiling | None:
         # Where a position is not kept, nothing depends on it, however many accounts and queries there are.
+        from rag_audit.mechanisms.accounting import curves
+
         sample = mechanism.sample
         if sample is None:
             return None
-        points = [(0.0, sample.roc(0.0)), (float(sample.dropped), 1.0), (1.0, 1.0)]
-        return Ceiling(accounts, points, sample.roc(0.01))
+        points = [(0.0, curves.roc(sample, 0.0)), (float(sample.dropped), 1.0), (1.0, 1.0)]
+        return Ceiling(accounts, points, curves.roc(sample, 0.01))
 
     @classmethod
     def described(cls, values: Parameters) -> str:

@@ -11,6 +11,7 @@ from rag_audit._internal.errors import PolicyError
 from rag_audit.commit.explore.coins import RandomisedList, SampledTopK, parse_mechanism
 from rag_audit.commit.explore.simulate import Noise
 from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting import curves
 from rag_audit.mechanisms.descriptions.listing import THRESHOLDS, UNRELATED
 from rag_audit.models.attacks import AttackedMechanism
 from rag_audit.relation.scores import ScoreWindow
@@ -97,8 +98,8 @@ def certified_auc(mechanism: Mechanism, accounts: int, queries: int) -> float | 
         noise = _bounded(mechanism)
         return None if noise is None else float(accounting.membership(noise, accounts * queries).auc_bound)
     if isinstance(mechanism, RandomisedList):
-        return mechanism.sampling.auc_for(accounts)
-    return mechanism.sampling.auc if isinstance(mechanism, SampledTopK) else None
+        return curves.auc_for(mechanism.sampling, accounts)
+    return curves.auc(mechanism.sampling) if isinstance(mechanism, SampledTopK) else None
 
 
 def _bounded(noise: Noise) -> accounting.Mechanism | None:

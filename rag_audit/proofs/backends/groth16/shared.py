@@ -28,7 +28,8 @@ from rag_audit.proofs.backends.groth16.verifiers import (
     parse_many_proof,
     record_digest,
 )
-from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once, narrowed
+from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once
+from rag_audit.proofs.chunks import narrowed
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import Group, OpenedKey, OwnProofs, verify_groups
 from rag_audit.proofs.statements.private import RecordPrivate

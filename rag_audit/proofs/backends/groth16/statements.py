@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag_audit._internal.errors import SchemaError
-from rag_audit.proofs.batch import narrowed
+from rag_audit.proofs.chunks import narrowed
 from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
 

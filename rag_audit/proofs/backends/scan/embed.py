@@ -18,7 +18,8 @@ from rag_audit.models.manifest import StaticTable
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
-from rag_audit.proofs.batch import Refusals, in_chunks
+from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.chunks import in_chunks
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.field import to_bytes
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from rag_audit import _native
 from rag_audit.proofs import backends
 from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey
-from rag_audit.proofs.batch import NativeBatch
+from rag_audit.proofs.chunks import NativeBatch
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.field import to_bytes
 

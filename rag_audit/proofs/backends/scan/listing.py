@@ -19,7 +19,8 @@ from rag_audit.proofs.backends.scan.column import CertificateJob, rows_digest
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import LISTING_PROTOCOL, RECORD, ScanKey
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
-from rag_audit.proofs.batch import Refusals, in_chunks
+from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.chunks import in_chunks
 from rag_audit.proofs.statements.private import NoiseCertificate, RecordPrivate
 from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic
 from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes

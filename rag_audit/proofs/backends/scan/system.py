@@ -41,7 +41,8 @@ from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.store import commit_index_file
 from rag_audit.proofs.backends.scan.together import Together, most_together, opened_points
 from rag_audit.proofs.backends.scan.verify import parse_proof, refusals
-from rag_audit.proofs.batch import Refusals, narrowed
+from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.chunks import narrowed
 from rag_audit.proofs.interface import Pins, Setup
 from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordJob, RecordProofs
 from rag_audit.proofs.records import OpenedKey, Several, Single

@@ -29,7 +29,8 @@ from rag_audit.proofs.backends.scan.key import (
 )
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.verify import check_protocol, refused
-from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once, in_chunks, narrowed
+from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once
+from rag_audit.proofs.chunks import in_chunks, narrowed
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.proving import MOST_TOGETHER
 from rag_audit.proofs.records import Group, OpenedKey, verify_groups

@@ -9,7 +9,8 @@ from rag_audit._internal.canonical import Json, parse_base64
 from rag_audit._internal.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, kind_of
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import RECORD, ScanKey
-from rag_audit.proofs.batch import Refusals, in_chunks
+from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.chunks import in_chunks
 from rag_audit.proofs.statements.retrieve import Statement
 
 _LENGTH = 4

@@ -1,0 +1,117 @@
+"""What drafts, reports and studies derive from the closed forms of `coins`: no verdict rests on it.
+
+The curves bound every membership test (docs/accounting.md, "Sampling" and "Listing").
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+from rag_audit._internal.errors import PolicyError
+from rag_audit.mechanisms.accounting.coins import COIN_BIAS, Listing, Sampling
+from rag_audit.mechanisms.accounting.values import Real, count, decimal, probability, round_up
+from rag_audit.relation.coins import COIN_RANGE
+
+
+def coin_of(value: Real, field: str) -> int:
+    """A decimal probability as a policy writes it: floor(x 2^40 + 1/2).
+
+    :raises PolicyError: the value is not a decimal number, or rounds to 0 or 1
+    """
+    exact = Fraction(decimal(value, field))
+    coin = math.floor(exact * COIN_RANGE + Fraction(1, 2))
+    if not 0 < coin < COIN_RANGE:
+        what = "the share is not between 0 and 1"
+        if 0 < exact < 1:
+            what = "the share rounds to 0 or to 1"
+        raise PolicyError(
+            what, field=field, expected="a share above 0 and below 1, such as 0.9", found=str(value)
+        )
+    return coin
+
+
+def roc(sampling: Sampling, fpr: float) -> float:
+    """The largest true-positive rate of a test whether a position holds one document or another, rounded up.
+
+    Where the position is not kept, nothing depends on it: two such laws differ by pi in total variation.
+
+    :param fpr: false-positive rate, in 0..1
+    """
+    return min(1.0, round_up(fpr + 1 - float(sampling.dropped) + COIN_BIAS))
+
+
+def auc(sampling: Sampling) -> float:
+    """The area under `roc`."""
+    return min(1.0, round_up(1 - float(sampling.dropped**2) / 2 + COIN_BIAS))
+
+
+def epsilon_of_adding(listing: Listing, accounts: int) -> float:
+    """`Listing.epsilon` where the position is empty in one of the two worlds: the larger of ln(pi q^-k + 1 - pi), for a
+    document added, and ln(1/(1 - pi)), for one removed; rounded up.
+
+    :raises PolicyError: accounts is not a positive integer
+    """
+    k = count(accounts, "k")
+    return round_up(max(listing.log_most(k), -listing.log_dropped) + (k + 1) * COIN_BIAS)
+
+
+def tradeoff(listing: Listing, accounts: int) -> list[tuple[float, float]]:
+    """Points (false-positive rate, true-positive rate) of a concave curve above every test's, for k accounts: its
+    ends and its two corners.
+
+    A test that accepts with probability x where the position is empty accepts with at most min(b x, 1 - a (1 - x))
+    where it holds one document, and with at least max(a x, 1 - b (1 - x)) where it holds another, for a = 1 - pi
+    and b = pi q^-k + 1 - pi.
+
+    :raises PolicyError: accounts is not a positive integer
+    """
+    k = count(accounts, "k")
+    a, t = float(listing.dropped), math.exp(k * listing.log_chance)
+    rest = -math.expm1(k * listing.log_chance)  # 1 - t, with its digits where t is near 1
+    low = (a * t, 1 - a + a * t)  # b q^k = pi + (1 - pi) q^k
+    if t <= 0.5:
+        return [(0.0, 0.0), low, (a * rest, 1 - a * t), (1.0, 1.0)]
+    b = low[1] / t
+    return [(0.0, 0.0), (a * rest, b * rest), (1 - b * rest, 1 - a * rest), (1.0, 1.0)]
+
+
+def tpr(listing: Listing, accounts: int, fpr: Real) -> float:
+    """The largest true-positive rate at a false-positive rate for k accounts, rounded up.
+
+    :raises PolicyError: fpr is not strictly between 0 and 1, or accounts is not a positive integer
+    """
+    rate = probability(fpr, "fpr")
+    corners = tradeoff(listing, accounts)
+    for (x0, y0), (x1, y1) in pairwise(corners):
+        if x0 <= rate <= x1 and x1 > x0:
+            found = y0 + (y1 - y0) * (rate - x0) / (x1 - x0)
+            return min(1.0, round_up(found * math.exp((accounts + 1) * COIN_BIAS)))
+    return 1.0
+
+
+def auc_for(listing: Listing, accounts: int) -> float:
+    """The area under `tradeoff`, rounded up.
+
+    :raises PolicyError: accounts is not a positive integer
+    """
+    corners = tradeoff(listing, accounts)
+    area = sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(corners))
+    return min(1.0, round_up(area * math.exp((accounts + 1) * COIN_BIAS)))
+
+
+def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: float = 0.0) -> float:
+    """The epsilon that no mechanism goes below which lists a relevant document with probability p and an irrelevant one
+    with probability q, each account drawing independently: ln((p^k - delta)/q^k); 0 where delta alone allows it.
+
+    :param relevant: p, above 0 and at most 1
+    :param irrelevant: q, above 0
+    :param accounts: k
+    """
+    all_listed = accounts * math.log(relevant)
+    if delta > 0:
+        if all_listed <= math.log(delta):
+            return 0.0
+        all_listed += math.log1p(-math.exp(math.log(delta) - all_listed))
+    return max(0.0, all_listed - accounts * math.log(irrelevant))
