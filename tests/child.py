@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 
 def in_child(work: Callable[[int], None]) -> tuple[int, list[Any]]:
@@ -14,6 +14,11 @@ def in_child(work: Callable[[int], None]) -> tuple[int, list[Any]]:
     :param work: gets the pipe to which it may write lines of JSON
     :returns: the exit status, and what was written before the process ended
     """
+    return ended(*started(work))
+
+
+def started(work: Callable[[int], None]) -> tuple[int, TextIO]:
+    """Begin `in_child`: the process, and the lines that it writes."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -25,7 +30,12 @@ def in_child(work: Callable[[int], None]) -> tuple[int, list[Any]]:
         finally:
             os._exit(status)
     os.close(writer)
-    with os.fdopen(reader) as lines:
+    return pid, os.fdopen(reader)
+
+
+def ended(pid: int, lines: TextIO) -> tuple[int, list[Any]]:
+    """Wait for the end of `started`: the exit status, and what was written and not read before."""
+    with lines:
         reported = [json.loads(line) for line in lines]
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), reported
 

@@ -67,8 +67,7 @@ class Append:
 class Ledger(Closing):
     """An open ledger with one writer. Safe to use from several threads.
 
-    A database says how its statements run. Its constructor opens the table, checks every row with `check_row`, and then
-    calls `_start`.
+    A database says how its statements run. Its constructor connects and calls `_start`.
     """
 
     _ERRORS: ClassVar[type[Exception]]
@@ -85,8 +84,12 @@ class Ledger(Closing):
         self._size = 0
         self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
 
-    def _start(self, size: int) -> None:
-        self._size = size
+    def _start(self) -> None:
+        try:
+            self._size = self._load()
+        except BaseException:
+            self._release()
+            raise
         self._writer = threading.Thread(target=self._run, name=f"ledger writer {self._place}", daemon=True)
         self._writer.start()
 
@@ -181,6 +184,10 @@ class Ledger(Closing):
     @abstractmethod
     def _roll_back(self) -> None:
         """End a transaction that failed, if one is open."""
+
+    @abstractmethod
+    def _load(self) -> int:
+        """Become the ledger's writer, make its tables if it is new, check every row, and return the number of rows."""
 
     @abstractmethod
     def _release(self) -> None:

@@ -86,13 +86,7 @@ class PostgresLedger(Ledger):
         self._key = int.from_bytes(hashlib.sha256(self._schema.encode()).digest()[:8], "big") >> 1
         self._epoch = -1
         self._db = _connect(address, self._place)
-        try:
-            self._prepare()
-            size = self._verify()
-        except BaseException:
-            self._db.close()
-            raise
-        self._start(size)
+        self._start()
 
     # -- the writer ------------------------------------------------------------------------------------------
 
@@ -126,6 +120,10 @@ class PostgresLedger(Ledger):
         self._db.close()
 
     # -- opening and reading ---------------------------------------------------------------------------------
+
+    def _load(self) -> int:
+        self._prepare()
+        return self._verify()
 
     def _prepare(self) -> None:
         """Become the ledger's writer, and make its tables if it is new."""

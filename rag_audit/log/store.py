@@ -61,16 +61,10 @@ class LedgerStore(Ledger):
         self._held = self._hold()
         try:
             self._db = self._open()
-            try:
-                self._prepare()
-                size = self._verify()
-            except BaseException:
-                self._db.close()
-                raise
         except BaseException:
             os.close(self._held)
             raise
-        self._start(size)
+        self._start()
 
     # -- the writer ----------------------------------------------------------------------------------------
 
@@ -119,6 +113,10 @@ class LedgerStore(Ledger):
             return sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=0)
         except (sqlite3.Error, OSError) as exc:
             raise StoreError("the ledger cannot be opened", field=str(self._path), found=str(exc)) from exc
+
+    def _load(self) -> int:
+        self._prepare()
+        return self._verify()
 
     def _prepare(self) -> None:
         """Recover the log, and make the table in a new file."""

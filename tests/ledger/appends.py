@@ -1,9 +1,13 @@
-"""Appends that a test brings about: several in one commit, and one that its entry's maker refuses."""
+"""Appends that a test brings about: several in one commit, one that its entry's maker refuses, and those of a process
+that dies.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 
@@ -35,3 +39,55 @@ def one_commit(store: Ledger) -> Iterator[list[Future[AppendResult]]]:
         yield futures
     finally:
         gate.set()
+
+
+ACCOUNTS = ("a", "b", "c")
+ROUNDS = 3
+KILLED = 41
+
+
+def append_in_threads(
+    opened: Callable[[], Ledger],
+    pipe: int,
+    die_at: int | None,
+    rounds: int = ROUNDS,
+    *,
+    lost: type[Exception] | tuple[()] = (),
+) -> None:
+    """Append in a thread for each account, and report each acknowledgement through a pipe, which the kernel keeps.
+
+    To be called in a forked process: it dies without cleaning up, with status `KILLED`, at the ledger's write boundary
+    number `die_at`, counted from the ledger's opening.
+
+    :param lost: an exception at which it dies too
+    """
+    passed = 0
+
+    def boundary(ledger: Ledger, point: str) -> None:
+        nonlocal passed
+        if passed == die_at:
+            os._exit(KILLED)
+        passed += 1
+
+    setattr(Ledger, "_boundary", boundary)  # noqa: B010  # of this process, which ends with the ledger
+    store = opened()
+
+    def run(account: str) -> None:
+        try:
+            for i in range(1, rounds + 1):
+                if store.slot(account, i) is not None:
+                    continue
+                body = f"{account} {i}".encode()
+                made = store.append(
+                    lambda n, body=body: b"%d %s" % (n, body), slot=(account, i), private=body
+                )
+                os.write(pipe, json.dumps([made.result().index, account, i]).encode() + b"\n")
+        except lost:
+            os._exit(KILLED)
+
+    threads = [threading.Thread(target=run, args=(account,)) for account in ACCOUNTS]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    store.close()

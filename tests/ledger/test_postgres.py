@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, TextIO
 
 import psycopg
 import pytest
@@ -20,8 +20,8 @@ from rag_audit.log.appending import MAX_ENTRY_BYTES, AppendResult, Ledger, SlotU
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.postgres import PostgresLedger, read_postgres
 from rag_audit.log.store import LedgerStore
-from tests.child import check_ledger
-from tests.ledger.appends import Refused, one_commit, refuse
+from tests.child import check_ledger, ended, started
+from tests.ledger.appends import ACCOUNTS, KILLED, ROUNDS, Refused, append_in_threads, one_commit, refuse
 from tests.postgres import Cluster, cluster
 
 
@@ -205,64 +205,14 @@ def test_a_folder_names_its_database(database: Cluster, tmp_path: Path) -> None:
         place.open_ledger(path, file)
 
 
-# Crashes. The child appends from several threads and reports each acknowledgement through a pipe.
-
-ACCOUNTS = ("a", "b", "c")
-ROUNDS = 3
-KILLED = 41
+# Crashes.
 
 
-def workload(ledger: tuple[str, str], pipe: int, die_at: int | None, rounds: int = ROUNDS) -> None:
-    class Mortal(PostgresLedger):
-        passed = 0
-
-        def _boundary(self, point: str) -> None:
-            if Mortal.passed == die_at:
-                os._exit(KILLED)
-            Mortal.passed += 1
-
-    store = Mortal(*ledger)
-
-    def run(account: str) -> None:
-        try:
-            for i in range(1, rounds + 1):
-                if store.slot(account, i) is not None:
-                    continue
-                body = f"{account} {i}".encode()
-                made = store.append(
-                    lambda n, body=body: b"%d %s" % (n, body), slot=(account, i), private=body
-                )
-                os.write(pipe, json.dumps([made.result().index, account, i]).encode() + b"\n")
-        except StoreError:
-            os._exit(KILLED)
-
-    threads = [threading.Thread(target=run, args=(account,)) for account in ACCOUNTS]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    store.close()
-
-
-def start(ledger: tuple[str, str], die_at: int | None, rounds: int = ROUNDS) -> tuple[int, Any]:
-    """A forked process that appends, and the reports of what was answered."""
-    reader, writer = os.pipe()
-    if (pid := os.fork()) == 0:
-        status = 1
-        try:
-            os.close(reader)
-            workload(ledger, writer, die_at, rounds)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writer)
-    return pid, os.fdopen(reader)
-
-
-def end(pid: int, lines: Any) -> tuple[int, list[Any]]:
-    with lines:
-        reported = [json.loads(line) for line in lines]
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), reported
+def dies(ledger: tuple[str, str], die_at: int | None, rounds: int = ROUNDS) -> tuple[int, TextIO]:
+    """A process that appends until it dies, or until the ledger fails (`append_in_threads`)."""
+    return started(
+        lambda pipe: append_in_threads(lambda: PostgresLedger(*ledger), pipe, die_at, rounds, lost=StoreError)
+    )
 
 
 def opened(ledger: tuple[str, str]) -> PostgresLedger:
@@ -286,14 +236,14 @@ def crash_at(database: Cluster, boundaries: Iterator[int]) -> int:
     """Let a process die at each of the boundaries, in a ledger of its own, until one is never reached."""
     for died, die_at in enumerate(boundaries):
         ledger = database.address, token_hex(16)
-        status, answered = end(*start(ledger, die_at))
+        status, answered = ended(*dies(ledger, die_at))
         if status == 0:
             assert check(ledger, answered) == len(answered) == len(ACCOUNTS) * ROUNDS
             return died
         assert status == KILLED
         before = check(ledger, answered)
         opened(ledger).close()
-        status, more = end(*start(ledger, die_at))
+        status, more = ended(*dies(ledger, die_at))
         assert status in (0, KILLED)
         assert check(ledger, answered + more) >= before
     pytest.fail("the workload never finished")
@@ -313,7 +263,7 @@ def test_a_server_killed_amid_appends_loses_nothing_answered(
 ) -> None:
     answered: list[Any] = []
     for turn in range(3):
-        pid, lines = start(ledger, None, rounds=10_000)
+        pid, lines = dies(ledger, None, rounds=10_000)
         answered += [json.loads(lines.readline()) for _ in range(60)]
         if turn < 2:
             database.kill()
@@ -324,7 +274,7 @@ def test_a_server_killed_amid_appends_loses_nothing_answered(
                 ).fetchone()
             assert found is not None
             os.kill(found[0], signal.SIGKILL)
-        status, more = end(pid, lines)
+        status, more = ended(pid, lines)
         assert status == KILLED
         answered += more
         if turn < 2:

@@ -17,7 +17,7 @@ from rag_audit.errors import EncodingError, SizeError, StoreError, VersionError
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.store import MAX_ENTRY_BYTES, AppendResult, LedgerStore, SlotUsed
 from tests.child import check_ledger, in_child
-from tests.ledger.appends import Refused, one_commit, refuse
+from tests.ledger.appends import ACCOUNTS, KILLED, ROUNDS, Refused, append_in_threads, one_commit, refuse
 from tests.tmpfs import run_on_tmpfs
 
 
@@ -205,43 +205,12 @@ def test_a_commit_waits_for_the_disk(path: Path) -> None:
     assert settings == [("wal",), (2,), (1,)]
 
 
-# Crashes. The child appends from several threads and reports each acknowledgement through a pipe, which the
-# kernel keeps; it dies without cleaning up at its k-th write boundary.
-
-ACCOUNTS = ("a", "b", "c")
-ROUNDS = 3
-KILLED = 41
+# Crashes.
 
 
-def workload(path: Path, pipe: int, die_at: int) -> None:
-    class Mortal(LedgerStore):
-        passed = 0
-
-        def _boundary(self, point: str) -> None:
-            if Mortal.passed == die_at:
-                os._exit(KILLED)
-            Mortal.passed += 1
-
-    store = Mortal(path)
-
-    def run(account: str) -> None:
-        for i in range(1, ROUNDS + 1):
-            if store.slot(account, i) is not None:
-                continue
-            body = f"{account} {i}".encode()
-            index = (
-                store.append(lambda n, body=body: b"%d %s" % (n, body), slot=(account, i), private=body)
-                .result()
-                .index
-            )
-            os.write(pipe, json.dumps([index, account, i]).encode() + b"\n")
-
-    threads = [threading.Thread(target=run, args=(account,)) for account in ACCOUNTS]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    store.close()
+def dies(path: Path, die_at: int) -> tuple[int, list[Any]]:
+    """What a process has reported that appends until it dies (`append_in_threads`)."""
+    return in_child(lambda pipe: append_in_threads(lambda: LedgerStore(path), pipe, die_at))
 
 
 def check_after_crash(path: Path, acknowledged: list[Any]) -> int:
@@ -253,14 +222,14 @@ def test_a_crash_at_every_write_boundary_loses_nothing_acknowledged(tmp_path: Pa
     died = 0
     for die_at in range(1000):
         path = tmp_path / f"{die_at}.sqlite"
-        status, acknowledged = in_child(lambda pipe, k=die_at, p=path: workload(p, pipe, k))
+        status, acknowledged = dies(path, die_at)
         if status == 0:
             break
         assert status == KILLED
         died += 1
         before = check_after_crash(path, acknowledged)
         # The service comes back, goes on, and dies again at the same count of boundaries.
-        status, more = in_child(lambda pipe, k=die_at, p=path: workload(p, pipe, k))
+        status, more = dies(path, die_at)
         assert status in (0, KILLED)
         assert check_after_crash(path, acknowledged + more) >= before
     else:
