@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from rag_audit._internal.errors import SetupError
 
 EXTRAS = {
@@ -47,3 +50,15 @@ def missing(package: str, otherwise: str = "") -> SetupError:
         field=package,
         hint=f"pip install 'ragaudit-zk[{extra}]'{otherwise}",
     )
+
+
+@contextmanager
+def needing(package: str) -> Iterator[None]:
+    """A block of imports that need a package of `EXTRAS`.
+
+    :raises SetupError: the package is not installed
+    """
+    try:
+        yield
+    except ImportError as exc:
+        raise missing(package) from exc

@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_audit._internal.canonical import jcs, read_json
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import SchemaError, StoreError
-from rag_audit._internal.extras import missing
+from rag_audit._internal.extras import needing
 from rag_audit.log.appending import Ledger
 from rag_audit.log.store import LedgerStore, read_ledger
 
@@ -35,10 +35,8 @@ def choose(file: Path, store: str) -> None:
     if not is_address(store):
         raise StoreError("there is no such ledger store", field="store",
                          expected=f"{SQLITE}, or postgresql://user@host/database")  # fmt: skip
-    try:
+    with needing("psycopg"):
         from rag_audit.log.postgres import check_address
-    except ImportError as exc:
-        raise missing("psycopg") from exc
     check_address(store)
     if file.exists() and _read(file)[0] == store:
         return
@@ -61,10 +59,8 @@ def open_ledger(path: Path, file: Path) -> Ledger:
     """
     if not file.exists():
         return LedgerStore(path)
-    try:
+    with needing("psycopg"):
         from rag_audit.log.postgres import PostgresLedger
-    except ImportError as exc:
-        raise missing("psycopg") from exc
     return PostgresLedger(*_read(file))
 
 
@@ -75,10 +71,8 @@ def ledger_rows(path: Path, file: Path) -> list[tuple[bytes, bytes | None]]:
     """
     if not file.exists():
         return read_ledger(path)
-    try:
+    with needing("psycopg"):
         from rag_audit.log.postgres import read_postgres
-    except ImportError as exc:
-        raise missing("psycopg") from exc
     return read_postgres(*_read(file))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit._internal.durable import replace_file
-from rag_audit._internal.errors import SetupError
+from rag_audit._internal.extras import needing
 from rag_audit.lab.experiments.model import Column, Figure, Results
 
 COLORS = ("#1b6ca8", "#c8553d", "#588b3a", "#7a5195", "#888888")
@@ -55,13 +55,9 @@ def save(draw: Callable[[Results, Any], None], results: Results, path: Path) -> 
 
     :raises SetupError: matplotlib is not installed
     """
-    try:
+    with needing("matplotlib"):
         import matplotlib
         from matplotlib.figure import Figure as Picture
-    except ImportError as exc:
-        raise SetupError(
-            "the pictures need matplotlib", hint="pip install 'ragaudit-zk[experiments]'"
-        ) from exc
     with matplotlib.rc_context({"svg.hashsalt": "rag-audit", "svg.fonttype": "none", "font.size": 9}):
         picture = Picture(figsize=(8, 3.3), layout="constrained")
         draw(results, picture)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from rag_audit._internal.errors import SchemaError, SetupError
-from rag_audit._internal.extras import missing
+from rag_audit._internal.extras import needing
 from rag_audit._internal.jsonlines import left_out_of
 from rag_audit._internal.printable import without_userinfo
 from rag_audit._internal.proxies import address_of
@@ -34,11 +34,9 @@ def postgresql(asked: Asked) -> Rows:
     if asked.query is None:
         raise SetupError("a database has many tables", field="--query", expected="an SQL statement",
                          hint="--query 'SELECT id, text, source FROM documents ORDER BY id'")  # fmt: skip
-    try:
+    with needing("psycopg"):
         import psycopg
         from psycopg.rows import dict_row
-    except ImportError as exc:
-        raise missing("psycopg") from exc
     try:
         with psycopg.connect(asked.place, row_factory=dict_row) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -79,10 +77,8 @@ def qdrant(asked: Asked) -> Rows:
 
     The key is read from the variable QDRANT_API_KEY.
     """
-    try:
+    with needing("qdrant_client"):
         from qdrant_client import QdrantClient
-    except ImportError as exc:
-        raise missing("qdrant_client") from exc
     place, _, name = asked.place.rpartition("/")
     if not name or place in ("", "qdrant:", "qdrant:/"):
         raise SetupError("no collection is named", field="SOURCE", expected="qdrant://host:port/collection",

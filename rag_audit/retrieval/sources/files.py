@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rag_audit._internal.errors import RagAuditError, SetupError
-from rag_audit._internal.extras import missing
+from rag_audit._internal.extras import needing
 from rag_audit._internal.jsonlines import parse_row, text_lines
 from rag_audit.models.models import repeated
 from rag_audit.retrieval.readers import DocumentsError
@@ -25,11 +25,9 @@ def lines(asked: Asked) -> Rows:
 
 def parquet(asked: Asked) -> Rows:
     """The rows of an Apache Parquet file, read in batches."""
-    try:
+    with needing("pyarrow"):
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
-    except ImportError as exc:
-        raise missing("pyarrow") from exc
     name, number = Path(asked.place).name, 0
     try:
         with ParquetFile(asked.place) as file:
@@ -64,10 +62,8 @@ def faiss(asked: Asked) -> Rows:
     if asked.texts is None:
         raise SetupError("a faiss index has no texts", field="--texts", expected="a .jsonl or .parquet file",
                          hint="name the file whose nth line is of the index's nth vector")  # fmt: skip
-    try:
+    with needing("faiss"):
         from faiss import read_index
-    except ImportError as exc:
-        raise missing("faiss") from exc
     try:
         count = read_index(asked.place).ntotal
     except RuntimeError as exc:  # what faiss raises for whatever is wrong with a file
