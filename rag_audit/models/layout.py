@@ -4,7 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
+
+
+class Folder(Protocol):
+    """A layout of files in one folder."""
+
+    @property
+    def folder(self) -> Path:
+        """Where they are."""
+
+
+class Named:
+    """The path of one name in a layout's folder, as an attribute of the layout."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, layout: Folder, owner: type[Folder]) -> Path:
+        return layout.folder / self._name
 
 
 @dataclass(frozen=True)
@@ -13,29 +31,19 @@ class PublicFolder:
 
     folder: Path
 
-    @property
-    def opening(self) -> Path:
-        """The file that accounts and witnesses need of the window (`models.publication`)."""
-        return self.folder / "opening.json"
-
-    @property
-    def window(self) -> Path:
-        """The file that a verifier needs (`models.windowfile`)."""
-        return self.folder / "window.json"
-
-    @property
-    def notes(self) -> Path:
-        """The folder in which witnesses leave cosignatures and nonces."""
-        return self.folder / "notes"
+    opening = Named("opening.json")
+    """The file that accounts and witnesses need of the window (`models.publication`)."""
+    window = Named("window.json")
+    """The file that a verifier needs (`models.windowfile`)."""
+    notes = Named("notes")
+    """The folder in which witnesses leave cosignatures and nonces."""
 
     def note(self, kind: Literal["cosign", "beacon"], size: int, witness: str) -> Path:
         """A witness's note on the checkpoint of the first `size` entries: its cosignature, or its revealed nonce."""
         return self.notes / f"{kind}-{size}-{witness.replace('/', '_')}.txt"
 
-    @property
-    def challenges(self) -> Path:
-        """The folder of the verifiers' challenge notes that were answered."""
-        return self.folder / "challenges"
+    challenges = Named("challenges")
+    """The folder of the verifiers' challenge notes that were answered."""
 
     def challenge(self, digest: str) -> Path:
         """The file of a challenge note, named by the digest of the note's text."""
@@ -61,55 +69,26 @@ class Layout:
         """The part that others read."""
         return PublicFolder(self.folder / "public")
 
-    @property
-    def lock(self) -> Path:
-        """The lock file, held by the one process that has the window open."""
-        return self.folder / ".lock"
-
-    @property
-    def settings(self) -> Path:
-        """The commands' settings, with the path of the provider's key."""
-        return self.folder / "settings.json"
-
-    @property
-    def secrets(self) -> Path:
-        """The window's secrets: seed, blindings and the retention key."""
-        return self.folder / "secrets.json"
-
-    @property
-    def unfinished(self) -> Path:
-        """The inputs with which an opening was begun, until its first entry is durable."""
-        return self.folder / "unfinished.json"
-
-    @property
-    def prepared(self) -> Path:
-        """What a window that is prepared but not dated will open with (`commit.preparing`)."""
-        return self.folder / "prepared.json"
-
-    @property
-    def commitment(self) -> Path:
-        """The provider's copy of what the opening commits to."""
-        return self.folder / "commitment.json"
-
-    @property
-    def ledger(self) -> Path:
-        """The durable ledger, unless `ledger_place` names a database that has it."""
-        return self.folder / "ledger.sqlite"
-
-    @property
-    def ledger_place(self) -> Path:
-        """The file that names the database with the ledger; without it the ledger is in this folder."""
-        return self.folder / "ledger.json"
-
-    @property
-    def documents(self) -> Path:
-        """The tenants' texts by position."""
-        return self.folder / "documents.sqlite"
-
-    @property
-    def indices(self) -> Path:
-        """The folder of the tenants' indices."""
-        return self.folder / "index"
+    lock = Named(".lock")
+    """The lock file, held by the one process that has the window open."""
+    settings = Named("settings.json")
+    """The commands' settings, with the path of the provider's key."""
+    secrets = Named("secrets.json")
+    """The window's secrets: seed, blindings and the retention key."""
+    unfinished = Named("unfinished.json")
+    """The inputs with which an opening was begun, until its first entry is durable."""
+    prepared = Named("prepared.json")
+    """What a window that is prepared but not dated will open with (`commit.preparing`)."""
+    commitment = Named("commitment.json")
+    """The provider's copy of what the opening commits to."""
+    ledger = Named("ledger.sqlite")
+    """The durable ledger, unless `ledger_place` names a database that has it."""
+    ledger_place = Named("ledger.json")
+    """The file that names the database with the ledger; without it the ledger is in this folder."""
+    documents = Named("documents.sqlite")
+    """The tenants' texts by position."""
+    indices = Named("index")
+    """The folder of the tenants' indices."""
 
     def rows(self, tenant: str) -> Path:
         """A tenant's vectors, which are mapped into memory."""
@@ -123,19 +102,15 @@ class Layout:
         """A scan tenant's index commitment."""
         return self.indices / f"{tenant}.points"
 
-    @property
-    def certificates(self) -> Path:
-        """The folder of noise certificates made before their queries."""
-        return self.folder / "certificates"
+    certificates = Named("certificates")
+    """The folder of noise certificates made before their queries."""
 
     def column(self, name: str, tenant: str) -> Path:
         """The encrypted opening of the commitment to a column of a tenant."""
         return self.folder / f"{name}-{tenant}"
 
-    @property
-    def proofs(self) -> Path:
-        """The folder of the records' proofs."""
-        return self.folder / "proofs"
+    proofs = Named("proofs")
+    """The folder of the records' proofs."""
 
     def proof(self, name: str) -> Path:
         """The file of all of a record's proofs, named by their digest, or of one, named by record and statement."""
@@ -145,17 +120,9 @@ class Layout:
         """The file of the proof of a tenant's column."""
         return self.proof(f"{name}-{tenant}")
 
-    @property
-    def verification_keys(self) -> Path:
-        """The digests of the verification keys that the window's proofs are made under."""
-        return self.folder / "verification-keys.json"
-
-    @property
-    def estimate(self) -> Path:
-        """The coalition estimate with the accounts' names."""
-        return self.folder / "estimate.json"
-
-    @property
-    def coalition(self) -> Path:
-        """The coalition proof that the closing record names."""
-        return self.folder / "coalition.json"
+    verification_keys = Named("verification-keys.json")
+    """The digests of the verification keys that the window's proofs are made under."""
+    estimate = Named("estimate.json")
+    """The coalition estimate with the accounts' names."""
+    coalition = Named("coalition.json")
+    """The coalition proof that the closing record names."""

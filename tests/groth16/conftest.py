@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag_audit import _native
+from rag_audit.models.layout import Named
 from rag_audit.relation.field import to_bytes
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,17 +27,9 @@ class Setup:
     proof: bytes
     inputs: bytes
 
-    @property
-    def r1cs(self) -> Path:
-        return self.folder / "c.r1cs"
-
-    @property
-    def ptau(self) -> Path:
-        return self.folder / "p.ptau"
-
-    @property
-    def zkey(self) -> Path:
-        return self.folder / "k.zkey"
+    r1cs = Named("c.r1cs")
+    ptau = Named("p.ptau")
+    zkey = Named("k.zkey")
 
 
 def encode(values: list[int]) -> bytes:

@@ -20,7 +20,7 @@ from rag_audit.attest.reading import WindowReader
 from rag_audit.commit.stored import load_stored, unfinished
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.place import begun
-from rag_audit.models.layout import Layout
+from rag_audit.models.layout import Layout, Named
 from rag_audit.models.models import Hex32, Identifier, Millis, Model, One
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import WitnessBeacon
@@ -97,6 +97,11 @@ class Shelf:
     :raises SetupError: another process runs it, or its windows have another prefix
     """
 
+    windows = Named("windows")
+    """The folder of the windows' folders."""
+    current = Named("current")
+    """A link to the public folder of the window that answers, or will answer next."""
+
     def __init__(self, folder: Path, prefix: str) -> None:
         self.folder = folder
         self._facts: dict[str, Facts] = {}
@@ -123,16 +128,6 @@ class Shelf:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def windows(self) -> Path:
-        """The folder of the windows' folders."""
-        return self.folder / "windows"
-
-    @property
-    def current(self) -> Path:
-        """A link to the public folder of the window that answers, or will answer next."""
-        return self.folder / "current"
 
     def place(self, number: int) -> Place:
         """The place of the window of that number."""
