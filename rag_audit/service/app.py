@@ -6,28 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ExceptionHandler, Receive, Scope, Send
 
 from rag_audit.attest.window import Window
-from rag_audit.service.asgi import (
-    RECEIVED,
-    Bodies,
-    Exchange,
-    alive,
-    disk_full,
-    error,
-    gauge,
-    metrics,
-    readiness,
-    routed,
-)
+from rag_audit.service.asgi import RECEIVED, Application, Bodies, Exchange, disk_full, error, gauge
 from rag_audit.service.enrolment_book import Intake
 from rag_audit.service.enrolments import Enrolments
 from rag_audit.service.limits import Limits
@@ -46,7 +34,7 @@ PREFIXES = ("/public/", "/windows/")
 STATES = ("none", "committed", "active", "closed", "final")
 
 
-class WindowApplication(Collector):
+class WindowApplication(Application):
     """The application of a provider's windows, which collects its own gauges.
 
     :param windows: the windows that answer
@@ -65,56 +53,42 @@ class WindowApplication(Collector):
         stopping: Callable[[], bool],
         intake: Intake | None = None,
     ) -> None:
-        self._windows, self._stopping, self._on_fault = windows, stopping, on_fault
+        self._windows, self._stopping = windows, stopping
         self.bodies = bodies = Bodies(limits)
         self.queries = Queries(windows, bodies, limits, eager, on_fault)
         self.enrolments = Enrolments(intake, bodies, on_fault)
         self.public = Public(windows, limits)
-        self._registry = registry = CollectorRegistry()
-        self._outcomes = Counter(
-            "rag_audit_requests", "Signed requests by what became of them: answer, or the reason of the refusal.",
-            ["outcome"], registry=registry,
-        )  # fmt: skip
-        self._responses = Counter(
-            "rag_audit_http_responses", "HTTP responses by route and status.", ["route", "status"], registry=registry
-        )  # fmt: skip
-        self._received = Counter("rag_audit_request_bytes", "Bytes of requests' bodies.", registry=registry)
-        self._published = Counter(
-            "rag_audit_public_bytes", "Bytes of public files that were sent.", registry=registry
-        )
-        registry.register(self)
 
         async def described(request: Request) -> Response:
             return JSONResponse(openapi(limits))
 
-        self.routes = [
+        routes = [
             Route("/v1/query", self.queries.query, methods=["POST"]),
             Route("/v1/queries", self.queries.queries, methods=["POST"]),
             Route("/v1/enrolments", self.enrolments.endpoint, methods=["GET", "POST"]),
             Route("/public/{name:path}", self.public.current),
             Route("/windows/{window}/{name:path}", self.public.named),
-            Route("/healthz", alive),
-            Route("/readyz", self._ready),
-            Route("/metrics", self._metrics),
             Route("/openapi.json", described),
         ]
-        self._routed = routed(self.routes, {HTTPException: _named, Exception: _fault})
+        handlers: dict[type[Exception], ExceptionHandler] = {HTTPException: _named, Exception: _fault}
+        super().__init__(routes, handlers, "rag_audit_http_responses", on_fault)
+        registry = self._registry
+        self._outcomes = Counter(
+            "rag_audit_requests", "Signed requests by what became of them: answer, or the reason of the refusal.",
+            ["outcome"], registry=registry,
+        )  # fmt: skip
+        self._received = Counter("rag_audit_request_bytes", "Bytes of requests' bodies.", registry=registry)
+        self._published = Counter(
+            "rag_audit_public_bytes", "Bytes of public files that were sent.", registry=registry
+        )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request, with an id, counted and logged."""
-        if scope["type"] != "http":
-            return
-        exchange = Exchange(scope, send)
-        try:
-            with exchange.guarded(self._on_fault):
-                if scope["path"] == "/v1/query" and scope["method"] == "POST":
-                    # Nearly every request, which need not find its way through routes and layers.
-                    response = await self.queries.query(Request(scope, receive))
-                    await response(scope, receive, exchange.send)
-                else:
-                    await self._routed(scope, receive, exchange.send)
-        finally:
-            self._note(exchange)
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/v1/query" and scope["method"] == "POST":
+            # Nearly every request, which need not find its way through routes and layers.
+            response = await self.queries.query(Request(scope, receive))
+            await response(scope, receive, send)
+        else:
+            await super()._respond(scope, receive, send)
 
     def _note(self, exchange: Exchange) -> None:
         """Count and log a response. What an answer's size or time says of its content is left out."""
@@ -130,11 +104,9 @@ class WindowApplication(Collector):
         more = {"outcome": outcomes if route == "/v1/queries" else outcomes[0]} if outcomes else {}
         exchange.note(self._responses, route, bytes_in=received, **more)
 
-    async def _ready(self, request: Request) -> Response:
-        return readiness("the service is stopping" if self._stopping() else unready(self._windows.newest))
-
-    async def _metrics(self, request: Request) -> Response:
-        return metrics(self._registry)
+    async def unready(self) -> str | None:
+        """Why the newest window does not answer queries now, or None if it does."""
+        return "the service is stopping" if self._stopping() else unready(self._windows.newest)
 
     def collect(self) -> Iterable[Metric]:
         """The gauges as they stand."""

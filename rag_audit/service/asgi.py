@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, ExceptionHandler, Message, Scope, Send
+from starlette.types import ExceptionHandler, Message, Receive, Scope, Send
 
 from rag_audit.service.limits import Limits
 from rag_audit.service.logs import REQUEST_ID, log, request_id
@@ -138,19 +140,6 @@ class Exchange:
         self.sent += len(message.get("body", b""))
         await self._send(message)
 
-    @contextmanager
-    def guarded(self, on_fault: Callable[[BaseException], None]) -> Iterator[None]:
-        """Keep what ends the response from ending the service.
-
-        :param on_fault: called with an exception that is no named error
-        """
-        try:
-            yield
-        except (OSError, ClientDisconnect):
-            log.info("client left", extra={"fields": {"request_id": self.id}})
-        except Exception as exc:
-            on_fault(exc)
-
     def note(self, responses: Counter, route: str, **more: object) -> None:
         """Count and log the response.
 
@@ -163,27 +152,74 @@ class Exchange:
                                               "route": route, "status": self.status, **more}})  # fmt: skip
 
 
-def routed(routes: Sequence[Route], handlers: dict[type[Exception], ExceptionHandler]) -> ASGIApp:
-    """What answers at some routes, and nowhere else."""
-    app = Starlette(routes=routes, exception_handlers=handlers)
-    app.router.redirect_slashes = False
-    return app
+class Application(Collector):
+    """A service's routes, with its health, its readiness and its metrics, among them the gauges that it collects.
 
+    :param routes: the service's own
+    :param handlers: what answers instead of an exception
+    :param responses: the name of the metric that counts responses
+    :param on_fault: called with an exception that is no named error, after which the service continues
+    """
 
-async def alive(request: Request) -> Response:
-    """`GET /healthz`: 200 as long as the process runs."""
-    return JSONResponse({"alive": True}, headers=NOT_STORED)
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        handlers: dict[type[Exception], ExceptionHandler],
+        responses: str,
+        on_fault: Callable[[BaseException], None],
+    ) -> None:
+        self.routes = [
+            *routes,
+            Route("/healthz", self._alive),
+            Route("/readyz", self._ready),
+            Route("/metrics", self._metrics),
+        ]
+        self._routed = Starlette(routes=self.routes, exception_handlers=handlers)
+        self._routed.router.redirect_slashes = False
+        self._on_fault = on_fault
+        self._registry = CollectorRegistry()
+        self._responses = Counter(responses, "HTTP responses by route and status.", ["route", "status"],
+                                  registry=self._registry)  # fmt: skip
+        self._registry.register(self)
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request, with an id, counted and logged."""
+        if scope["type"] != "http":
+            return
+        exchange = Exchange(scope, send)
+        try:
+            await self._respond(scope, receive, exchange.send)
+        except (OSError, ClientDisconnect):
+            log.info("client left", extra={"fields": {"request_id": exchange.id}})
+        except Exception as exc:
+            self._on_fault(exc)
+        finally:
+            self._note(exchange)
 
-def readiness(reason: str | None) -> Response:
-    """`GET /readyz`: 200 if the service does its work, else 503 with the reason."""
-    value = {"ready": True} if reason is None else {"ready": False, "reason": reason}
-    return JSONResponse(value, 200 if reason is None else 503, NOT_STORED)
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._routed(scope, receive, send)
 
+    @abstractmethod
+    def _note(self, exchange: Exchange) -> None:
+        """Count and log a response."""
 
-def metrics(registry: CollectorRegistry) -> Response:
-    """`GET /metrics`."""
-    return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    @abstractmethod
+    async def unready(self) -> str | None:
+        """Why the service does not do its work now, or None if it does."""
+
+    async def _alive(self, request: Request) -> Response:
+        """`GET /healthz`: 200 as long as the process runs."""
+        return JSONResponse({"alive": True}, headers=NOT_STORED)
+
+    async def _ready(self, request: Request) -> Response:
+        """`GET /readyz`: 200 if the service does its work, else 503 with the reason."""
+        reason = await self.unready()
+        value = {"ready": True} if reason is None else {"ready": False, "reason": reason}
+        return JSONResponse(value, 200 if reason is None else 503, NOT_STORED)
+
+    async def _metrics(self, request: Request) -> Response:
+        """`GET /metrics`."""
+        return Response(generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

@@ -8,14 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit._internal.errors import RagAuditError, SignatureError, SizeError, StoreError
@@ -43,17 +40,14 @@ from rag_audit.models.witnessing import (
 )
 from rag_audit.service.asgi import (
     RETRY_S,
+    Application,
     Bodies,
     Exchange,
     Left,
     Unreadable,
-    alive,
     disk_full,
     error,
     gauge,
-    metrics,
-    readiness,
-    routed,
 )
 from rag_audit.service.limits import Limits
 from rag_audit.witness.offers import Offers
@@ -230,7 +224,7 @@ def _lines(text: str) -> Response:
     return Response(text, media_type="text/plain")
 
 
-class WitnessApplication(Collector):
+class WitnessApplication(Application):
     """The ASGI application of a witness, which collects its own gauges: who submits, and which windows the witness
     knows, is not among them. One thread decides, since each decision holds the witness's state.
 
@@ -242,29 +236,18 @@ class WitnessApplication(Collector):
     ) -> None:
         self._bodies = Bodies(limits)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rag-audit-witness")
-        self._on_fault = on_fault
         self._waiting = 0
         self._service = service
         calls = ((ADD_CHECKPOINT, service.add_checkpoint, MAX_SUBMISSION_BYTES),
                  (OPENING, service.opening, MAX_REQUEST_BYTES), (CLOSING, service.closing, MAX_REQUEST_BYTES),
                  (REVEAL, service.reveal, MAX_REQUEST_BYTES), (NONCE, service.nonce, 4096))  # fmt: skip
-        self._registry = registry = CollectorRegistry()
-        self._responses = Counter("rag_audit_witness_responses", "HTTP responses by route and status.",
-                                  ["route", "status"], registry=registry)  # fmt: skip
-        registry.register(self)
         routes = [Route(path, self._endpoint(call, most), methods=["POST"]) for path, call, most in calls]
-        routes += [Route("/healthz", alive), Route("/readyz", self._ready), Route("/metrics", self._metrics)]
-        self._named = {route.path for route in routes}
-        self._routed = routed(routes, {HTTPException: _named})
+        super().__init__(routes, {HTTPException: _named}, "rag_audit_witness_responses", on_fault)
+        self._named = {route.path for route in self.routes}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request, with an id, and log it."""
-        if scope["type"] != "http":
-            return
-        exchange = Exchange(scope, send)
-        with exchange.guarded(self._on_fault):
-            await self._routed(scope, receive, exchange.send)
-        exchange.note(self._responses, scope["path"] if scope["path"] in self._named else "other")
+    def _note(self, exchange: Exchange) -> None:
+        path: str = exchange.scope["path"]
+        exchange.note(self._responses, path if path in self._named else "other")
 
     def collect(self) -> Iterable[Metric]:
         """The gauges as they stand."""
@@ -272,16 +255,11 @@ class WitnessApplication(Collector):
         yield gauge(name, "Requests that wait or are decided.", self._waiting)
         yield gauge(f"{name}_limit", "Beyond these a request gets 503.", most)
 
-    async def _ready(self, request: Request) -> Response:
-        """Whether a submission would be decided."""
+    async def unready(self) -> str | None:
+        """Why a submission would not be decided, or None if it would be."""
         if self._waiting >= MAX_WAITING:
-            return readiness("too many requests wait")
-        return readiness(
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._service.unready)
-        )
-
-    async def _metrics(self, request: Request) -> Response:
-        return metrics(self._registry)
+            return "too many requests wait"
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._service.unready)
 
     def close(self) -> None:
         """End the thread once its job has ended."""
