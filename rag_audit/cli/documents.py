@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from rag_audit.cli.common import emit, json_option, progress, say
-from rag_audit.cli.options import flag_option, path_option
+from rag_audit.cli.options import default_option, flag_option, gathered, path_option, skip_option
 from rag_audit.retrieval.chunks import LEAST_CHUNK, MAX_CHUNK, MOST_CHUNK, Cutting
 from rag_audit.retrieval.inventory import Inventory
 from rag_audit.retrieval.sources.columns import Columns, documents
@@ -20,33 +17,6 @@ from rag_audit.retrieval.sources.copying import copied
 from rag_audit.retrieval.sources.model import Asked
 from rag_audit.retrieval.sources.reading import rows
 from rag_audit.retrieval.texts import Document, load_directory
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-_OPTIONS = (
-    flag_option(
-        "--text-alone",
-        help="hand out texts alone: without the other fields of the lines of <tenant>.jsonl, and without files' names",
-    ),
-    click.option(
-        "--chunk",
-        type=click.IntRange(LEAST_CHUNK, MOST_CHUNK),
-        default=MAX_CHUNK,
-        show_default=True,
-        help="the most characters of a chunk, into which files of text are cut",
-    ),
-    click.option(
-        "--overlap",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="the most characters that a chunk repeats of the one before it",
-    ),
-    flag_option("--headings", help="cut files at their headings too, and keep them beside each chunk"),
-    flag_option(
-        "--skip-unreadable",
-        help="omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -56,6 +26,11 @@ class Reading:
     text_alone: bool
     cutting: Cutting
     skip_unreadable: bool
+
+    @classmethod
+    def of(cls, text_alone: bool, chunk: int, overlap: int, headings: bool, skip_unreadable: bool) -> Reading:
+        """The reading that the options ask for."""
+        return cls(text_alone, Cutting(chunk, overlap, headings), skip_unreadable)
 
     def load(self, folder: Path, inventory: Inventory) -> dict[str, list[Document]]:
         """The documents of each tenant (`load_directory`). What was read and what was omitted is noted and printed."""
@@ -71,25 +46,29 @@ class Reading:
         return found
 
 
-def reading_options(command: Command) -> Command:
-    """Options of a command that reads a folder of documents, which gets them as `reading`."""
-
-    @functools.wraps(command)
-    def read(
-        *args: Any,
-        text_alone: bool,
-        chunk: int,
-        overlap: int,
-        headings: bool,
-        skip_unreadable: bool,
-        **others: Any,
-    ) -> Any:
-        reading = Reading(text_alone, Cutting(chunk, overlap, headings), skip_unreadable)
-        return command(*args, reading=reading, **others)
-
-    for option in reversed(_OPTIONS):
-        read = option(read)
-    return read  # type: ignore[return-value]
+reading_options = gathered(
+    "reading",
+    Reading.of,
+    flag_option(
+        "--text-alone",
+        help="hand out texts alone: without the other fields of the lines of <tenant>.jsonl, and without files' names",
+    ),
+    default_option(
+        "--chunk",
+        type=click.IntRange(LEAST_CHUNK, MOST_CHUNK),
+        default=MAX_CHUNK,
+        help="the most characters of a chunk, into which files of text are cut",
+    ),
+    default_option(
+        "--overlap",
+        type=click.IntRange(min=0),
+        default=0,
+        help="the most characters that a chunk repeats of the one before it",
+    ),
+    flag_option("--headings", help="cut files at their headings too, and keep them beside each chunk"),
+    skip_option,
+)
+"""Options of a command that reads a folder of documents, which gets them as `reading`."""
 
 
 @click.command("documents")
@@ -97,7 +76,7 @@ def reading_options(command: Command) -> Command:
 @path_option("--out", required=True, help="the folder for <tenant>.jsonl, as `open --docs` reads it")
 @click.option("--tenant", help="the tenant of all documents")
 @click.option("--tenant-column", help="the column that names each document's tenant")
-@click.option("--text-column", default="text", show_default=True, help="the column with the text")
+@default_option("--text-column", default="text", help="the column with the text")
 @click.option(
     "--keep", multiple=True, help="a column to keep beside the text; repeat for each; all by default"
 )

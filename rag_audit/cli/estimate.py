@@ -12,7 +12,7 @@ from rag_audit._internal.canonical import parse_json, read_bytes
 from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError, StoreError
 from rag_audit.attest.reading import WindowReader
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.options import Real, flag_option, model_option, path_option
+from rag_audit.cli.options import Real, default_option, flag_option, model_option, path_option
 from rag_audit.cli.settings import stored_model
 from rag_audit.estimate import calibration
 from rag_audit.estimate.figure import write_csv, write_figure
@@ -55,40 +55,26 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
 @estimate.command()
 @flag_option("--paper", help="reproduce the paper's Observation 5.2: synthetic queries")
 @path_option("--questions", help="one question a line, or JSON lines with a field `question`")
-@click.option(
-    "--embedder", "name", default=DEFAULT_EMBEDDER, show_default=True, help="what embeds the questions"
-)
+@default_option("--embedder", "name", default=DEFAULT_EMBEDDER, help="what embeds the questions")
 @path_option("--model", "--folder", "folder", help="the folder of an embedder's files, or its settings")
-@click.option(
-    "--theta", type=Real(0, 1), default=calibration.OPERATING_POINT, show_default=True, help="in (0, 1)"
-)
-@click.option(
+@default_option("--theta", type=Real(0, 1), default=calibration.OPERATING_POINT, help="in (0, 1)")
+@default_option(
     "--k-max",
     default=4,
-    show_default=True,
     type=click.IntRange(1, MOST),
     help="the policy's: a window with a larger cluster fails",
 )
-@click.option(
+@default_option(
     "--accounts",
     default=calibration.ACCOUNTS,
-    show_default=True,
     type=click.IntRange(2, MOST),
     help="honest accounts of a window",
 )
-@click.option(
-    "--queries",
-    default=calibration.QUERIES,
-    show_default=True,
-    help="questions an account asks",
-    type=click.IntRange(1, MOST),
+@default_option(
+    "--queries", default=calibration.QUERIES, help="questions an account asks", type=click.IntRange(1, MOST)
 )
-@click.option(
-    "--trials",
-    default=calibration.TRIALS,
-    show_default=True,
-    type=click.IntRange(1, MOST),
-    help="windows that are drawn",
+@default_option(
+    "--trials", default=calibration.TRIALS, type=click.IntRange(1, MOST), help="windows that are drawn"
 )
 @path_option("--out", help="write calibration.csv here, and calibration.png with --paper")
 @json_option

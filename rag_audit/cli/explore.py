@@ -10,6 +10,7 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import PolicyError
 from rag_audit.cli.common import emit, json_option, progress, say
 from rag_audit.cli.options import (
+    default_option,
     gain_list,
     model_option,
     path_option,
@@ -77,16 +78,14 @@ from rag_audit.retrieval.inventory import Inventory
 @click.option("--eps-acc", help=f"for the closed form  [default: {DEFAULT_EPS_ACC}]")
 @click.option("--delta-acc", help="[default: 1e-7]")
 @click.option("--delta", "--delta-policy", "delta", help="[default: 1e-5]")
-@click.option(
-    "--embedder", default="wordllama-256", show_default=True, help="what embeds documents and questions"
-)
+@default_option("--embedder", default="wordllama-256", help="what embeds documents and questions")
 @model_option
 @click.option(
     "--repeats",
     callback=whole_number,
     help="answers to each question  [default: enough for 4,000 in all]",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of the simulation")
+@default_option("--seed", type=click.IntRange(min=0), default=0, help="of the simulation")
 @path_option("--csv", "csv_file", help="write the grid as CSV")
 @path_option("--picture", help="draw recall against eps (png, svg, pdf)")
 @json_option

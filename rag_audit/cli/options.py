@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -55,18 +57,43 @@ path_option = partial(click.option, type=PATH)
 """An option whose value is a file or a folder."""
 flag_option = partial(click.option, is_flag=True)
 """An option without a value."""
+default_option = partial(click.option, show_default=True)
+"""An option whose help shows its default."""
 
 
 def number_option(*names: str, default: int, help: str) -> Callable[[Command], Command]:
     """An option whose value is an integer of at least 1."""
-    return click.option(*names, callback=whole_number, default=str(default), show_default=True, help=help)
+    return default_option(*names, callback=whole_number, default=str(default), help=help)
 
 
 def choice_option(
     *names: str, choices: Sequence[str], default: str, help: str
 ) -> Callable[[Command], Command]:
     """An option whose value is one of the choices."""
-    return click.option(*names, type=click.Choice(choices), default=default, show_default=True, help=help)
+    return default_option(*names, type=click.Choice(choices), default=default, help=help)
+
+
+def gathered(
+    argument: str, made: Callable[..., Value], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Options of which a command gets one value.
+
+    :param argument: the command's name for the value
+    :param made: makes it of those options whose names are its parameters
+    """
+    names = inspect.signature(made).parameters
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(*arguments: Any, **values: Any) -> Any:
+            own = {name: values.pop(name) for name in names if name in values}
+            return command(*arguments, **values, **{argument: made(**own)})
+
+        for option in reversed(options):
+            run = option(run)
+        return run  # type: ignore[return-value]
+
+    return decorate
 
 
 MAX_PROCESSES = 512
@@ -79,9 +106,7 @@ skip_option = flag_option(
     "--skip-unreadable",
     help="omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
 )
-seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
-)
+seed_option = default_option("--seed", type=click.IntRange(min=0), default=0, help="of every draw of the run")
 
 
 @parsed

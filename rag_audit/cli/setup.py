@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,7 +12,7 @@ import click
 from rag_audit._internal.canonical import parse_hex, read_json
 from rag_audit._internal.errors import SetupError
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
-from rag_audit.cli.options import path_option
+from rag_audit.cli.options import default_option, gathered, path_option
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import MAX_PUBLICATION_BYTES
 from rag_audit.models.trust import Groth16Pin
@@ -19,9 +21,7 @@ from rag_audit.proofs.backends.groth16.instance import MAX_QUERIES, Instance
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.backends.groth16.powers import Contribution
 
-dimension_option = click.option(
-    "--dimension", default=256, show_default=True, help="components of the embedder's vectors"
-)
+dimension_option = default_option("--dimension", default=256, help="components of the embedder's vectors")
 circuit_option = click.option("--circuit", help="name of one of the policy's circuits, if it has several")
 together_option = click.option(
     "--together",
@@ -37,6 +37,52 @@ ptau_digest_option = click.option(
 )
 
 
+@dataclass(frozen=True)
+class Circuits:
+    """The options that say which circuits a key is for, and from which powers of tau it is made.
+
+    :param circuit: the name or digest of one of the circuits
+    :raises EncodingError: the powers' digest is not one
+    """
+
+    dimension: int
+    together: int | None
+    ptau_digest: str | None
+    circuit: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.ptau_digest is not None:
+            parse_hex(self.ptau_digest, 32, field="--ptau-sha256")
+
+    def of(self, policy: Path) -> list[Instance]:
+        """The circuits that a policy names, each once, and those that prove several of its records at once."""
+        made = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
+        return policy_instances(made, self.dimension, together=self.together)
+
+    def one_of(self, policy: Path) -> Instance:
+        """The circuit that is named, or the only one.
+
+        :raises SetupError: the policy names several, or none of that name
+        """
+        every = self.of(policy)
+        named = [i for i in every if self.circuit in (None, i.name, i.digest())]
+        if len(named) != 1:
+            raise SetupError(
+                "name one of the policy's circuits",
+                field="--circuit",
+                expected=" or ".join(i.name for i in every),
+                found=self.circuit,
+            )
+        return named[0]
+
+
+circuits_options = partial(gathered, "circuits", Circuits)
+"""The options of a command that gets them as `circuits`."""
+one_circuit_options = circuits_options(
+    circuit_option, dimension_option, together_option, ptau_option, ptau_digest_option
+)
+
+
 @click.group(cls=Group)
 def setup() -> None:
     """Make proving and verification keys.
@@ -48,50 +94,31 @@ def setup() -> None:
 
 @setup.command("new")
 @click.argument("policy", type=PATH)
-@dimension_option
-@together_option
-@path_option("--ptau", help="powers of tau of a public ceremony, in snarkjs's format")
-@ptau_digest_option
+@circuits_options(
+    dimension_option,
+    together_option,
+    path_option("--ptau", help="powers of tau of a public ceremony, in snarkjs's format"),
+    ptau_digest_option,
+)
 @json_option
-def new(
-    policy: Path,
-    dimension: int,
-    together: int | None,
-    ptau: Path | None,
-    ptau_digest: str | None,
-    as_json: bool,
-) -> None:
+def new(policy: Path, circuits: Circuits, ptau: Path | None, as_json: bool) -> None:
     """Compile the circuits of POLICY and make their keys, in the user cache.
 
     Keys made on one machine are UNSAFE: whoever ran this could forge proofs with what it threw away.
     """
-    _check_digest(ptau_digest)
-    every = _instances(policy, dimension, together)
-    _show([(i, proving_key(i, ptau=ptau, ptau_digest=ptau_digest)) for i in every], as_json)
+    keys = [(i, proving_key(i, ptau=ptau, ptau_digest=circuits.ptau_digest)) for i in circuits.of(policy)]
+    _show(keys, as_json)
 
 
 @setup.command("start")
 @click.argument("policy", type=PATH)
-@circuit_option
-@dimension_option
-@together_option
-@ptau_option
-@ptau_digest_option
+@one_circuit_options
 @path_option("--out", required=True, help="the key before any contribution, say 0000.zkey")
 @json_option
-def start(
-    policy: Path,
-    circuit: str | None,
-    dimension: int,
-    together: int | None,
-    ptau: Path,
-    ptau_digest: str | None,
-    out: Path,
-    as_json: bool,
-) -> None:
+def start(policy: Path, circuits: Circuits, ptau: Path, out: Path, as_json: bool) -> None:
     """Check the powers of tau and write the first key of a circuit of POLICY, for the first contributor."""
-    instance = _instance(policy, circuit, dimension, together)
-    ceremony.start(instance, ptau, out, ptau_digest=_check_digest(ptau_digest))
+    instance = circuits.one_of(policy)
+    ceremony.start(instance, ptau, out, ptau_digest=circuits.ptau_digest)
     value = {"circuit": instance.digest(), "name": instance.name, "key": str(out)}
     emit(value, as_json, [str(out), f"  {instance.name}", f"  circuit {instance.digest()}"])
 
@@ -115,22 +142,10 @@ def contribute(old: Path, new: Path, name: str, as_json: bool) -> None:
 @click.argument("zkey", type=PATH)
 @path_option("--policy", help="compile the key's circuit from this policy")
 @path_option("--r1cs", help="or take these constraints, which --circuit may give a digest")
-@circuit_option
-@dimension_option
-@together_option
-@ptau_option
-@ptau_digest_option
+@one_circuit_options
 @json_option
 def verify(
-    zkey: Path,
-    policy: Path | None,
-    r1cs: Path | None,
-    circuit: str | None,
-    dimension: int,
-    together: int | None,
-    ptau: Path,
-    ptau_digest: str | None,
-    as_json: bool,
+    zkey: Path, policy: Path | None, r1cs: Path | None, circuits: Circuits, ptau: Path, as_json: bool
 ) -> None:
     """Check that ZKEY is the circuit's key under these powers, and every contribution in both phases.
 
@@ -140,10 +155,9 @@ def verify(
     """
     if (policy is None) == (r1cs is None):
         raise SetupError("one circuit is needed", field="--policy, --r1cs", expected="exactly one of them")
-    _check_digest(ptau_digest)
-    instance = None
+    instance, circuit, ptau_digest = None, circuits.circuit, circuits.ptau_digest
     if policy is not None:
-        instance = _instance(policy, circuit, dimension, together)
+        instance = circuits.one_of(policy)
         found = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=ptau_digest)
         circuit = instance.digest()
     else:
@@ -181,22 +195,15 @@ def verify(
 @setup.command("finalise")
 @click.argument("zkey", type=PATH)
 @path_option("--policy", required=True, help="the policy whose circuit the key is for")
-@circuit_option
-@dimension_option
-@together_option
-@ptau_option
-@ptau_digest_option
+@one_circuit_options
 @click.option("--beacon", help="public random value in hexadecimal, drawn after the last contribution")
 @path_option("--out", help="write the installed key here too, for relying parties to check")
 @json_option
 def finalise(
     zkey: Path,
     policy: Path,
-    circuit: str | None,
-    dimension: int,
-    together: int | None,
+    circuits: Circuits,
     ptau: Path,
-    ptau_digest: str | None,
     beacon: str | None,
     out: Path | None,
     as_json: bool,
@@ -207,9 +214,8 @@ def finalise(
     more contributions of a secret.
     """
     value = None if beacon is None else parse_hex(beacon, max(1, len(beacon) // 2), field="--beacon")
-    _check_digest(ptau_digest)
-    instance = _instance(policy, circuit, dimension, together)
-    made = ceremony.finalise(instance, ptau, zkey, beacon=value, out=out, ptau_digest=ptau_digest)
+    instance = circuits.one_of(policy)
+    made = ceremony.finalise(instance, ptau, zkey, beacon=value, out=out, ptau_digest=circuits.ptau_digest)
     _show([(instance, made)], as_json)
 
 
@@ -217,10 +223,8 @@ def checked_pins(
     zkeys: Sequence[str],
     *,
     policy: Path | None,
-    dimension: int,
-    together: int | None,
     ptau: Path | None,
-    ptau_digest: str | None,
+    circuits: Circuits,
 ) -> list[Groth16Pin]:
     """The pins of keys that are checked here as by `setup verify`, labelled with the setup that their files show.
 
@@ -236,16 +240,15 @@ def checked_pins(
             field="--zkey",
             expected="--policy and --ptau beside it",
         )
-    _check_digest(ptau_digest)
-    every = _instances(policy, dimension, together)
+    every = circuits.of(policy)
     pins = []
     for text in zkeys:
         circuit, _, rest = text.partition("=")
         known = any(circuit in (i.name, i.digest()) for i in every)
         zkey = Path(rest if known else text)
-        instance = _instance(policy, circuit if known else None, dimension, together)
+        instance = replace(circuits, circuit=circuit if known else None).one_of(policy)
         say(f"checking {zkey}: {instance.name}")
-        found = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=ptau_digest)
+        found = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=circuits.ptau_digest)
         key = ceremony.refuse_without_secret(found, zkey)
         pins.append(
             Groth16Pin.parse(
@@ -253,31 +256,6 @@ def checked_pins(
             )
         )
     return pins
-
-
-def _instances(policy: Path, dimension: int, together: int | None) -> list[Instance]:
-    """The circuits that a policy names, each once, and those that prove several of its records at once."""
-    made = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
-    return policy_instances(made, dimension, together=together)
-
-
-def _instance(policy: Path, circuit: str | None, dimension: int, together: int | None) -> Instance:
-    every = _instances(policy, dimension, together)
-    named = [i for i in every if circuit in (None, i.name, i.digest())]
-    if len(named) != 1:
-        raise SetupError(
-            "name one of the policy's circuits",
-            field="--circuit",
-            expected=" or ".join(i.name for i in every),
-            found=circuit,
-        )
-    return named[0]
-
-
-def _check_digest(text: str | None) -> str | None:
-    if text is not None:
-        parse_hex(text, 32, field="--ptau-sha256")
-    return text
 
 
 def _show(made: Sequence[tuple[Instance, KeyFiles]], as_json: bool) -> None:

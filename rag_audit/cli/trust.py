@@ -14,7 +14,14 @@ from rag_audit._internal.durable import create_file
 from rag_audit._internal.errors import SchemaError, SetupError, StoreError, brief
 from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
 from rag_audit.cli.options import choice_option, line, path_option, read_policy
-from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
+from rag_audit.cli.setup import (
+    Circuits,
+    checked_pins,
+    circuits_options,
+    dimension_option,
+    ptau_digest_option,
+    together_option,
+)
 from rag_audit.log.note import parse_note
 from rag_audit.mechanisms import ALL, defaults
 from rag_audit.models.manifest import manifest_digest, re_executable
@@ -87,9 +94,7 @@ def trust() -> None:
     f" but max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} where it has listing and no noise",
 )
 @path_option("--ptau", help="the powers of tau of the --zkey")
-@ptau_digest_option
-@dimension_option
-@together_option
+@circuits_options(ptau_digest_option, dimension_option, together_option)
 @choice_option(
     "--embedder",
     choices=EMBEDDERS,
@@ -116,9 +121,7 @@ def trust_new(
     zkeys: tuple[str, ...],
     policy: Path | None,
     ptau: Path | None,
-    ptau_digest: str | None,
-    dimension: int,
-    together: int | None,
+    circuits: Circuits,
     embedder: str,
     model: Path | None,
     show: Path | None,
@@ -142,9 +145,7 @@ def trust_new(
         RosterEntry.parse(read_json(path, max_bytes=65_536), field=f"--account {path.name}")
         for path in accounts
     ]
-    checked = checked_pins(
-        zkeys, policy=policy, dimension=dimension, together=together, ptau=ptau, ptau_digest=ptau_digest
-    )
+    checked = checked_pins(zkeys, policy=policy, ptau=ptau, circuits=circuits)
     if model is None and embedder not in OF_A_PLACE:
         artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
     else:

@@ -13,7 +13,7 @@ import click
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.durable import replace_file
 from rag_audit.cli.common import PATH, emit, estimated, json_option, named, patiently, say, signing_key, tell
-from rag_audit.cli.options import PROCESSES, choice_option, flag_option, path_option
+from rag_audit.cli.options import PROCESSES, choice_option, default_option, flag_option, path_option
 from rag_audit.cli.reports import FORMATS, command_line, planned
 from rag_audit.log.note import sign_note
 from rag_audit.models.trust import Trust
@@ -47,7 +47,7 @@ from rag_audit.proofs.checking import Checking, one_by_one
     "--attacks",
     help="the provider's attacks.json (`rag-audit attack run`), shown beside the verdict, which it does not change",
 )
-@click.option("--jobs", type=PROCESSES, default=1, show_default=True,
+@default_option("--jobs", type=PROCESSES, default=1,
               help="processes that verify proofs; the native verifier uses every core by itself")  # fmt: skip
 @click.option("--executor", "address",
               help="verify proofs on a cluster, which then decides: dask://host:port or ray://host:port,"

@@ -25,7 +25,7 @@ from rag_audit.cli.common import (
     progress,
     say,
 )
-from rag_audit.cli.options import PROCESSES, Real, flag_option, path_option
+from rag_audit.cli.options import PROCESSES, Real, default_option, flag_option, path_option
 from rag_audit.cli.settings import resume, settings_of
 from rag_audit.commit.stored import forget
 from rag_audit.log.note import MAX_NOTE_BYTES
@@ -44,9 +44,7 @@ executor_option = click.option(
     "address",
     help="a cluster: dask://host:port or ray://host:port, with RAG_AUDIT_WORKER_KEY set",
 )
-workers_option = click.option(
-    "--workers", type=PROCESSES, default=1, show_default=True, help="prover processes here"
-)
+workers_option = default_option("--workers", type=PROCESSES, default=1, help="prover processes here")
 
 low_memory_option = flag_option(
     "--low-memory", help="make scan proofs in less memory and more time; the proofs are the same"
@@ -58,17 +56,11 @@ low_memory_option = flag_option(
 @click.option("--socket", "address", type=SOCKET, help="listen on this Unix socket until interrupted")
 @click.option("--http", metavar="HOST:PORT", help="answer over HTTP until interrupted (port 0: any free one)")
 @flag_option("--stdio", help="answer requests from stdin, one JSON line each")
-@click.option(
-    "--eager",
-    default=0,
-    show_default=True,
-    help="prove this many answers before they leave, whatever the policy",
-)
-@click.option(
+@default_option("--eager", default=0, help="prove this many answers before they leave, whatever the policy")
+@default_option(
     "--ahead",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     help="make the noise certificates of this many next slots of every account in advance, between the queries",
 )
 @click.option(
@@ -79,12 +71,11 @@ low_memory_option = flag_option(
     "tenant's size",
 )
 @low_memory_option
-@click.option(
+@default_option(
     "--noise-memory",
     "noise_mib",
     type=click.IntRange(1, 1 << 20),
     default=READY_BYTES >> 20,
-    show_default=True,
     help=f"MiB that noise drawn ahead may take, with 4 bytes a position for each slot; at most {READY_SLOTS} slots",
 )
 @path_option("--enrolments", help="with --http: keep accounts' requests for a roster line in this book")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from rag_audit._internal.canonical import Json, jcs, read_bytes, read_json, read
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import RagAuditError, SetupError
 from rag_audit.cli.common import PATH, Group, emit, internal_error, json_option, say, verifier_key
-from rag_audit.cli.options import flag_option, path_option
+from rag_audit.cli.options import Command, default_option, flag_option, path_option
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merging import merge_signatures
@@ -91,11 +91,23 @@ def _leave(path: Path, note: Note, as_json: bool) -> None:
     emit({"note": str(path)}, as_json, str(path))
 
 
+def _of_window(argument: str, pinned: str) -> Callable[[Command], Command]:
+    """The arguments of a command by which a witness reads a window: its own folder, the window, its trust file.
+
+    :param pinned: what the trust file is read for
+    """
+
+    def decorate(command: Command) -> Command:
+        trusted = path_option("--trust", required=True, help=f"this witness's trust file: {pinned}")
+        for part in (json_option, trusted, click.argument(argument, type=PATH)):
+            command = part(command)
+        return click.argument("directory", type=PATH)(command)
+
+    return decorate
+
+
 @witness.command("cosign")
-@click.argument("directory", type=PATH)
-@click.argument("public", type=PATH)
-@path_option("--trust", required=True, help="this witness's trust file: the provider's key, the quorum")
-@json_option
+@_of_window("public", "the provider's key, the quorum")
 def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     """Cosign the window in PUBLIC: its opening before it opens, its final checkpoint after it closed."""
     member = Witness(directory)
@@ -135,10 +147,7 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
 
 
 @witness.command("follow")
-@click.argument("directory", type=PATH)
-@click.argument("window", type=PATH)
-@path_option("--trust", required=True, help="this witness's trust file: its fellow witnesses, the quorum")
-@json_option
+@_of_window("window", "its fellow witnesses, the quorum")
 def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
     """Accept a closed WINDOW that this witness did not follow to its end, relying on a quorum of the others.
 
@@ -169,10 +178,7 @@ def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
 
 
 @witness.command("beacon")
-@click.argument("directory", type=PATH)
-@click.argument("public", type=PATH)
-@path_option("--trust", required=True, help="this witness's trust file: its fellow witnesses, the quorum")
-@json_option
+@_of_window("public", "its fellow witnesses, the quorum")
 def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     """Reveal this witness's nonce, once the quorum has cosigned the opening (or an enrolment after it)."""
     member = Witness(directory)
@@ -261,7 +267,7 @@ def _report_fault(exc: BaseException) -> None:
 @click.option("--name", required=True, help="which witness of the trust file it is")
 @path_option("--trust", required=True, help="a trust file: the provider's key, the witnesses, the quorum")
 @flag_option("--plain", help="the witness knows C2SP's tlog-witness alone")
-@click.option("--patience", type=click.IntRange(0, 86_400), default=60, show_default=True,
+@default_option("--patience", type=click.IntRange(0, 86_400), default=60,
               help="for how many seconds a witness that does not answer is asked again")  # fmt: skip
 @json_option
 def submit(public: Path, url: str, name: str, trust: Path, plain: bool, patience: int, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH
-from rag_audit.cli.options import flag_option, path_option
+from rag_audit.cli.options import default_option, flag_option, path_option
 
 
 @click.command()
@@ -16,13 +16,8 @@ from rag_audit.cli.options import flag_option, path_option
     "--skip-unreadable",
     help="of --docs: omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
 )
-@click.option(
-    "--dir",
-    "directory",
-    type=PATH,
-    default=Path("demo-window"),
-    show_default=True,
-    help="where everything is written",
+@default_option(
+    "--dir", "directory", type=PATH, default=Path("demo-window"), help="where everything is written"
 )
 @flag_option("--keep", help="refuse to overwrite an earlier demo in --dir")
 @click.pass_context

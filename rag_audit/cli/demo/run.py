@@ -148,59 +148,46 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
 
 def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping[str, SystemName]) -> Policy:
     demo.verifier.mkdir()
-    demo.run("keygen", demo.provider / "provider.skey", "--name", ORIGIN)
-    demo.run("keygen", demo.verifier / "verifier.skey", "--name", "verifier.demo")
+    demo.run("keygen", demo.provider / "provider.skey", name=ORIGIN)
+    demo.run("keygen", demo.verifier / "verifier.skey", name="verifier.demo")
     for name in WITNESSES:
-        demo.run("witness", "init", demo.root / name, "--name", f"{name}.demo")
+        demo.run("witness init", demo.folder / name, name=f"{name}.demo")
     for tenant in tenants:
         for number in range(1, ACCOUNTS_A_TENANT + 1):
             account = f"{tenant}-{number}"
-            line = demo.run(
-                "account", "new", demo.root / "accounts" / account, "--id", account, "--tenant", tenant
-            )
-            (demo.root / "accounts" / f"{account}.json").write_text(line.stdout)
-            demo.run(
-                "account", "add", demo.provider / "roster.json", demo.root / "accounts" / f"{account}.json"
-            )
+            folder = demo.folder / "accounts" / account
+            line = demo.run("account new", folder, id=account, tenant=tenant)
+            folder.with_suffix(".json").write_text(line.stdout)
+            demo.run("account add", demo.provider / "roster.json", folder.with_suffix(".json"))
     policy = demo_policy(tenants, systems)
     path = demo.provider / "policy.json"
     path.write_bytes(jcs(policy.dump()))
-    keys = demo.run("setup", "new", path, "--json").stdout
-    (demo.root / "setup.json").write_text(keys)
+    keys = demo.run("setup new", path, json=True).stdout
+    (demo.folder / "setup.json").write_text(keys)
     return policy
 
 
 def _open(demo: Demo, policy: Policy) -> None:
-    lines = []
-    for name in WITNESSES:
-        path = demo.provider / f"{name}.nonce.json"
-        path.write_text(demo.run("witness", "nonce", demo.root / name).stdout)
-        lines += ["--witness", str(path)]
-    for party in [demo.verifier, *(demo.root / name for name in WITNESSES)]:
+    nonces = [demo.provider / f"{name}.nonce.json" for name in WITNESSES]
+    for name, path in zip(WITNESSES, nonces, strict=True):
+        path.write_text(demo.run("witness nonce", demo.folder / name).stdout)
+    for party in [demo.verifier, *(demo.folder / name for name in WITNESSES)]:
         _trust(demo, party, policy)
     # Between the dating of the window and its opening only two cosignatures are made, at this machine's current speed.
     lead = LEAST_LEAD_S + math.ceil(COSIGNED_IN * demo.slowest)
     demo.run(
         "open",
         demo.window,
-        "--policy",
-        demo.provider / "policy.json",
-        "--roster",
-        demo.provider / "roster.json",
-        "--docs",
-        demo.provider / "docs",
-        "--key",
-        demo.provider / "provider.skey",
-        "--opens-in",
-        f"{lead}s",
-        *lines,
+        policy=demo.provider / "policy.json",
+        roster=demo.provider / "roster.json",
+        docs=demo.provider / "docs",
+        key=demo.provider / "provider.skey",
+        opens_in=f"{lead}s",
+        witness=nonces,
     )
     for step in ("cosign", "beacon"):
-        for name in WITNESSES:
-            demo.run(
-                "witness", step, demo.root / name, demo.public, "--trust", demo.root / name / "trust.toml"
-            )
-    opened = json.loads(demo.run("open", demo.window, "--json").stdout)
+        _witnessed(demo, step)
+    opened = json.loads(demo.run("open", demo.window, json=True).stdout)
     say(
         f"window {opened['opening'][:16]}.. is {opened['status']}: cosigned by {len(WITNESSES)} witnesses, beacon drawn"
     )
@@ -209,9 +196,16 @@ def _open(demo: Demo, policy: Policy) -> None:
         say(f"it opens in {wait:.0f} s")
         time.sleep(wait + 0.01)
     started = time.monotonic()
-    made = json.loads(demo.run("prove", demo.window, "--ahead", "--json").stdout)["made"]
+    made = json.loads(demo.run("prove", demo.window, ahead="1", json=True).stdout)["made"]
     if made:
         say(f"{made} noise certificates made before any query, in {time.monotonic() - started:.1f} s")
+
+
+def _witnessed(demo: Demo, step: str) -> None:
+    """Let each witness cosign the window, or reveal its nonce."""
+    for name in WITNESSES:
+        folder = demo.folder / name
+        demo.run(f"witness {step}", folder, demo.public, trust=folder / "trust.toml")
 
 
 def _trust(demo: Demo, party: Path, policy: Policy) -> None:
@@ -220,8 +214,6 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
         BeaconWitness.parse(read_json(demo.provider / f"{n}.nonce.json", max_bytes=65_536), field=n)
         for n in WITNESSES
     ]
-    witnesses = [w for nonce in nonces for w in ("--witness", nonce.vkey)]
-    accounts = [a for p in sorted((demo.root / "accounts").glob("*-1.json")) for a in ("--account", str(p))]
     requirements = {
         "mechanisms": "noise,sampling,listing",
         "max_epsilon": "50",
@@ -237,22 +229,16 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
         "min_receipts": "2",
         "allow_unsafe_setup": "true",
     }
-    require = [r for key, value in requirements.items() for r in ("--require", f"{key}={value}")]
     demo.run(
-        "trust",
-        "new",
+        "trust new",
         party / "trust.toml",
-        "--origin",
-        ORIGIN,
-        "--provider",
-        demo.provider / "provider.skey.pub",
-        *witnesses,
-        "--verifier",
-        demo.verifier / "verifier.skey.pub",
-        *accounts,
-        "--setup",
-        demo.root / "setup.json",
-        *require,
+        origin=ORIGIN,
+        provider=demo.provider / "provider.skey.pub",
+        witness=[nonce.vkey for nonce in nonces],
+        verifier=demo.verifier / "verifier.skey.pub",
+        account=sorted((demo.folder / "accounts").glob("*-1.json")),
+        setup=demo.folder / "setup.json",
+        require=[f"{key}={value}" for key, value in requirements.items()],
     )
 
 
@@ -265,19 +251,10 @@ def _query(
         accounts, questions, embedder, queries=QUERIES, each=policy.n, k_max=policy.k_max, theta=(p, q)
     )
     address = demo.provider / "socket"
+    socket = os.path.relpath(address)
+    command = [sys.executable, "-m", "rag_audit", "serve", str(demo.window)]
     service = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "rag_audit",
-            "serve",
-            str(demo.window),
-            "--socket",
-            os.path.relpath(address),
-            "--eager",
-            str(EAGER),
-        ],
-        stderr=subprocess.DEVNULL,
+        [*command, "--socket", socket, "--eager", str(EAGER)], stderr=subprocess.DEVNULL
     )
     try:
         # There is no time limit: the socket appears, or the service has ended.
@@ -290,17 +267,12 @@ def _query(
             started = time.monotonic()
             done = demo.run(
                 "query",
-                "--account",
-                demo.root / "accounts" / account,
-                "--window",
-                demo.public,
-                "--provider",
-                demo.provider / "provider.skey.pub",
-                "--socket",
-                os.path.relpath(address),
-                "--json",
-                "--",
                 question.question,
+                account=demo.folder / "accounts" / account,
+                window=demo.public,
+                provider=demo.provider / "provider.skey.pub",
+                socket=socket,
+                json=True,
             )
             documents = json.loads(done.stdout)["documents"]
             waited = f"{time.monotonic() - started:.1f} s" + (", proof included" if number < EAGER else "")
@@ -312,61 +284,44 @@ def _query(
 
 def _close(demo: Demo) -> None:
     demo.run("close", demo.window)
-    for name in WITNESSES:
-        demo.run(
-            "witness", "cosign", demo.root / name, demo.public, "--trust", demo.root / name / "trust.toml"
-        )
+    _witnessed(demo, "cosign")
     demo.run("close", demo.window)
     note = demo.verifier / "challenge.txt"
     demo.run(
         "challenge",
         demo.public / "window.json",
-        "--key",
-        demo.verifier / "verifier.skey",
-        "--trust",
-        demo.verifier / "trust.toml",
-        "--out",
-        note,
+        key=demo.verifier / "verifier.skey",
+        trust=demo.verifier / "trust.toml",
+        out=note,
     )
     started = time.monotonic()
-    made = json.loads(demo.run("prove", demo.window, "--challenge", note, "--workers", "2", "--json").stdout)[
-        "made"
-    ]
+    done = demo.run("prove", demo.window, challenge=note, workers="2", json=True)
+    made = json.loads(done.stdout)["made"]
     say(f"{made} proofs of the challenged records made in {time.monotonic() - started:.1f} s")
 
 
 def _receipts(demo: Demo) -> None:
-    for account in sorted(p for p in (demo.root / "accounts").iterdir() if p.is_dir()):
+    for account in sorted(p for p in (demo.folder / "accounts").iterdir() if p.is_dir()):
         demo.run(
-            "receipt",
-            "export",
-            "--account",
-            account,
-            "--window",
-            demo.public,
-            "--out",
-            demo.verifier / "receipts",
-            "--disclose",
+            "receipt export",
+            account=account,
+            window=demo.public,
+            out=demo.verifier / "receipts",
+            disclose=True,
         )
     shutil.copy(demo.public / "window.json", demo.verifier / "window.json")
 
 
 def _verify(demo: Demo) -> int:
-    done = demo.run(
-        "verify",
-        demo.verifier / "window.json",
-        "--trust",
-        demo.verifier / "trust.toml",
-        "--receipts",
-        demo.verifier / "receipts",
-        "--format",
-        "html",
-        "--output",
-        demo.verifier / PAGE,
-        expect=(0, 1, 2, 3),
-    )
+    done = _judged(demo, demo.verifier / "window.json", format="html", output=demo.verifier / PAGE)
     say(done.stdout.rstrip())
     return done.returncode
+
+
+def _judged(demo: Demo, window: Path, **options: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run `verify` by the verifier's trust file and receipts, whatever its verdict."""
+    trust, receipts = demo.verifier / "trust.toml", demo.verifier / "receipts"
+    return demo.run("verify", window, trust=trust, receipts=receipts, expect=(0, 1, 2, 3), **options)
 
 
 def _tamper(demo: Demo) -> bool:
@@ -377,15 +332,7 @@ def _tamper(demo: Demo) -> bool:
     entries[record.seq] = record.model_copy(update={"hans": digit + record.hans[1:]})
     path = demo.verifier / "tampered.json"
     save_window(file.model_copy(update={"entries": [entry.dump() for entry in entries]}), path)
-    done = demo.run(
-        "verify",
-        path,
-        "--trust",
-        demo.verifier / "trust.toml",
-        "--receipts",
-        demo.verifier / "receipts",
-        expect=(0, 1, 2, 3),
-    )
+    done = _judged(demo, path)
     say(done.stdout.splitlines()[0])
     return done.returncode == int(ExitCode.FAIL)
 

@@ -18,6 +18,7 @@ from rag_audit.cli.common import PATH, Group, emit, json_option, progress
 from rag_audit.cli.options import (
     PROCESSES,
     Real,
+    default_option,
     flag_option,
     path_option,
     seed_option,
@@ -60,28 +61,20 @@ def list_(as_json: bool) -> None:
 
 @attack.command("run")
 @click.argument("names", nargs=-1, required=True, metavar="NAME..|all")
-@click.option(
+@default_option(
     "--target",
     default="engine",
-    show_default=True,
     help="engine, in process; a chat endpoint with retrieval behind it (https://host/v1); or a window's socket",
 )
-@click.option(
+@default_option(
     "--data",
     default="demo",
-    show_default=True,
     help="the service's documents: demo, a collection of RAG_AUDIT_DATA, JSON Lines, or a folder",
 )
 @skip_option
 @path_option("--others", "others_file", help="documents outside the service  [default: a part of --data]")
 @path_option("--own", "own_file", help="the attacker's own texts  [default: a part of the others]")
-@click.option(
-    "--out",
-    type=PATH,
-    default=Path("attacks"),
-    show_default=True,
-    help="for results; finished work is kept there",
-)
+@default_option("--out", type=PATH, default=Path("attacks"), help="for results; finished work is kept there")
 @click.option(
     "--members", callback=whole_number, help="attacked documents, and as many others  [default: up to 1000]"
 )
@@ -103,25 +96,19 @@ def list_(as_json: bool) -> None:
 @click.option(
     "--n", callback=whole_number, help="the policy's queries an account, for eps_audit  [default: 200]"
 )
-@click.option(
-    "--trials",
-    type=click.IntRange(min=0),
-    default=500,
-    show_default=True,
-    help="worlds of each kind for lower bounds",
+@default_option(
+    "--trials", type=click.IntRange(min=0), default=500, help="worlds of each kind for lower bounds"
 )
 @seed_option
 @click.option("--top-k", callback=whole_number, help="passages of an answer  [default: 5]")
-@click.option("--jobs", type=PROCESSES, default=1, show_default=True, help="processes, a cell each")
+@default_option("--jobs", type=PROCESSES, default=1, help="processes, a cell each")
 @click.option(
     "--generator", "generator_url", help="a chat endpoint that answers from the passages  [default: none]"
 )
 @click.option("--model", help="the chat endpoint's model")
 @click.option("--key-env", help="the environment variable with the chat endpoint's key")
-@click.option("--timeout", type=Real(0.1, 86_400), default=60.0, show_default=True, help="seconds a read")
-@click.option(
-    "--attempts", type=click.IntRange(1, 1000), default=5, show_default=True, help="of one question"
-)
+@default_option("--timeout", type=Real(0.1, 86_400), default=60.0, help="seconds a read")
+@default_option("--attempts", type=click.IntRange(1, 1000), default=5, help="of one question")
 @flag_option("--no-stream", help="ask for whole answers")
 @flag_option("--logprobs", help="ask for log-probabilities, which some attacks need")
 @click.option("--parallel", callback=whole_number, help="questions on their way to an endpoint  [default: 1]")
@@ -163,9 +150,7 @@ def run_(as_json: bool, **options: Any) -> None:
 @click.argument("names", nargs=-1, metavar="[COLLECTION..]")
 @click.option("--members", callback=whole_number, help="attacked members, and as many others  [default: 500]")
 @seed_option
-@click.option(
-    "--out", type=PATH, default=Path("attacks"), show_default=True, help="finished work is kept there"
-)
+@default_option("--out", type=PATH, default=Path("attacks"), help="finished work is kept there")
 def tables_(names: tuple[str, ...], members: int | None, seed: int, out: Path) -> None:
     """The papers' tables on the public collections (RAG_AUDIT_DATA), with the papers' figures in brackets."""
     from rag_audit.lab.attacks import tables

@@ -13,7 +13,7 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError
 from rag_audit._internal.jsonlines import parse_row, string, text_lines
 from rag_audit.cli.common import PATH, Group, emit, json_option
-from rag_audit.cli.options import Real, path_option, seed_option, skip_option, whole_number
+from rag_audit.cli.options import Real, default_option, path_option, seed_option, skip_option, whole_number
 from rag_audit.lab.commands.services import Options, documents_of, service_of
 
 
@@ -29,7 +29,7 @@ def canary() -> None:
 )
 @skip_option
 @click.option("--count", callback=whole_number, help="[default: 128]")
-@click.option("--perplexity", type=Real(2, 1e12), default=2000.0, show_default=True, help="of their ends")
+@default_option("--perplexity", type=Real(2, 1e12), default=2000.0, help="of their ends")
 @json_option
 def new(
     file: Path, data: str, skip_unreadable: bool, count: int | None, perplexity: float, as_json: bool
@@ -73,19 +73,15 @@ def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
 
 @canary.command("test")
 @click.argument("file", type=PATH)
-@click.option("--target", default="engine", show_default=True, help="as `attack run --target`")
-@click.option(
-    "--docs", "data", default="demo", show_default=True, help="the engine's documents, without canaries"
-)
+@default_option("--target", default="engine", help="as `attack run --target`")
+@default_option("--docs", "data", default="demo", help="the engine's documents, without canaries")
 @skip_option
-@click.option(
-    "--mechanism", default="none", show_default=True, help="of the engine, as `attack run --mechanism`"
-)
+@default_option("--mechanism", default="none", help="of the engine, as `attack run --mechanism`")
 @click.option(
     "--k", "accounts", callback=whole_number, help="accounts that ask for every canary  [default: 1]"
 )
 @seed_option
-@click.option("--out", type=PATH, default=Path("canaries"), show_default=True, help="folder of kept replies")
+@default_option("--out", type=PATH, default=Path("canaries"), help="folder of kept replies")
 @click.option("--generator", "generator_url", help="a chat endpoint that answers from the passages")
 @click.option("--model", help="the chat endpoint's model")
 @click.option("--key-env", help="the environment variable with the chat endpoint's key")

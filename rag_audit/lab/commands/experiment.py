@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress, say
-from rag_audit.cli.options import PROCESSES, choice_option, flag_option, path_option
+from rag_audit.cli.options import PROCESSES, choice_option, default_option, flag_option, path_option
 
 if TYPE_CHECKING:
     from rag_audit.lab.experiments.model import Experiment, Results
@@ -40,13 +40,9 @@ def list_(as_json: bool) -> None:
 @experiment.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME..|all")
 @choice_option("--size", choices=["test", "full"], default="test", help="full is the paper's")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="of every draw of the run"
-)
-@click.option(
-    "--out", type=PATH, default=OUT, show_default=True, help="folder of results, of one size and seed"
-)
-@click.option("--jobs", type=PROCESSES, default=1, show_default=True, help="processes of this machine")
+@default_option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="of every draw of the run")
+@default_option("--out", type=PATH, default=OUT, help="folder of results, of one size and seed")
+@default_option("--jobs", type=PROCESSES, default=1, help="processes of this machine")
 @click.option("--executor", "address", help="dask://host:port or ray://host:port, as for `prove`")
 @flag_option("--no-pictures", help="draw nothing, which needs no matplotlib")
 @json_option

@@ -70,10 +70,10 @@ class Options:
             raise SetupError("the chat endpoint's key is not in the environment", field=self.key_env)
         return Endpoint(
             url,
-            self.model,
-            key,
-            self.timeout,
-            self.attempts,
+            model=self.model,
+            key=key,
+            timeout_s=self.timeout,
+            attempts=self.attempts,
             stream=not self.no_stream,
             probabilities=self.logprobs,
         )
