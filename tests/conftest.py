@@ -82,7 +82,7 @@ TOGETHER = {
         "cli/test_attack_service.py",
     ),
     "report": (
-        "report/test_explained.py",
+        "report/test_explanations.py",
         "report/test_faces.py",
         "report/test_model.py",
         "report/test_page.py",

@@ -20,7 +20,7 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
     """
     from rag_audit.mechanisms.accounting.values import text
     from rag_audit.report.cumulative import compose, load_window
-    from rag_audit.report.explain import COVERS, by_odds, covers
+    from rag_audit.report.policy_text import COVERS, by_odds, covers
 
     found = compose([load_window(path) for path in windows], delta)
     covered = covers([part.policy for part in found.windows]) or COVERS

@@ -20,7 +20,7 @@ def explain(check: str | None, as_json: bool) -> None:
     The explanation says what holds where the check passes, what follows where it does not, how an honest party can have
     come there, what to ask the provider, and where to read more. A group (trust) lists its checks.
     """
-    from rag_audit.report.explained import GROUPS, explained, explanations
+    from rag_audit.report.explanations import GROUPS, explained, explanations
 
     if check is None or check in GROUPS:
         found = {name: e.means for name, e in explanations().items() if check in (None, name.split(".")[0])}

@@ -20,6 +20,7 @@ from rag_audit.cli.mechanisms import read_mechanisms
 from rag_audit.cli.options import (
     certificate_size,
     choice_option,
+    default_option,
     duration,
     gain_list,
     model_option,
@@ -124,16 +125,10 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     help="noise (the default), sampling, listing, or none, which proves integrity alone; for all tenants, or one; KEEP"
     f" is the share of positions that a window keeps  [sampling: {defaults.KEEP}, listing: {listing.KEEP}]",
 )
-@click.option(
-    "--opens-in",
-    default="15m",
-    show_default=True,
-    callback=duration,
-    help="time for the witnesses to cosign before it opens",
+@default_option(
+    "--opens-in", default="15m", callback=duration, help="time for the witnesses to cosign before it opens"
 )
-@click.option(
-    "--lasts", default="7d", show_default=True, callback=duration, help="how long it answers queries"
-)
+@default_option("--lasts", default="7d", callback=duration, help="how long it answers queries")
 @number_option("--n", default=defaults.QUERIES, help="queries an account")
 @number_option("--k-max", "--k", default=defaults.K_MAX, help="largest coalition that the bound covers")
 @click.option("--eps-acc", help="target: epsilon of one account, at delta-acc, instead of --eps-joint")
@@ -142,12 +137,11 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     help=f"target: epsilon of k-max accounts together, at delta-policy  [default: {defaults.EPS_JOINT}]",
 )
 @choice_option("--calibration", choices=METHODS, default="exact", help="how noise is chosen")
-@click.option("--delta-acc", default="1e-7", show_default=True, help="delta of one account's epsilon")
-@click.option(
+@default_option("--delta-acc", default="1e-7", help="delta of one account's epsilon")
+@default_option(
     "--delta-policy",
     "--delta",
     default=defaults.DELTA,
-    show_default=True,
     help="delta of eps_audit; it must exceed k-max times delta-acc",
 )
 @number_option(
@@ -171,25 +165,22 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     help="raw scores that count  [default: the embedder's, 101:810 for the default one]",
 )
 @number_option("--top-k", default=defaults.TOP_K, help="positions in an answer")
-@click.option(
+@default_option(
     "--theta",
     callback=theta_fraction,
     default=defaults.THETA,
-    show_default=True,
     help="cosine from which two queries count as near; set it with `rag-audit estimate calibrate --questions`",
 )
-@click.option(
+@default_option(
     "--tau",
     callback=tau_span,
     default="0",
-    show_default=True,
     help="how far apart near queries may be: in query records (500) or time (12h); 0 is the whole window",
 )
-@click.option(
+@default_option(
     "--certificate",
     callback=certificate_size,
     default="scan",
-    show_default=True,
     metavar="SYSTEM[:RECORDS]",
     help="prove the coalition estimate of a window of up to so many records: scan:3000, groth16:64, or scan alone for"
     f" all queries of all accounts, at most {MAX_RECORDS:,}; none leaves it declared",
@@ -243,7 +234,7 @@ def new(
     JSON has no comments: each number is explained on stdout and in OUT.explained.txt. Existing files stay as they are.
     """
     from rag_audit.commit.compare import comparison
-    from rag_audit.report.explain import explain
+    from rag_audit.report.policy_text import explain
 
     explained = beside(out, f"{out.name}.explained.txt")
     for path in (out, explained):
@@ -348,7 +339,7 @@ def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options
     from rag_audit.mechanisms.accounting import Mechanism, policy_figures
     from rag_audit.mechanisms.accounting.values import probability
     from rag_audit.mechanisms.accounting.wellformed import check_infinite_loss
-    from rag_audit.report.explain import COVERS, covers, covers_noise, figures_text
+    from rag_audit.report.policy_text import COVERS, covers, covers_noise, figures_text
 
     given = [name for name, value in options.items() if value is not None]
     if file is not None:

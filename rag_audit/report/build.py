@@ -19,7 +19,7 @@ from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.report import model
 from rag_audit.report.claims import INSTANTS, SENTENCES, WITNESSED, Passed, Window, claims_of
 from rag_audit.report.cumulative import WindowPart, compose
-from rag_audit.report.explained import Cause, cause_of, explanations
+from rag_audit.report.explanations import Cause, cause_of, explanations
 from rag_audit.report.facts import input_files, receipt_files
 from rag_audit.report.model import Chain, Event, Vouching
 from rag_audit.report.requirements import requirements_of
@@ -163,6 +163,18 @@ def _followed(chain: Chain, passed: Passed) -> Chain:
 
 def _check(check: Check, verdict: ReportedVerdict) -> model.CheckLine:
     base, tenant = base_id(check.id)
+    explanation = None if check.status is Status.PASS else _explained(check, base)
+    return _line(check, verdict, base=base, tenant=tenant, explanation=explanation)
+
+
+def _line(
+    check: Check,
+    verdict: ReportedVerdict,
+    *,
+    base: str,
+    tenant: str | None = None,
+    explanation: model.Explanation | None = None,
+) -> model.CheckLine:
     return model.CheckLine(
         id=check.id,
         base=base,
@@ -172,7 +184,7 @@ def _check(check: Check, verdict: ReportedVerdict) -> model.CheckLine:
         expected=check.expected,
         found=check.found,
         at=check.at,
-        explanation=None if check.status is Status.PASS else _explained(check, base),
+        explanation=explanation,
     )
 
 
@@ -386,20 +398,8 @@ def report_without_window(
     verdict: ReportedVerdict, fault: BaseException, filing: model.Filing
 ) -> model.ShortReport:
     """The report of a verdict whose whole report could not be made."""
-    checks = [
-        model.CheckLine(
-            id=check.id,
-            base=check.id,
-            tenant=None,
-            outcome=check.status.value,
-            decides=verdict.decides(check),
-            expected=check.expected,
-            found=check.found,
-            at=check.at,
-            explanation=None,
-        )
-        for check in verdict.checks
-    ]
+    # Whatever else a line of the whole report has may be what could not be made.
+    checks = [_line(check, verdict, base=check.id) for check in verdict.checks]
     return _short(
         outcome=verdict.outcome,
         exit_code=int(verdict.exit_code),

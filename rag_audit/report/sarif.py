@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.words import instant
-from rag_audit.report.explained import explanations
+from rag_audit.report.explanations import explanations
 from rag_audit.report.model import CheckLine, Report, ShortReport
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

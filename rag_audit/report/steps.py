@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_audit._internal.words import listed
-from rag_audit.report.explained import Cause, cause_of
+from rag_audit.report.explanations import Cause, cause_of
 from rag_audit.report.model import CheckLine, Level
 from rag_audit.verify.checks.trust import ABSENT
 from rag_audit.verify.verdict import OutcomeName

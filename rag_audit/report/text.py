@@ -10,8 +10,7 @@ from __future__ import annotations
 import textwrap
 
 from rag_audit._internal.words import counted, instant
-from rag_audit.report.explain import by_odds
-from rag_audit.report.explained import CAVEAT, Cause, cause_of
+from rag_audit.report.explanations import CAVEAT, Cause, cause_of
 from rag_audit.report.meaning import (
     chain_words,
     counted_words,
@@ -23,6 +22,7 @@ from rag_audit.report.meaning import (
     weaker_words,
 )
 from rag_audit.report.model import AttackPoint, Attacks, CheckLine, Report, ShortReport
+from rag_audit.report.policy_text import by_odds
 from rag_audit.report.strength import protection_words
 
 WIDTH = 100

@@ -30,7 +30,7 @@ from rag_audit.models.policy import Policy, PolicyV1, PolicyV2
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.report.cumulative import compose, load_window
-from rag_audit.report.explain import explain
+from rag_audit.report.policy_text import explain
 
 DIMENSION = 256
 KEEP = 9 * COIN_RANGE // 10

@@ -17,7 +17,7 @@ from rag_audit.errors import PolicyError
 from rag_audit.models.policy import Policy
 from rag_audit.report import face
 from rag_audit.report.build import report_of
-from rag_audit.report.explained import base_id
+from rag_audit.report.explanations import base_id
 from rag_audit.report.model import Report
 from rag_audit.report.requirements import nearest
 from rag_audit.report.text import render

@@ -15,7 +15,7 @@ from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import ExitCode
 from rag_audit.report import face
 from rag_audit.report.build import filing_of, report_of, report_without_window
-from rag_audit.report.explained import explanations
+from rag_audit.report.explanations import explanations
 from rag_audit.report.verification import ReportedVerdict, reported
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.inputs import Inputs

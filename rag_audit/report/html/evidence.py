@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rag_audit._internal.words import counted, day, some
 from rag_audit.mechanisms import accounting, named
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.report.explain import COVERS
 from rag_audit.report.html import words
 from rag_audit.report.model import CheckLine, Report
+from rag_audit.report.policy_text import COVERS
 
 GROUPS = {
     "opening": "commitment and opening",

@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from rag_audit._internal.printable import printable
 from rag_audit._internal.words import counted, day, instant, some
-from rag_audit.report.explained import CAVEAT, Cause, cause_of
+from rag_audit.report.explanations import CAVEAT, Cause, cause_of
 from rag_audit.report.html import charts, curves, evidence, privacy, record, study, verdict, words
 from rag_audit.report.model import Report, ShortReport
 from rag_audit.report.strength import protection_words

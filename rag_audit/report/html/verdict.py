@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rag_audit._internal.words import counted, some
 from rag_audit.mechanisms.descriptions import ALL, Description
-from rag_audit.report.explained import SENTENCES, Cause, cause_of
+from rag_audit.report.explanations import SENTENCES, Cause, cause_of
 from rag_audit.report.html import words
 from rag_audit.report.html.curves import protections
 from rag_audit.report.model import CheckLine, Report, ShortReport

@@ -25,7 +25,7 @@ from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.jobs import Jobs, Stopped
 from rag_audit.service.running.joining import Joining
 from rag_audit.service.running.shelf import Place, Shelf, without_commands
-from rag_audit.service.running.witnesses import Notes, Submissions
+from rag_audit.service.running.witnesses import NoteWatcher, Submissions
 from rag_audit.service.windows import Windows
 
 RETRY_MS = 30_000
@@ -62,7 +62,7 @@ class Supervisor:
         self._acts = Acts(config, shelf, key, clock, say)
         self._clock, self._say = clock, say
         self._jobs = jobs or Jobs()
-        self._notes = Notes(say)
+        self._notes = NoteWatcher(say)
         self._asking = Submissions(config, self._acts.origin, key, self._jobs, clock, say)
         self._joining = Joining(config, shelf, self.served, self._asking, say, self._acts.once)
         self.intake = self._joining.intake(key, self._acts.origin, clock)
@@ -133,7 +133,7 @@ class Supervisor:
             window = self.windows[name] = self._acts.resume(place)
             self.served.put(window)
             return f"resume {name}"
-        if taken := self._notes.admit(window):
+        if taken := self._notes.admit_new(window):
             return f"notes {name}: {', '.join(taken)}"
         if (asked := self._asking.look(window)) is not None:
             return asked

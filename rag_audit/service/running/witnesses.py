@@ -25,14 +25,14 @@ from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.jobs import Jobs
 
 
-class Notes:
+class NoteWatcher:
     """Which notes were taken or refused: each version of a file is looked at once, a set of reveals once it changed."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
         self._seen: dict[Path, tuple[int, int]] = {}
 
-    def admit(self, window: Window) -> list[str]:
+    def admit_new(self, window: Window) -> list[str]:
         """Take what is new: cosignatures one by one, then each beacon's reveals together.
 
         :returns: the names of the files that were taken

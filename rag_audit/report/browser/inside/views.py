@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from rag_audit.report.browser.inside.module import Field, Kept, call
@@ -18,6 +18,16 @@ class Block(Kept):
 
     def __init__(self, number: int) -> None:
         self.number = number
+
+
+def _operator(name: str) -> Callable[[ndarray, Any], Any]:
+    """An operator of an array, which stands on its left, and of another operand."""
+    return lambda left, right: two(name, left, right)
+
+
+def _reflected(name: str) -> Callable[[ndarray, Any], Any]:
+    """The same with the array on its right."""
+    return lambda right, left: two(name, left, right)
 
 
 class ndarray:
@@ -106,47 +116,16 @@ class ndarray:
     def __neg__(self) -> ndarray:
         return one("negative", self)
 
-    def __add__(self, other: Any) -> Any:
-        return two("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return two("add", other, self)
-
     def __iadd__(self, other: Any) -> ndarray:
         return self._in_place("add", other)
 
-    def __sub__(self, other: Any) -> Any:
-        return two("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return two("subtract", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return two("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return two("multiply", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return two("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return two("divide", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return two("power", self, other)
-
-    def __gt__(self, other: Any) -> ndarray:
-        return two("greater", self, other)
-
-    def __ge__(self, other: Any) -> ndarray:
-        return two("greater_equal", self, other)
-
-    def __lt__(self, other: Any) -> ndarray:
-        return two("less", self, other)
-
-    def __le__(self, other: Any) -> ndarray:
-        return two("less_equal", self, other)
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("subtract"), _reflected("subtract")
+    __mul__, __rmul__ = _operator("multiply"), _reflected("multiply")
+    __truediv__, __rtruediv__ = _operator("divide"), _reflected("divide")
+    __pow__ = _operator("power")
+    __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
+    __lt__, __le__ = _operator("less"), _operator("less_equal")
 
 
 class _Rows(NamedTuple):

@@ -16,7 +16,7 @@ from rag_audit.mechanisms.descriptions.base import percent
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.policy import Policy
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.report.explain import covers
+from rag_audit.report.policy_text import covers
 
 
 def run(*arguments: object) -> Result:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rag_audit.cli import main
 from rag_audit.errors import SetupError
 from rag_audit.report import face
-from rag_audit.report.explained import GROUPS, base_id, explained, explanations
+from rag_audit.report.explanations import GROUPS, base_id, explained, explanations
 from rag_audit.report.model import Report
 from rag_audit.verify.checks.trust import ABSENT
 from tests.report.conftest import OUTCOMES
