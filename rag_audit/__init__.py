@@ -12,55 +12,30 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
-    from rag_audit._internal.canonical import jcs
-    from rag_audit.account.account import Account
-    from rag_audit.attest.window import Window
-    from rag_audit.commit.draft import draft_policy
-    from rag_audit.log.keys import VerifierKey
-    from rag_audit.log.merkle import HashTree, leaf_hash
-    from rag_audit.log.note import parse_note
-    from rag_audit.log.signing import SigningKey
-    from rag_audit.models.manifest import manifest_digest
-    from rag_audit.models.passage import Passage
-    from rag_audit.models.policy import Policy
-    from rag_audit.models.publication import Publication
-    from rag_audit.models.records import WitnessBeacon
-    from rag_audit.models.trust import Require, Trust
-    from rag_audit.models.trust_template import trust_template
-    from rag_audit.models.windowfile import WindowFile
-    from rag_audit.proofs.backends import protocols_digest
-    from rag_audit.relation.noise import table_digest
-    from rag_audit.report.verification import verify_window
-    from rag_audit.retrieval.embedders import get_embedder
-    from rag_audit.verify.verdict import Verdict
-    from rag_audit.witness.witness import Witness
-
-__all__ = [
-    "Account",
-    "HashTree",
-    "Passage",
-    "Policy",
-    "Publication",
-    "Require",
-    "SigningKey",
-    "Trust",
-    "Verdict",
-    "VerifierKey",
-    "Window",
-    "WindowFile",
-    "Witness",
-    "WitnessBeacon",
-    "draft_policy",
-    "get_embedder",
-    "jcs",
-    "leaf_hash",
-    "manifest_digest",
-    "parse_note",
-    "protocols_digest",
-    "table_digest",
-    "trust_template",
-    "verify_window",
-]
+    from rag_audit._internal.canonical import jcs as jcs
+    from rag_audit.account.account import Account as Account
+    from rag_audit.attest.window import Window as Window
+    from rag_audit.commit.draft import draft_policy as draft_policy
+    from rag_audit.log.keys import VerifierKey as VerifierKey
+    from rag_audit.log.merkle import HashTree as HashTree
+    from rag_audit.log.merkle import leaf_hash as leaf_hash
+    from rag_audit.log.note import parse_note as parse_note
+    from rag_audit.log.signing import SigningKey as SigningKey
+    from rag_audit.models.manifest import manifest_digest as manifest_digest
+    from rag_audit.models.passage import Passage as Passage
+    from rag_audit.models.policy import Policy as Policy
+    from rag_audit.models.publication import Publication as Publication
+    from rag_audit.models.records import WitnessBeacon as WitnessBeacon
+    from rag_audit.models.trust import Require as Require
+    from rag_audit.models.trust import Trust as Trust
+    from rag_audit.models.trust_template import trust_template as trust_template
+    from rag_audit.models.windowfile import WindowFile as WindowFile
+    from rag_audit.proofs.backends import protocols_digest as protocols_digest
+    from rag_audit.relation.noise import table_digest as table_digest
+    from rag_audit.report.verification import verify_window as verify_window
+    from rag_audit.retrieval.embedders import get_embedder as get_embedder
+    from rag_audit.verify.verdict import Verdict as Verdict
+    from rag_audit.witness.witness import Witness as Witness
 
 _HOME = {
     "Account": "account.account",
@@ -88,6 +63,8 @@ _HOME = {
     "trust_template": "models.trust_template",
     "verify_window": "report.verification",
 }
+
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> object:

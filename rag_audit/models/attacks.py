@@ -21,7 +21,6 @@ from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Model
 MAX_ATTACKS_BYTES = 16 << 20
 MAX_RESULTS = 4096
 """Attacks times cells; a run of all attacks in all cells has about 200."""
-MAX_REAL = 1e12
 _ROUNDING = 1e-9
 """By so much an average of shares may lie above 1."""
 _REAL = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.lab.attacks.generators.extractive import ExtractiveGenerator
@@ -19,7 +19,6 @@ from rag_audit.retrieval.embedders import Embedder
 
 Defence = Literal["none", "mirabel", "mirabel-plain", "prompt", "paraphrase"]
 """Mirabel on the scores that the mechanism leaves, or on exact scores under it; a guarded prompt; rewritten queries."""
-DEFENCES: tuple[Defence, ...] = get_args(Defence)
 WEAK_NOISE = "noise:1,1,1,1:128"
 STRONG_NOISE = "noise:1,8,64:32"
 _HIDING: dict[str, Hiding] = {"mirabel": "noised", "mirabel-plain": "plain"}

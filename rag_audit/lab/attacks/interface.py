@@ -33,13 +33,19 @@ class BoundExceeded(RagAuditError):
 
 
 @dataclass(frozen=True)
-class FillMasks:
-    """Asks for the words behind `[Mask_1]`, `[Mask_2]`, .. of a text.
+class Question:
+    """What every task has.
 
-    :param retrieval: the text, which a service looks for
+    :param retrieval: the text that a service looks for
     """
 
     retrieval: str
+
+
+@dataclass(frozen=True)
+class FillMasks(Question):
+    """Asks for the words behind `[Mask_1]`, `[Mask_2]`, .. of the text."""
+
     count: int
 
     @property
@@ -52,13 +58,9 @@ class FillMasks:
 
 
 @dataclass(frozen=True)
-class YesNo:
-    """Asks whether a statement holds, or, with `presence`, whether a text is in the context.
+class YesNo(Question):
+    """Asks whether a statement holds, or, with `presence`, whether a text is in the context."""
 
-    :param retrieval: the question, which a service looks for
-    """
-
-    retrieval: str
     statement: str
     presence: bool = False
 
@@ -71,15 +73,13 @@ class YesNo:
 
 
 @dataclass(frozen=True)
-class Continue:
+class Continue(Question):
     """Asks for the rest of a text from its beginning.
 
-    :param retrieval: the beginning, which a service looks for
     :param most: the most words of the answer
     :param probabilities: whether the probability of each word is asked for too
     """
 
-    retrieval: str
     most: int
     probabilities: bool = False
 
@@ -94,13 +94,9 @@ class Continue:
 
 
 @dataclass(frozen=True)
-class NextWord:
-    """Asks how probable a word is after a text.
+class NextWord(Question):
+    """Asks how probable a word is after the text."""
 
-    :param retrieval: the text, which a service looks for
-    """
-
-    retrieval: str
     word: str
 
     @property

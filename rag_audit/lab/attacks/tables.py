@@ -78,14 +78,6 @@ def _floats(values: Sequence[bool]) -> Floats:
     return np.array(values, np.float64)
 
 
-CORPORA = {
-    "mts": ("medical dialogue (MTS-Dialog)", "HealthCareMagic-100k"),
-    "squad": ("SQuAD passages", "MS MARCO; NQ-simplified"),
-    "travel": ("travel dialogue (SGD)", "Reddit-travel"),
-    "medquad": ("medical answers (MedQuAD)", "NFCorpus"),
-    "scifact": ("abstracts (SciFact)", "SCIDOCS"),
-    "pubmedqa": ("abstracts (PubMedQA)", "TREC-COVID"),
-}
 MASKS_1 = {
     "mts": {"min-k": (0.65, 0.38, 0.60, 0.75, 0.75, 0.75), "rag-mia": (0.93, 0.49, 0.75, 0.80, 0.91, 0.86),
             "s2mia-s": (0.62, 0.46, 0.77, 0.79, 0.96, 0.87), "s2mia-m": (0.62, 0.57, 0.78, 0.85, 0.92, 0.89),
@@ -97,19 +89,9 @@ MASKS_1 = {
 """Table 1 of the paper on masks, GPT-4o-mini: retrieval recall, AUC, accuracy, precision, recall, F1. For `squad` its
 NQ-simplified."""
 MASKS_2 = {
-    "mts": {
-        "mba-random": (0.88, 0.68),
-        "mba-plm": (0.85, 0.74),
-        "mba-nosc": (0.87, 0.85),
-        "mba": (0.87, 0.88),
-    },
-    "squad": {
-        "mba-random": (0.96, 0.75),
-        "mba-plm": (0.97, 0.69),
-        "mba-nosc": (0.99, 0.84),
-        "mba": (0.98, 0.90),
-    },
-}
+    "mts": {"mba-random": (0.88, 0.68), "mba-plm": (0.85, 0.74), "mba-nosc": (0.87, 0.85), "mba": (0.87, 0.88)},
+    "squad": {"mba-random": (0.96, 0.75), "mba-plm": (0.97, 0.69), "mba-nosc": (0.99, 0.84), "mba": (0.98, 0.90)},
+}  # fmt: skip
 """Its table 2: retrieval recall and AUC."""
 SHADOW_1 = {
     "mts": {"rag-mia": (0.743, 0.742, 0.789), "s2mia-t": (0.451, 0.451, 0.567), "s2mia-m": (0.518, 0.522, 0.530),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -64,19 +62,3 @@ def jaccard(document: str, text: str) -> float:
     """Shared words over all words of two texts; 0 where both are empty."""
     left, right = set(words_of_document(document)), set(words(text))
     return len(left & right) / len(left | right) if left | right else 0.0
-
-
-def bleu(candidate: str, reference: str, most: int = 4) -> float:
-    """Sentence BLEU with n-grams up to `most`, add-one smoothing from bigrams on, and the brevity penalty."""
-    c, r = words(candidate), words(reference)
-    if not c or not r:
-        return 0.0
-    total = 0.0
-    for size in range(1, most + 1):
-        have = Counter(tuple(c[i : i + size]) for i in range(len(c) - size + 1))
-        want = Counter(tuple(r[i : i + size]) for i in range(len(r) - size + 1))
-        hit, extra = sum((have & want).values()), int(size > 1)
-        if hit + extra == 0:
-            return 0.0
-        total += math.log((hit + extra) / (max(1, sum(have.values())) + extra))
-    return math.exp(total / most + min(0.0, 1 - len(r) / len(c)))

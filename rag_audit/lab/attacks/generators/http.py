@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,45 +31,17 @@ _GUARDED = (
 
 
 @dataclass(frozen=True)
-class Endpoint:
-    """A chat endpoint and how patient its caller is.
+class Endpoint(Caller):
+    """A chat endpoint, whose `url` is the base below which `chat/completions` is."""
 
-    :param url: the base, such as https://host/v1, below which `chat/completions` is
-    :param key: sent as a bearer token; never printed
-    :param timeout_s: for connecting, and for each read
-    :param attempts: how often one question is sent at most
-    :param first_wait_s: the wait before the second attempt, doubled for each further one
-    :param sleep: waits; tests count instead
-    """
-
-    url: str
-    model: str
-    key: str | None = field(default=None, repr=False)
-    timeout_s: float = 60.0
-    attempts: int = 5
-    first_wait_s: float = 1.0
+    what: str = "chat endpoint"
+    expected: str = "a chat completion"
+    hint: str = "what was answered is kept: repeat the command once the endpoint is well"
+    option: str = "--target"
+    model: str = field(kw_only=True)
     stream: bool = True
     probabilities: bool = False
     temperature: float = 0.0
-    sleep: Callable[[float], None] = time.sleep
-
-    def __post_init__(self) -> None:
-        _ = self._caller
-
-    @property
-    def _caller(self) -> Caller:
-        return Caller(
-            self.url,
-            "chat endpoint",
-            "a chat completion",
-            "what was answered is kept: repeat the command once the endpoint is well",
-            key=self.key,
-            timeout_s=self.timeout_s,
-            attempts=self.attempts,
-            first_wait_s=self.first_wait_s,
-            sleep=self.sleep,
-            option="--target",
-        )
 
     def complete(self, messages: Sequence[Mapping[str, str]], most_tokens: int = 512) -> Reply:
         """Ask once, and again as long as a further attempt may help.
@@ -86,9 +57,7 @@ class Endpoint:
         }
         if self.probabilities:
             body |= {"logprobs": True, "top_logprobs": 5}
-        return self._caller.post(
-            "chat/completions", body, _answered, accept="application/json, text/event-stream"
-        )
+        return self.post("chat/completions", body, _answered, accept="application/json, text/event-stream")
 
 
 def _answered(response: httpx.Response) -> Reply:

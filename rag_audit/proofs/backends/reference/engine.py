@@ -24,8 +24,6 @@ from rag_audit.relation.scores import ScoreWindow
 
 FALSE = "an equation of the proof does not hold"
 Item = TypeVar("Item")
-_VALUES = 6
-"""Public values of a record: c_seed, f(beacon), slot, ctx, cq and htopk."""
 
 
 @dataclass
