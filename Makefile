@@ -177,20 +177,11 @@ format: setup  ## let ruff and rustfmt lay out the code
 
 lock: $(VENV)/.stamp  ## compile requirements/*.in to requirements/*.txt with hashes
 	$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet pip-tools
-	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/dev.txt requirements/dev.in
-	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/wheels.txt requirements/wheels.in
-	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/docs.txt requirements/docs.in
-	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/frameworks.txt requirements/frameworks.in
-	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/interop.txt requirements/interop.in
-	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/fuzz.txt requirements/fuzz.in
-	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/supply.txt requirements/supply.in
+	for name in dev wheels docs frameworks interop fuzz supply; do \
+	  $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	    -o requirements/$$name.txt requirements/$$name.in || exit 1; \
+	done
 
 clean:  ## remove what the other targets made in this folder (the cache stays: see rag-audit's XDG_CACHE_HOME)
 	rm -rf $(VENV) dist native/target rag_audit/_native*.so demo-window bench/results experiment-results

@@ -3,7 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Total:
+    """What the calls of a function add up to."""
+
+    count: int = 0
+
+
+@contextmanager
+def counted(owner: object, name: str, amount: Callable[..., int] = lambda *_: 1) -> Iterator[Total]:
+    """Count what a module's or class's function is called for while the block runs.
+
+    :param amount: what a call with these positional arguments counts as
+    """
+    total, function = Total(), getattr(owner, name)
+
+    def count(*arguments: Any, **options: Any) -> Any:
+        total.count += amount(*arguments)
+        return function(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, count)
+        yield total
 
 
 def calls(work: Callable[[], object]) -> int:

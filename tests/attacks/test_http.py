@@ -29,7 +29,7 @@ QUESTION = YesNo(TEXT, TEXT, presence=True)
 
 
 def endpoint(server: ChatServer, waits: list[float], **changes: object) -> Endpoint:
-    return replace(Endpoint(server.url, "m", timeout_s=5.0, sleep=waits.append), **changes)  # type: ignore[arg-type]
+    return replace(Endpoint(server.url, model="m", timeout_s=5.0, sleep=waits.append), **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -94,7 +94,7 @@ def test_an_endpoint_that_is_down_is_named() -> None:
     with serving(ChatServer()) as server:
         away = server.url
     with pytest.raises(EndpointError) as caught:
-        ask_chat(Endpoint(away, "m", attempts=2, sleep=lambda _: None), QUESTION)
+        ask_chat(Endpoint(away, model="m", attempts=2, sleep=lambda _: None), QUESTION)
     assert "no connection" in str(caught.value.found)
     assert caught.value.field == away
 
@@ -102,11 +102,11 @@ def test_an_endpoint_that_is_down_is_named() -> None:
 @pytest.mark.parametrize("url", ["ftp://x", "localhost:80", "http://"])
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(EndpointError, match="not an address"):
-        Endpoint(url, "m")
+        Endpoint(url, model="m")
 
 
 def test_the_key_is_in_no_text_of_the_endpoint() -> None:
-    assert "secret" not in repr(Endpoint("http://127.0.0.1:9", "m", key="secret"))
+    assert "secret" not in repr(Endpoint("http://127.0.0.1:9", model="m", key="secret"))
 
 
 def test_a_generator_sends_its_passages_and_a_next_word_is_told_by_the_first_token() -> None:

@@ -45,6 +45,12 @@ class Broken(AssertionError):
     """A case that ended as none may."""
 
 
+def _refused(reason: str | None) -> None:
+    """Raise the error of a refusal where the core gives a reason for one."""
+    if reason is not None:
+        raise ValueError("refused with a reason")
+
+
 def mutated(data: bytes, draw: random.Random) -> bytes:
     """One to three changes: of bytes, of numbers at aligned places, of sections, of length."""
     for _ in range(draw.choice((1, 1, 2, 3))):
@@ -166,29 +172,24 @@ class Campaign:
         original = self.ptau.read_bytes()
         data = mutated(original, draw)
         path = self._file(data)
-        way = draw.randrange(4)
-        if way == 0:
-            _native.ptau_powers(path)
-        elif way == 1:
-            _native.ptau_contributions(path)
-        elif way == 2:
-            _native.groth16_setup(self.r1cs, path, self.folder / "made.zkey")
-        elif _native.ptau_fault(path) is not None:
-            raise ValueError("refused with a reason")
+        readers: tuple[Callable[[], object], ...] = (
+            lambda: _native.ptau_powers(path),
+            lambda: _native.ptau_contributions(path),
+            lambda: _native.groth16_setup(self.r1cs, path, self.folder / "made.zkey"),
+            lambda: _refused(_native.ptau_fault(path)),
+        )
+        draw.choice(readers)()
 
     def _zkey_file(self, draw: random.Random) -> None:
         path = self._file(mutated(self.zkey.read_bytes(), draw))
-        way = draw.randrange(5)
-        if way == 0:
-            _native.zkey_contributions(path)
-        elif way == 1:
-            _native.groth16_verification_key(path)
-        elif way == 2:
-            _native.groth16_prove(path, self.wtns)
-        elif way == 3:
-            _native.zkey_contribute(path, self.folder / "made.zkey", "x")
-        elif _native.zkey_fault(self.r1cs, self.ptau, path) is not None:
-            raise ValueError("refused with a reason")
+        readers: tuple[Callable[[], object], ...] = (
+            lambda: _native.zkey_contributions(path),
+            lambda: _native.groth16_verification_key(path),
+            lambda: _native.groth16_prove(path, self.wtns),
+            lambda: _native.zkey_contribute(path, self.folder / "made.zkey", "x"),
+            lambda: _refused(_native.zkey_fault(self.r1cs, self.ptau, path)),
+        )
+        draw.choice(readers)()
 
     # -- Groth16 ---------------------------------------------------------------------------------------------
 

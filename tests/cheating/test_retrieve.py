@@ -13,15 +13,7 @@ import pytest
 
 from rag_audit.relation.selection import top_k
 from tests.cheating.lies import lies
-from tests.circuits.forger import (
-    WORD_NOT_BELOW_R,
-    Patch,
-    forge,
-    literal_system,
-    selected,
-    shipped_system,
-    shipped_witness,
-)
+from tests.circuits.forger import WORD_NOT_BELOW_R, Patch, assert_accepted, forge, literal_system, selected
 from tests.circuits.forger import assert_caught as judged
 from tests.circuits.retrieve_case import TINY, Case, random_case
 
@@ -43,8 +35,7 @@ def case() -> Case:
 
 def test_the_honest_witness_of_the_forger_is_accepted(case: Case) -> None:
     witness = forge(TINY, case.inputs())
-    assert list(literal_system(TINY).broken(witness)) == []
-    assert list(shipped_system(TINY).broken(shipped_witness(TINY, witness))) == []
+    assert_accepted(TINY, witness)
 
 
 @lies("retrieve")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from rag_audit._internal.cache import build_once, cache_dir
 from rag_audit._internal.node import circuits_dir
+from rag_audit.errors import WitnessError
 from rag_audit.proofs.backends.groth16.circuit import (
     Circuit,
     Inputs,
@@ -150,6 +151,21 @@ def selected(
     return forge(
         instance, {**inputs, "position": [p for listed in lists for p in listed], "htopk": hashes}, *patches
     )
+
+
+def assert_accepted(instance: Instance, witness: Sequence[int]) -> None:
+    """The witness breaks no constraint, neither of the untouched circuit nor of the shipped one."""
+    assert list(literal_system(instance).broken(witness)) == []
+    assert list(shipped_system(instance).broken(shipped_witness(instance, witness))) == []
+
+
+def satisfiable(instance: Instance, inputs: Inputs) -> bool:
+    """Whether there is an assignment for these inputs."""
+    try:
+        compute_witness(compile_circuit(instance), inputs)
+    except WitnessError:
+        return False
+    return True
 
 
 def assert_caught(instance: Instance, witness: list[int], check: set[str]) -> None:

@@ -12,13 +12,12 @@ import pytest
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, VersionError, WitnessError
 from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.backends.groth16 import VerificationKey, coalition, proving_key
-from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.coalition import CoalitionJob
 from rag_audit.proofs.backends.groth16.instance import CoalitionInstance
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from tests.circuits.coalition_case import NEAR_A, TINY, A, B, C, Row, Window, random_window, window
-from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness
+from tests.circuits.forger import Patch, forge, literal_system, satisfiable, shipped_system, shipped_witness
 from tests.circuits.r1cs import signal_class
 
 pytestmark = pytest.mark.circuits
@@ -27,11 +26,7 @@ FLAT = CoalitionInstance(4, 2)
 
 
 def satisfied(case: Window) -> bool:
-    try:
-        compute_witness(compile_circuit(case.job.places.instance), case.job.inputs())
-    except WitnessError:
-        return False
-    return True
+    return satisfiable(case.job.places.instance, case.job.inputs())
 
 
 @pytest.mark.parametrize(

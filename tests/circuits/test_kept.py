@@ -18,6 +18,7 @@ from rag_audit.proofs.statements.sample import KeptStatement
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import kept_commitment
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex
+from tests.circuits.forger import satisfiable
 from tests.circuits.kept_case import TINY, KeptCase, random_kept
 
 pytestmark = pytest.mark.circuits
@@ -31,11 +32,7 @@ def satisfied(case: KeptCase, bits: list[bool] | None = None) -> bool:
     inputs = dict(case.job().inputs())
     if bits is not None:
         inputs["c_kept"] = kept_commitment(case.salt, bits)
-    try:
-        compute_witness(compile_circuit(case.instance), inputs)
-    except WitnessError:
-        return False
-    return True
+    return satisfiable(case.instance, inputs)
 
 
 @pytest.mark.parametrize(

@@ -97,39 +97,42 @@ def raising(error: type[BaseException]) -> Callable[..., None]:
     return fault
 
 
-def test_a_fault_before_the_verdict_replaces_every_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """What a verification prints whose bound's check, or another function, raises an error."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("rag_audit.verify.checks.bound.check", raising(ZeroDivisionError))
-    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
+
+    def run(error: type[BaseException], function: str = "rag_audit.verify.checks.bound.check") -> Result:
+        monkeypatch.setattr(function, raising(error))
+        return verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
+
+    return run
+
+
+def test_a_fault_before_the_verdict_replaces_every_report(
+    fails: Callable[..., Result], tmp_path: Path
+) -> None:
+    done = fails(ZeroDivisionError)
     assert done.exit_code == 70 and done.stdout == "" and "InternalError" in done.stderr
     value = says_no_pass(written(tmp_path), "INTERNAL", 70)
     assert value["malformed"] is None and value["fault"] == "ZeroDivisionError"
 
 
-def test_a_full_memory_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_audit.verify.checks.bound.check", raising(MemoryError))
-    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
+def test_a_full_memory_is_no_fault(fails: Callable[..., Result], tmp_path: Path) -> None:
+    done = fails(MemoryError)
     assert done.exit_code == 2 and done.stderr.startswith("rag-audit: not enough memory")
     assert says_no_pass(written(tmp_path), "MALFORMED", 2)["malformed"]["error"] == "MemoryLimitError"
 
 
-def test_a_run_that_is_stopped_leaves_no_earlier_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rag_audit.verify.checks.bound.check", raising(KeyboardInterrupt))
-    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
-    assert done.exit_code == 130
+def test_a_run_that_is_stopped_leaves_no_earlier_report(fails: Callable[..., Result], tmp_path: Path) -> None:
+    assert fails(KeyboardInterrupt).exit_code == 130
     says_no_pass(written(tmp_path), "UNFINISHED", 2)
 
 
 def test_a_format_that_cannot_be_rendered_is_replaced_by_its_short_form(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fails: Callable[..., Result], tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("rag_audit.report.build._figures", raising(ZeroDivisionError))
-    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *outputs(tmp_path))
+    done = fails(ZeroDivisionError, "rag_audit.report.build._figures")
     assert (
         done.exit_code == 3
         and done.stdout
@@ -163,14 +166,14 @@ def rules_of_a_code_host(log: Any) -> list[str]:
     return wrong
 
 
-WINDOWS = (
+WINDOWS = [
     "few",
     "trust-without-the-provider",
     "window-cut",
     "rest-on-another-root",
     "quorum-of-half",
     "listing",
-)
+]
 
 
 @pytest.mark.parametrize("name", WINDOWS)
@@ -182,12 +185,16 @@ def test_sarif_has_what_a_code_host_asks(name: str, tmp_path: Path) -> None:
     assert log["runs"][0]["results"] and rules_of_a_code_host(log) == []
 
 
-def test_a_place_below_the_working_folder_is_relative_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder with a window in its folder `evidence`."""
     (tmp_path / "evidence").mkdir()
     (tmp_path / "evidence/window.json").write_bytes((FOLDER / "few/window.json").read_bytes())
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("evidence")
+def test_a_place_below_the_working_folder_is_relative_to_it(tmp_path: Path) -> None:
     verify(tmp_path / "evidence", FOLDER / "honest/trust.toml", "--format", "sarif", "--output", "r")
     (run,) = json.loads((tmp_path / "r").read_text())["runs"]
     assert [a["location"]["uri"] for a in run["artifacts"]] == ["evidence/window.json", "trust.toml"]
@@ -228,11 +235,7 @@ def test_a_folder_without_a_window_is_named_with_the_file_that_it_lacks(tmp_path
     )
 
 
-def test_the_command_of_a_report_names_paths_below_the_working_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "evidence").mkdir()
-    (tmp_path / "evidence/window.json").write_bytes((FOLDER / "few/window.json").read_bytes())
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("evidence")
+def test_the_command_of_a_report_names_paths_below_the_working_folder() -> None:
     done = verify(Path("evidence/window.json"), FOLDER / "honest/trust.toml")
     assert "rag-audit verify evidence/window.json --trust trust.toml" in " ".join(done.stdout.split())

@@ -31,6 +31,7 @@ from rag_audit.relation.field import to_hex
 from rag_audit.verify.standing import Kind, kind_of
 from tests.circuits.test_proofs import off_subgroup
 from tests.window.forge import Forge
+from tests.window.outcomes import not_passed
 from tests.window.simulator import ORIGIN, Finished
 from tests.window.standins import taken_as_valid
 
@@ -747,7 +748,7 @@ def test_a_ledger_edited_after_it_was_signed(
 
 def test_an_edit_that_only_the_root_shows(finished: Finished) -> None:
     verdict = finished.verify(reseal_nothing(EDITS["closing record edited"])(finished))
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"ledger.root", "ledger.consistency"}
+    assert not_passed(verdict) == {"ledger.root", "ledger.consistency"}
 
 
 def test_another_opening_under_the_cosigned_checkpoint(
@@ -760,7 +761,7 @@ def test_another_opening_under_the_cosigned_checkpoint(
     file, receipts = forge.seal(tmp_path)
     swapped = file.model_copy(update={"opening_checkpoint": finished.file.opening_checkpoint})
     verdict = finished.verify(swapped, receipts=[receipts])
-    found = {c.id for c in verdict.checks if c.status.value != "pass"}
+    found = not_passed(verdict)
     assert found == {"opening.root", "opening.beacon"}
     assert verdict.exit_code is FAIL
 
@@ -769,7 +770,7 @@ def test_a_proof_without_its_record(finished: Finished) -> None:
     value = finished.value()
     value["proofs"]["1"] = next(iter(value["proofs"].values()))
     verdict = finished.verify(finished.changed(proofs=value["proofs"]))
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"proof.records"}
+    assert not_passed(verdict) == {"proof.records"}
     assert verdict.exit_code is UNDECIDED
 
 
@@ -780,7 +781,7 @@ def test_a_proof_system_that_this_release_does_not_verify(
 
     monkeypatch.setattr(proof, "SYSTEMS", ("scan",))
     verdict = finished.verify()
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"proof.system"}
+    assert not_passed(verdict) == {"proof.system"}
     assert verdict.exit_code is UNDECIDED and verdict.figures["proofs"] == "none"
 
 
@@ -793,7 +794,7 @@ def test_zero_records_never_pass(finished: Finished, tmp_path: Path) -> None:
     forge.receipts.clear()
     verdict = forge.verify(tmp_path)
     assert verdict.exit_code is UNMET
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {
+    assert not_passed(verdict) == {
         "receipt.independent", "trust.a1", "trust.records"
     }  # fmt: skip
 
@@ -810,7 +811,7 @@ def test_zero_records_never_pass_even_where_nothing_is_asked(
     forge.value["entries"] = [e for e in forge.entries if e["type"] != "query"]
     forge.receipts.clear()
     verdict = forge.verify(tmp_path)
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.records"}
+    assert not_passed(verdict) == {"trust.records"}
     assert verdict.exit_code is UNMET
 
 
@@ -840,7 +841,7 @@ def test_without_a_pinned_table_a1_is_proved_of_whatever_table_the_provider_comm
     artefacts = {k: v for k, v in trust.pins.embedder.items() if k != "table-root"}
     unpinned = trust.model_copy(update={"pins": trust.pins.model_copy(update={"embedder": artefacts})})
     verdict = finished.verify(trust=unpinned)
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.a1"}
+    assert not_passed(verdict) == {"trust.a1"}
     assert verdict.exit_code is UNMET and "a1=proved(unpinned)" in verdict.line
     assert any("A1 is proved(unpinned)" in note for note in verdict.notes)
 
@@ -857,7 +858,7 @@ def test_without_a_pinned_manifest_a1_is_proved_of_this_release_s_only(
     put(*MANIFEST, part, value=ZERO)(forge)
     proofs_taken_as_valid()
     verdict = forge.verify(tmp_path, trust=unpinned)
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.a1"}
+    assert not_passed(verdict) == {"trust.a1"}
     assert verdict.exit_code is UNMET and "a1=proved(unpinned)" in verdict.line
 
 
@@ -896,7 +897,7 @@ def test_another_noise_table_than_the_pinned_one(finished: Finished) -> None:
     trust = finished.service.trust(finished.policy)
     pins = trust.pins.model_copy(update={"noise_table": ZERO})
     verdict = finished.verify(trust=trust.model_copy(update={"pins": pins}))
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.noise_table"}
+    assert not_passed(verdict) == {"trust.noise_table"}
     assert verdict.exit_code is FAIL
 
 
@@ -920,7 +921,7 @@ def test_one_unsafe_key_makes_the_setup_unsafe(finished: Finished) -> None:
         pins = [p.model_copy(update={"setup": s}) for p, s in zip(trust.pins.groth16, setups, strict=True)]
         mixed = trust.model_copy(update={"pins": trust.pins.model_copy(update={"groth16": pins})})
         verdict = finished.verify(trust=mixed)
-        assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.setup"}
+        assert not_passed(verdict) == {"trust.setup"}
         assert verdict.line == "UNPROVEN trust.setup" and verdict.figures["setup"] == "unsafe"
 
 
@@ -1069,7 +1070,7 @@ def test_a_challenge_that_does_not_count_hides_no_false_proof(finished: Finished
         verdict = forge.verify(folder, require=require)
         assert verdict.exit_code is FAIL
         assert verdict.deciding is not None and verdict.deciding.id == "proof.valid.law"
-        assert "proof.challenge" in {c.id for c in verdict.checks if c.status.value != "pass"}
+        assert "proof.challenge" in not_passed(verdict)
 
 
 def test_a_sampled_window_does_not_pass_in_full_mode(finished: Finished) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,6 +13,7 @@ from rag_audit.log.merkle import leaf_hash
 from rag_audit.models import window_writer
 from rag_audit.models.records import Entry, QueryRecord
 from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile
+from tests.counting import counted
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_enrolled_together import cosigned, drawn_for, lines_of
 
@@ -39,42 +38,22 @@ def grow(window: Window, entries: int) -> None:
         state.tree.append(leaf_hash(entry.canonical()))
 
 
-def written(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
-    """The bytes of files that are written meanwhile."""
-    total = 0
-    with monkeypatch.context() as patch:
-        replace = window_writer.replace_file
-
-        def counted(path: Path, data: Any, **options: Any) -> None:
-            nonlocal total
-            total += len(data)
-            replace(path, data, **options)
-
-        patch.setattr(window_writer, "replace_file", counted)
-        work()
-    return total
-
-
 def test_one_more_publication_costs_the_same_however_many_entries_there_are(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    public, looked, dumped = window.directory / "public", [], 0
-    dump = QueryRecord.dump
-
-    def counted(self: QueryRecord) -> Any:
-        nonlocal dumped
-        dumped += 1
-        return dump(self)
-
-    monkeypatch.setattr(QueryRecord, "dump", counted)
+    public, looked = window.directory / "public", []
     monkeypatch.setattr(Publisher, "proof_path", lambda *args: looked.append(args))
     costs = []
     for size in (400, 800, 1600):
         grow(window, size)
         window.publisher.publish_enrolments(size)
         grow(window, size + 3)
-        dumped = 0
-        costs.append((written(monkeypatch, lambda: window.publisher.publish_enrolments(size + 3)), dumped))  # noqa: B023
+        with (
+            counted(window_writer, "replace_file", lambda path, data: len(data)) as written,
+            counted(QueryRecord, "dump") as dumped,
+        ):
+            window.publisher.publish_enrolments(size + 3)
+        costs.append((written.count, dumped.count))
         file = WindowFile.load(public)
         assert file.entries == [e.dump() for e in window.state.entries]
         assert file.final_head().root == window.state.tree.root(size + 3)

@@ -26,6 +26,7 @@ from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.native import listed_commitment
 from rag_audit.retrieval.serving.listing import reference_listed
 from tests.window.forge import Forge
+from tests.window.outcomes import exit_codes, not_passed
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 
 KEEP = 7 * COIN_RANGE // 10
@@ -204,13 +205,13 @@ def test_a_capacity_beyond_the_policys_is_no_size_to_work_at(listed: Finished) -
 def test_a_relying_party_has_to_accept_listing_and_ask_for_everything(listed: Finished) -> None:
     verdict = listed.verify(require={**ACCEPTED, "mechanisms": ["noise"]})
     assert verdict.exit_code is UNMET
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.mechanisms"}
+    assert not_passed(verdict) == {"trust.mechanisms"}
     verdict = listed.verify(require={**ACCEPTED, "max_epsilon": "3"})
     assert verdict.deciding is not None and verdict.deciding.id == "trust.max_epsilon"
     sampled = {"mode": "sampled", "beta": "0.5", "eta": "0.5", "challenge": "published"}
     verdict = listed.verify(require={**ACCEPTED, **sampled})
     assert verdict.exit_code is UNDECIDED
-    assert "proof.chain" in {c.id for c in verdict.checks if c.status is not c.status.PASS}
+    assert "proof.chain" in not_passed(verdict)
 
 
 def test_the_chain_goes_on_after_a_stop(service: Service) -> None:
@@ -339,7 +340,7 @@ def test_a_cheater_fails_at_its_own_check(
     forge.drop_receipts_of("law-1")
     forge.drop_receipts_of("law-2")
     verdict = forge.verify(tmp_path, require=ACCEPTED)
-    found = {c.id: c.status.exit_code for c in verdict.checks if c.status.value != "pass"}
+    found = exit_codes(verdict)
     assert found.get(check) is outcome, found
 
 

@@ -33,6 +33,7 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.retrieval.engine import CapacityError
 from tests.tmpfs import run_on_tmpfs
+from tests.window.outcomes import assert_malformed
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service
 from tests.window.test_requests import signed
 
@@ -157,9 +158,7 @@ def test_a_window_that_does_not_resume(
     change(shut)
     with pytest.raises(RagAuditError) as caught:
         resume(service, shut)
-    assert type(caught.value) is error, caught.value
-    assert caught.value.exit_code is ExitCode.MALFORMED
-    assert place in (caught.value.field or "")
+    assert_malformed(caught.value, error, place)
     if error is SetupError and "open" in caught.value.message:
         assert caught.value.hint is not None and "chmod 600" in caught.value.hint
     with pytest.raises(RagAuditError):  # and not "another process has it open": the folder is free again

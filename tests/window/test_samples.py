@@ -30,6 +30,7 @@ from rag_audit.report.export import write_snarkjs
 from rag_audit.retrieval.engine import reference_select
 from tests.simulate import kinds
 from tests.window.forge import Forge
+from tests.window.outcomes import exit_codes, not_passed
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 
 KEEP = 7 * COIN_RANGE // 10
@@ -63,10 +64,6 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 def resumed(finished: Finished) -> Window:
     return Window.resume(finished.window, key=finished.service.key, clock=finished.service.clock)
-
-
-def not_passed(verdict: Any) -> set[str]:
-    return {c.id for c in verdict.checks if c.status.value != "pass"}
 
 
 def test_a_text_withheld_from_one_of_two_answers_fails_the_window(sampled: Finished, tmp_path: Path) -> None:
@@ -369,7 +366,7 @@ def test_a_cheater_fails_at_its_own_check(
     forge = Forge(sampled)
     cheat(forge)
     verdict = forge.verify(tmp_path, require=ACCEPTED)
-    found = {c.id: c.status.exit_code for c in verdict.checks if c.status.value != "pass"}
+    found = exit_codes(verdict)
     assert found.get(check) is outcome, found
     if outcome is UNDECIDED:
         assert verdict.exit_code is UNDECIDED

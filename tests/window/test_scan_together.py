@@ -18,9 +18,10 @@ from rag_audit.proofs.backends.scan.release import noise_protocols_digest, recor
 from rag_audit.proofs.records import Single
 from rag_audit.report.verification import verify_window
 from tests.window.forge import Forge
+from tests.window.outcomes import assert_uncovered_record_fails, complaints, not_passed
 from tests.window.simulator import Finished, finished_window
 from tests.window.test_checks import lied_about_positions
-from tests.window.test_together import FIRST, SECOND, complaints, retrieve
+from tests.window.test_together import FIRST, SECOND, retrieve
 
 FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
 
@@ -50,7 +51,7 @@ def test_they_count_under_a_pin_that_knows_them(paired: Finished) -> None:
         other = trust.model_copy(update={"pins": trust.pins.model_copy(update={"scan": pin})})
         verdict = paired.verify(trust=other)
         assert verdict.exit_code is UNDECIDED
-        assert {c.id for c in verdict.checks if c.status.value != "pass"} == {
+        assert not_passed(verdict) == {
             "proof.key.law",
             "proof.key.medicine",
         }
@@ -112,11 +113,7 @@ def test_a_pair_without_its_proof_is_undecided(paired: Finished, tmp_path: Path)
 
 
 def test_a_record_under_another_pair_s_proof(paired: Finished, tmp_path: Path) -> None:
-    forge = Forge(paired)
-    made = forge.another_query("law-2", 2, SECOND)
-    verdict = forge.verify(tmp_path)
-    assert verdict.exit_code is FAIL and verdict.figures["proved"] == 6
-    assert complaints(verdict) == {"proof.valid.law": f"record {made['seq']}"}
+    assert_uncovered_record_fails(paired, SECOND, tmp_path)
 
 
 def test_more_records_than_the_argument_takes_are_refused(paired: Finished) -> None:

@@ -47,6 +47,7 @@ from rag_audit.retrieval.embedders import wordllama
 from rag_audit.retrieval.engine import draw_noise, select
 from rag_audit.service.process import certifying
 from tests.window.forge import Forge
+from tests.window.outcomes import not_passed
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Finished, Service
 from tests.window.standins import taken_as_valid
 
@@ -74,7 +75,7 @@ def test_a1_is_proved_under_the_pinned_table(scanned: Finished) -> None:
     pins = {k: v for k, v in trust.pins.embedder.items() if k != "table-scan"}
     unpinned = trust.model_copy(update={"pins": trust.pins.model_copy(update={"embedder": pins})})
     verdict = scanned.verify(trust=unpinned)
-    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.a1"}
+    assert not_passed(verdict) == {"trust.a1"}
     assert "a1=proved(unpinned)" in verdict.line
 
 
@@ -108,7 +109,7 @@ def test_scan_proofs_count_under_the_pinned_protocols_only(
         if not asked:  # groth16 has pins of its own
             assert verdict.passed, verdict.deciding
             continue
-        assert {c.id for c in verdict.checks if c.status.value != "pass"} == {
+        assert not_passed(verdict) == {
             f"proof{name}.key.{tenant}" for name in ("", ".embed") for tenant in ("law", "medicine")
         }
         assert verdict.exit_code is UNDECIDED and verdict.deciding is not None
@@ -470,7 +471,7 @@ def test_a_policy_that_names_another_system_than_the_proofs_are_of(
     proofs_taken_as_valid()
     verdict = forge.verify(tmp_path)
     name = parts[tenant]["tenant"]
-    found = {c.id for c in verdict.checks if c.status.value != "pass"}
+    found = not_passed(verdict)
     assert found == {f"proof.valid.{name}"}, found
     assert verdict.exit_code is UNDECIDED
     # What is read first decides: the proof, or the other system's commitment to the index, which is rarely below r.

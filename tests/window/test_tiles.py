@@ -30,6 +30,7 @@ from rag_audit.errors import (
 from rag_audit.models.tiles import TiledProofs
 from rag_audit.models.window_writer import save_window, stray_siblings
 from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile
+from tests.window.outcomes import assert_malformed
 from tests.window.simulator import Finished
 
 OTHER = "00" * 32
@@ -187,8 +188,7 @@ def test_each_fault_has_its_name(
     change(tiled)
     with pytest.raises(RagAuditError) as caught:
         finished.verify(WindowFile.load(tiled))
-    assert type(caught.value) is error, caught.value
-    assert caught.value.exit_code is ExitCode.MALFORMED and place in str(caught.value.field)
+    assert_malformed(caught.value, error, place)
 
 
 def test_a_tile_is_checked_each_time_that_it_is_read(tiled: Path) -> None:

@@ -23,8 +23,8 @@ from rag_audit.proofs.records import Single
 from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic
 from rag_audit.proofs.statements.tenant import TenantPublic
-from rag_audit.report.verification import ReportedVerdict
 from tests.window.forge import Forge
+from tests.window.outcomes import assert_uncovered_record_fails, complaints
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 from tests.window.test_checks import lied_about_positions
 
@@ -60,10 +60,6 @@ def in_both(name: str, change: Callable[[Any], Any]) -> Callable[[Forge], None]:
     return apply
 
 
-def complaints(verdict: ReportedVerdict) -> dict[str, str | None]:
-    return {c.id: c.at for c in verdict.checks if c.status.value != "pass"}
-
-
 def test_shared_proofs_verify_beside_eager_ones(paired: Finished) -> None:
     verdict = paired.verify()
     assert verdict.passed, verdict.deciding
@@ -91,11 +87,7 @@ def test_a_bad_query_spoils_the_proof_and_is_named(paired: Finished, tmp_path: P
 
 
 def test_a_record_that_the_proof_does_not_cover(paired: Finished, tmp_path: Path) -> None:
-    forge = Forge(paired)
-    made = forge.another_query("law-2", 2, SECOND)
-    verdict = forge.verify(tmp_path)
-    assert verdict.exit_code is FAIL and verdict.figures["proved"] == 6
-    assert complaints(verdict) == {"proof.valid.law": f"record {made['seq']}"}
+    assert_uncovered_record_fails(paired, SECOND, tmp_path)
 
 
 def test_the_other_tenants_proof(paired: Finished, tmp_path: Path) -> None:

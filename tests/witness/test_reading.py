@@ -27,6 +27,7 @@ from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.witness.rules import KEPT_REVEALS, State, WitnessRefused
 from rag_audit.witness.witness import Witness
+from tests.counting import counted
 from tests.window.simulator import STRICT
 
 from .conftest import ORIGIN, Ledger, enrolment, opening, query, witness_beacon_of
@@ -108,31 +109,16 @@ def provider(tmp_path: Path, log_key: SigningKey, monkeypatch: pytest.MonkeyPatc
     return Provider(tmp_path, log_key)
 
 
-def hashed(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
-    """How many entries are hashed meanwhile."""
-    count, leaf_hash = 0, ending.leaf_hash
-    with monkeypatch.context() as patch:
-
-        def counted(entry: bytes) -> bytes:
-            nonlocal count
-            count += 1
-            return leaf_hash(entry)
-
-        patch.setattr(ending, "leaf_hash", counted)
-        work()
-    return count
-
-
-def test_one_more_enrolment_costs_the_same_however_many_entries_there_are(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_more_enrolment_costs_the_same_however_many_entries_there_are(provider: Provider) -> None:
     costs = []
     for size in (300, 600, 1200):
         provider.enrol(size)
         assert provider.run("cosign").exit_code == 0 and provider.run("beacon").exit_code == 0
         provider.enrol(size + 3)
         for command in ("cosign", "beacon"):
-            costs.append(hashed(monkeypatch, lambda: provider.run(command)))  # noqa: B023
+            with counted(ending, "leaf_hash") as hashed:
+                provider.run(command)
+            costs.append(hashed.count)
         assert (provider.public / "notes" / f"beacon-{size + 3}-w.example.txt").exists()
         known = provider.witness.last(provider.ledger.log)
         assert known == (size + 3, provider.ledger.tree.root())
@@ -255,9 +241,10 @@ def test_a_hundred_thousand_entries(provider: Provider, monkeypatch: pytest.Monk
     monkeypatch.setattr(publishing, "OPEN_TILE_BYTES", 256 << 10)
     for size in (100_000, 100_003):
         provider.enrol(size)
-        cost = hashed(monkeypatch, lambda: provider.run("cosign"))
+        with counted(ending, "leaf_hash") as hashed:
+            provider.run("cosign")
         assert provider.witness.last(provider.ledger.log) == (size, provider.ledger.tree.root())
-    assert cost <= (256 << 10) // 100
+    assert hashed.count <= (256 << 10) // 100
 
 
 # -- over HTTP, and the state -------------------------------------------------------------------------------------
