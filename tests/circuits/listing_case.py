@@ -6,8 +6,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from rag_audit.proofs.backends.groth16.instance import ListingInstance
 from rag_audit.proofs.backends.groth16.job import ListingInputs, RecordsJob
 from rag_audit.proofs.backends.groth16.statements import ListingStatement
@@ -17,6 +15,7 @@ from rag_audit.relation.draws import coins
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import dot
 from rag_audit.relation.selection import first_winners, winners
+from tests.circuits.retrieve_case import private_part
 
 TINY = ListingInstance(8, 16)
 PAIR = ListingInstance(8, 16, 2)
@@ -105,11 +104,7 @@ class ListingCase:
                     statement=alone.statement(),
                     s0=self.s0,
                     s1=self.s1,
-                    index_salt=self.index_salt,
-                    rows=np.array(self.rows, dtype=np.int8).tobytes(),
-                    vector=np.array(asked.q, dtype=np.int8).tobytes(),
-                    salt_c=asked.salt_c,
-                    salt_k=asked.salt_k,
+                    **private_part(self.index_salt, self.rows, asked.q, asked.salt_c, asked.salt_k),
                     kept=(bytes(map(int, self.kept)), self.kept_salt),
                     before=(bytes(map(int, held)), salt),
                     after_salt=after,

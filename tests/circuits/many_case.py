@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-import numpy as np
-
 from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInputs, RetrieveInstance
 from rag_audit.proofs.statements.retrieve import Statement
-from tests.circuits.retrieve_case import TINY, Case, random_case
+from tests.circuits.retrieve_case import TINY, Case, private_part, random_case
 
 PAIR = replace(TINY, queries=2)
 """The smallest instance."""
@@ -30,11 +28,7 @@ def record_inputs(case: Case) -> RetrieveInputs:
         statement=Statement(**case.public()),
         s0=case.s0,
         s1=case.s1,
-        index_salt=case.index_salt,
-        rows=np.array(case.rows, dtype=np.int8).tobytes(),
-        vector=np.array(case.q, dtype=np.int8).tobytes(),
-        salt_c=case.salt_c,
-        salt_k=case.salt_k,
+        **private_part(case.index_salt, case.rows, case.q, case.salt_c, case.salt_k),
         positions=case.positions,
     )
 

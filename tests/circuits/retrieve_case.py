@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Self, TypedDict
+
+import numpy as np
 
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.relation import commitments, draws
@@ -17,6 +19,24 @@ from rag_audit.relation.vectors import pack_nibbles
 TINY = RetrieveInstance(8, 16, 5, (1,), 20, 160, 64)
 """The smallest instance: every constraint class of the large ones, few of each."""
 SMALL = RetrieveInstance(8, 256, 5, (1, 8, 64), 101, 810, 128)
+
+
+class PrivatePart(TypedDict):
+    """What the private inputs of every kind of record have."""
+
+    index_salt: int
+    rows: bytes
+    vector: bytes
+    salt_c: int
+    salt_k: int
+
+
+def private_part(
+    index_salt: int, rows: Sequence[Sequence[int]], q: Sequence[int], salt_c: int, salt_k: int
+) -> PrivatePart:
+    """The index and the query of a case as private inputs."""
+    packed, vector = (np.array(part, dtype=np.int8).tobytes() for part in (rows, q))
+    return PrivatePart(index_salt=index_salt, rows=packed, vector=vector, salt_c=salt_c, salt_k=salt_k)
 
 
 @dataclass(frozen=True)

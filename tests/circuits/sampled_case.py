@@ -6,14 +6,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-import numpy as np
-
 from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInputs, RetrieveInstance
 from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
 from rag_audit.relation import commitments
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.vectors import pack_bits
-from tests.circuits.retrieve_case import Case, random_case
+from tests.circuits.retrieve_case import Case, private_part, random_case
 
 NOISY = RetrieveInstance(8, 16, 5, (1,), 20, 160, 64, True)
 """The smallest instances of the three variants."""
@@ -55,11 +53,7 @@ class SampledCase(Case):
             statement=SampledStatement(**public) if self.kind.sampled else Statement(**public),
             s0=self.s0 if noisy else None,
             s1=self.s1 if noisy else None,
-            index_salt=self.index_salt,
-            rows=np.array(self.rows, dtype=np.int8).tobytes(),
-            vector=np.array(self.q, dtype=np.int8).tobytes(),
-            salt_c=self.salt_c,
-            salt_k=self.salt_k,
+            **private_part(self.index_salt, self.rows, self.q, self.salt_c, self.salt_k),
             positions=self.positions,
             kept=(bytes(map(int, self.kept)), self.kept_salt) if self.kind.sampled else None,
         )
