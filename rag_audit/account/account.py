@@ -141,14 +141,14 @@ def check_openings(query: OpenedQuery, receipt: OpenedReceipt) -> None:
             )
 
 
-def check_documents(answer: Answer, receipt: OpenedReceipt, *, sampled: bool) -> None:
+def check_documents(answer: Answer, receipt: OpenedReceipt, *, withholds: bool) -> None:
     """Check that an answer's documents are the committed ones at the receipt's positions, in rank order.
 
     A tenant that samples returns the positions that it does not keep without a text, and their digests stay closed.
     `receipts.contradictions` has checked by then where the mechanism allows such positions. What it allows, the
     account cannot tell from a text that the provider withholds: docs/protocol.md, "Withheld texts", names what remains.
 
-    :param sampled: whether the policy samples the tenant's positions
+    :param withholds: whether the tenant's mechanism lists positions without their texts
     :raises InvalidProof: a text or its metadata is another, left out or added, or the order is another
     """
     body = receipt.body
@@ -162,7 +162,7 @@ def check_documents(answer: Answer, receipt: OpenedReceipt, *, sampled: bool) ->
             found=handed,
         )
     for position, document in zip(body.positions, body.documents, strict=True):
-        if document.salt is None and sampled and position not in texts:
+        if document.salt is None and withholds and position not in texts:
             continue
         data = texts.get(position, b"")
         if (salt := document.salt) is None or document_digest(
@@ -329,7 +329,7 @@ class Account:
         answer = Answer.parse(reply, field="reply")
         receipt = check_receipt(answer.receipt, window, provider, request=request)
         mechanism = window.parsed_policy().mechanism_of(request.tenant)
-        check_documents(answer, receipt, sampled=mechanism.sampled)
+        check_documents(answer, receipt, withholds=mechanism.withholds)
         check_openings(self._opened(request, embedder or embedder_of(window)), receipt)
         if mechanism.remembers:  # before the receipt, without which the request is repeated
             self.holdings(window).add(answer.documents)

@@ -228,6 +228,11 @@ class Mechanism(ABC):
         return self.keep is not None
 
     @property
+    def withholds(self) -> bool:
+        """Whether an answer may list a position without its text."""
+        return self.sampled
+
+    @property
     def kept_share(self) -> int:
         """The probability with which a window keeps a position, over 2^40."""
         return COIN_RANGE if self.keep is None else self.keep

@@ -122,7 +122,7 @@ def _misplaced_null_salts(body: ReceiptBody, mechanism: Mechanism) -> list[str]:
     if not closed:
         return []
     first = closed[0]
-    if not mechanism.sampled:
+    if not mechanism.withholds:
         return [f"position {body.positions[first]} has a null salt, and its tenant has no sample"]
     if not mechanism.withholds_by_score:
         return []

@@ -144,10 +144,10 @@ def test_an_account_accepts_a_closed_digest_of_a_sampled_tenant_alone(
     answer = next(a for a in answers if len(a.documents) < len(opened(service, window, a).body.positions))
     receipt = opened(service, window, answer)
     if sampled:
-        check_documents(answer, receipt, sampled=True)
+        check_documents(answer, receipt, withholds=True)
     else:
         with pytest.raises(InvalidProof):
-            check_documents(answer, receipt, sampled=False)
+            check_documents(answer, receipt, withholds=False)
 
 
 def test_a_text_beside_a_closed_digest_is_refused(asked: tuple[Service, Window, list[Answer]]) -> None:
@@ -161,7 +161,7 @@ def test_a_text_beside_a_closed_digest_is_refused(asked: tuple[Service, Window, 
             texts[position] = AnsweredDocument(position=position, text="a text that nobody committed to")
     forged = answer.model_copy(update={"documents": [texts[p] for p in body.positions]})
     with pytest.raises(InvalidProof, match="not the committed document"):
-        check_documents(forged, receipt, sampled=True)
+        check_documents(forged, receipt, withholds=True)
 
 
 # -- a provider that withholds texts ---------------------------------------------------------------------------

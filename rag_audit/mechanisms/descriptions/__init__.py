@@ -1,23 +1,24 @@
-"""The descriptions of mechanisms: each is one file with the interface of `base`, and this module is their registry."""
+"""The descriptions of mechanisms: each is one file with the interface of `base`, and this module finds them."""
 
 from __future__ import annotations
 
+from importlib import import_module
+
+from rag_audit import mechanisms
 from rag_audit.mechanisms.descriptions.base import Description
-from rag_audit.mechanisms.descriptions.listing import ListingDescription
-from rag_audit.mechanisms.descriptions.noise import NoiseDescription
-from rag_audit.mechanisms.descriptions.none import ExactDescription
-from rag_audit.mechanisms.descriptions.sampling import SamplingDescription
 
 __all__ = ["ALL", "Description", "description"]
 
-ALL: tuple[type[Description], ...] = (
-    NoiseDescription,
-    SamplingDescription,
-    ListingDescription,
-    ExactDescription,
-)
+
+def _found(name: str) -> type[Description]:
+    """`DESCRIPTION` of the file that has the mechanism's name."""
+    kind: type[Description] = import_module(f"{__name__}.{name}").DESCRIPTION
+    return kind
+
+
+ALL = tuple(_found(mechanism.name) for mechanism in mechanisms.ALL)
 """Every mechanism's description, in the order of `mechanisms.ALL`."""
-_BY_NAME: dict[str, type[Description]] = {kind.mechanism.name: kind for kind in ALL}
+_BY_NAME = {kind.mechanism.name: kind for kind in ALL}
 
 
 def description(name: str) -> type[Description]:

@@ -246,3 +246,6 @@ class ListingDescription(Description):
             facts.keep_coin,
             ListingRules(facts.chance_coin, facts.longest, facts.threshold or 0),  # on which no curve depends
         )
+
+
+DESCRIPTION = ListingDescription

@@ -201,3 +201,6 @@ class NoiseDescription(Description):
             facts.keep_coin,
             tuple(facts.gains),
         )
+
+
+DESCRIPTION = NoiseDescription

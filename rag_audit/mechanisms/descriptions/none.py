@@ -64,3 +64,6 @@ class ExactDescription(Description):
     @classmethod
     def no_epsilon(cls, facts: Facts) -> str:
         return "There is no epsilon: answers are exact, and nothing hides what is in the index."
+
+
+DESCRIPTION = ExactDescription

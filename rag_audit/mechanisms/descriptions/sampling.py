@@ -122,3 +122,6 @@ class SamplingDescription(Description):
             Scores(facts.score_lo, facts.score_hi, facts.lattice),
             facts.keep_coin,
         )
+
+
+DESCRIPTION = SamplingDescription
