@@ -196,7 +196,7 @@ class Answers:
                     own,
                     serving=context.serving(name),
                     tenant=context.tenant(name),
-                    kept=self._keeper.bits(name),
+                    columns=self._keeper.bits(name),
                 )
             except Exception as exc:
                 selected = [exc for _ in own]
@@ -326,7 +326,7 @@ class Answers:
         context, tenant = self._context, self._context.tenant(query.tenant)
         query.withheld = context.serving(query.tenant).withheld(
             tenant.index, lambda: steps.vector_of(query.question), query.positions,
-            kept=self._keeper.bits(query.tenant), documents=tenant.documents_at,
+            columns=self._keeper.bits(query.tenant), documents=tenant.documents_at,
         )  # fmt: skip
         query.documents = steps.document_openings(tenant, query.positions, context.secrets, query.withheld)
 

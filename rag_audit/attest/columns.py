@@ -11,7 +11,7 @@ record i an account holds the union of the lists of its records 1 .. i - 1.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -19,11 +19,12 @@ from rag_audit._internal.canonical import Json, digest_hex, jcs, read_bytes, rea
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit._internal.sealed import seal, unseal
-from rag_audit.attest.context import Context, kept_positions
+from rag_audit.attest.context import Context, column_bits
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
 from rag_audit.mechanisms.base import KEPT
 from rag_audit.models.records import ColumnEntry, QueryRecord, SlotKey
 from rag_audit.proofs.statements import COLUMNS
+from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, ListingPrivate
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
 from rag_audit.retrieval.engine import Int8Array
@@ -42,7 +43,7 @@ class Keeper:
         self._publisher = publisher
         self._lock = threading.Lock()
         self._locks: dict[tuple[str, str], threading.Lock] = {}
-        self._bits: dict[str, Int8Array] = {}
+        self._bits: dict[str, dict[str, Int8Array]] = {}
         self._opened: dict[tuple[str, str], CommittedColumn] = {}
 
     def _names(self, tenant: str) -> tuple[str, ...]:
@@ -52,22 +53,28 @@ class Keeper:
         """Whether the ledger names every column of the tenant."""
         return all((tenant, name) in self._context.state.columns for name in self._names(tenant))
 
-    def bits(self, tenant: str) -> Int8Array | None:
-        """The tenant's kept positions, shape (capacity,), 0 or 1; None where it keeps all.
+    def bits(self, tenant: str) -> Mapping[str, Int8Array]:
+        """The columns of a tenant by name, each of shape (capacity,), 0 or 1.
+
+        :raises WindowStateError: the window's beacon is not drawn yet
+        """
+        with self._lock:
+            if tenant not in self._bits:
+                self._bits[tenant] = {
+                    name: column_bits(self._context.secrets, self._stated(tenant, name))
+                    for name in self._names(tenant)
+                }
+            return self._bits[tenant]
+
+    def _stated(self, tenant: str, name: str) -> ColumnPublic:
+        """The public values of a column.
 
         :raises WindowStateError: the window's beacon is not drawn yet
         """
         context = self._context
-        keep = context.policy.mechanism_of(tenant).keep
-        if keep is None:
-            return None
-        with self._lock:
-            if tenant not in self._bits:
-                capacity = context.commitment.tenants[tenant].index.capacity
-                self._bits[tenant] = kept_positions(
-                    context.secrets, context.opening.window, tenant, self._beacon(), capacity, keep
-                )
-            return self._bits[tenant]
+        return COLUMNS[name](
+            context.public(tenant), context.policy, opening=context.opening, beacon=self._beacon()
+        )
 
     def public(self, tenant: str) -> TenantPublic:
         """The tenant's published values, with the commitments to its columns.
@@ -82,7 +89,7 @@ class Keeper:
 
         :raises StoreError: the opening of the commitment that the ledger names is lost
         """
-        bits = self.bits(tenant)
+        bits = self.bits(tenant).get(KEPT)
         return None if bits is None else (bits.tobytes(), self._column(tenant, KEPT).opening)
 
     def commit(self, *, low_memory: bool = False) -> int:
@@ -115,12 +122,9 @@ class Keeper:
 
     def _prove(self, tenant: str, name: str, *, low_memory: bool) -> CommittedColumn:
         context, secrets = self._context, self._context.secrets
-        public = COLUMNS[name](
-            context.public(tenant), context.policy, opening=context.opening, beacon=self._beacon()
-        )
         salt = secrets.column_salt(name, tenant)
         private = ColumnPrivate(secrets.s0, secrets.s1, salt, low_memory)
-        job = context.system(tenant).column(name).prove(public, private)
+        job = context.system(tenant).column(name).prove(self._stated(tenant, name), private)
         self._publisher.fix_keys(job.keys)
         made = job.run()
         replace_file(context.layout.column_proof(name, tenant), jcs(made.proof))

@@ -18,9 +18,10 @@ from rag_audit.models.layout import Layout
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import Opening, QueryRecord, SlotKey
 from rag_audit.proofs.proving import Backend, backend
+from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.tenant import TenantPublic, tenant_public
 from rag_audit.relation.field import digest_to_field
-from rag_audit.relation.native import sampling_slot, slot_id
+from rag_audit.relation.native import slot_id
 from rag_audit.relation.native_secrets import noise_key
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import Drawn, Int8Array, draw_coins
@@ -129,15 +130,13 @@ class Context:
         return retained_context(self.opening_digest, record.account, record.i)
 
 
-def kept_positions(
-    window_secrets: WindowSecrets, window: str, tenant: str, beacon: bytes, capacity: int, keep: int
-) -> Int8Array:
-    """Which positions a sampled tenant keeps in a window, shape (capacity,), 0 or 1 (docs/relation.md, "Coins").
+def column_bits(window_secrets: WindowSecrets, column: ColumnPublic) -> Int8Array:
+    """The bits of a tenant's column, shape (capacity,), 0 or 1 (docs/relation.md, "Coins").
 
-    :param beacon: the window's beacon value
-    :param keep: Pi, over 2^40
+    :param column: the column's public values
     """
-    return draw_coins(_key(window_secrets, beacon, sampling_slot(window, tenant)), capacity, keep)
+    kappa = noise_key(window_secrets.s0, window_secrets.s1, column.beacon, column.slot)
+    return draw_coins(kappa, column.tenant.constants.capacity, column.bound)
 
 
 def slot_key(window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: bytes) -> int:
@@ -145,9 +144,5 @@ def slot_key(window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: 
 
     :param beacon: the beacon value that was drawn after the slot's account was committed
     """
-    return _key(window_secrets, beacon, slot_id(window, slot.tenant, slot.account, slot.i))
-
-
-def _key(window_secrets: WindowSecrets, beacon: bytes, slot: int) -> int:
-    """kappa, from which everything that belongs to a slot is drawn."""
-    return noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), slot)
+    number = slot_id(window, slot.tenant, slot.account, slot.i)
+    return noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), number)

@@ -35,7 +35,7 @@ from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.engine import Drawn, Int8Array
 from rag_audit.retrieval.query import OpenedQuery, is_blank
-from rag_audit.retrieval.serving import Asked, Serving
+from rag_audit.retrieval.serving import Asked, Columns, Serving
 
 
 @dataclass(eq=False)
@@ -172,16 +172,16 @@ def check_visible(request: SignedRequest) -> None:
 
 
 def select_positions(
-    queries: Sequence[Query], *, serving: Serving, tenant: CommittedTenant, kept: Int8Array | None
+    queries: Sequence[Query], *, serving: Serving, tenant: CommittedTenant, columns: Columns
 ) -> list[list[int] | Exception]:
     """The positions that the mechanism of a tenant selects for its queries, which share what they read of its index.
 
     :param queries: queries that have a vector, a draw and a disclosed set, as far as their mechanism needs one
-    :param kept: a sampled tenant's kept positions (`kept_positions`)
+    :param columns: the columns that the window commits to for the tenant
     :returns: each query's positions, or the error that stopped its selection
     """
     asked = [Asked(vector_of(query.question), query.drawn, query.held) for query in queries]
-    return serving.select(tenant.index, asked, kept)
+    return serving.select(tenant.index, asked, columns)
 
 
 def vector_of(query: OpenedQuery) -> Int8Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.attest import query as steps
-from rag_audit.attest.context import kept_positions, slot_key
+from rag_audit.attest.context import column_bits, slot_key
 from rag_audit.commit.commitment import CommittedTenant
 from rag_audit.estimate.clusters import coalition_private, estimate_window
 from rag_audit.estimate.statement import coalition_statement
@@ -29,6 +29,7 @@ from rag_audit.models.records import (
     answer_digest,
 )
 from rag_audit.proofs.proving import backend
+from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, ListingPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
 from rag_audit.proofs.statements.sample import kept_public
@@ -140,7 +141,7 @@ class Answerer(Forge):
         tenant = self._committed(e["tenant"])
         noise = self._drawn(e, policy)
         mechanism = serving(policy.mechanism_of(e["tenant"]))
-        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, noise)], None)
+        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, noise)], {})
         assert not isinstance(selected, Exception)
         positions = tuple(selected)
         documents = steps.document_openings(tenant, positions, self.finished.commitment.secrets, ())
@@ -164,9 +165,7 @@ class Answerer(Forge):
             part = policy.tenant(name)
             assert part is not None
             system = backend(part.system)
-            public = kept_public(
-                self._public(name, policy), policy, opening=self._opening, beacon=self._beacon_of("")
-            )
+            public = self._sampled(name, policy)
 
             def prove(system: Any = system, public: Any = public, name: str = name) -> Any:
                 private = ColumnPrivate(secrets.s0, secrets.s1, secrets.column_salt("kept", name))
@@ -186,6 +185,11 @@ class Answerer(Forge):
             self._kept[name] = CommittedColumn(commitment, column["proof"], bytes.fromhex(column["opening"]))
             entry["commitment"] = commitment.digest
             self.samples[name] = {"kept": column["proof"]}
+
+    def _sampled(self, tenant: str, policy: Policy) -> ColumnPublic:
+        """The public values of a tenant's kept positions."""
+        public = self._public(tenant, policy)
+        return kept_public(public, policy, opening=self._opening, beacon=self._beacon_of(""))
 
     def _prove(self) -> None:
         """A proof of each record, stored or made now."""
@@ -227,9 +231,7 @@ class Answerer(Forge):
         rules, tenant = policy.mechanism_of(name), self._committed(name)
         kept = None
         if rules.keep is not None:
-            bits = kept_positions(
-                secrets, e["window"], name, self._beacon_of(""), tenant.index.capacity, rules.keep
-            )
+            bits = column_bits(secrets, self._sampled(name, policy))
             kept = bits.tobytes(), self._kept[name].opening
         return steps.record_private(
             self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,

@@ -106,8 +106,8 @@ def test_small_tenants_list_by_a_circuit(listed_by_circuit: Finished, tmp_path: 
 def test_answers_are_the_first_winners_and_are_handed_out_once(listed: Finished) -> None:
     with resumed(listed) as window:
         mechanism = window.policy.mechanism_of("law")
-        kept = window.keeper.bits("law")
-        assert isinstance(mechanism, Listing) and kept is not None
+        kept = window.keeper.bits("law")["kept"]
+        assert isinstance(mechanism, Listing)
         for record in (r for r in window.records if r.tenant == "law"):
             assert isinstance(record, ListingRecord)
             retained = window.context.retained(record)
@@ -130,7 +130,7 @@ def test_an_account_ranks_what_it_holds(listed: Finished) -> None:
     publication = Publication.load(listed.window / "public")
     with resumed(listed) as window:
         union = set().union(*lists_of(window, "law-1"))
-        texts, kept = window.commitment.tenants["law"].documents_at, window.keeper.bits("law")
+        texts, kept = window.commitment.tenants["law"].documents_at, window.keeper.bits("law")["kept"]
     assert kept is not None
     holdings = listed.service.accounts["law-1"].holdings(publication)
     held = {p: d.passage for p, d in holdings.documents.items()}

@@ -108,8 +108,8 @@ def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
         for tenant in ("law", "medicine"):
             slot = sampling_slot("w-1", tenant)
             bits = coins(noise_key(secrets.s0, secrets.s1, beacon, slot), 8, KEEP)
-            kept = window.keeper.bits(tenant)
-            assert kept is not None and kept.tolist() == [int(b) for b in bits]
+            kept = window.keeper.bits(tenant)["kept"]
+            assert kept.tolist() == [int(b) for b in bits]
         for record in window.records:
             retained, tenant = window.context.retained(record), window.commitment.tenants[record.tenant]
             rules = window.policy.mechanism_of(record.tenant)
@@ -117,7 +117,7 @@ def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
             assert bool(noise.any()) == (record.tenant == "medicine")
             vector = retained.opened(window.context.embedder).vector
             expected = reference_select(
-                tenant.index, vector, noise, rules.window, 2, window.keeper.bits(record.tenant)
+                tenant.index, vector, noise, rules.window, 2, window.keeper.bits(record.tenant)["kept"]
             )
             assert list(retained.positions) == expected
 

@@ -65,8 +65,7 @@ def asked(
             for name in ("law-1", "law-2")
             for question in QUESTIONS["law"]
         ]
-        kept, filled = window.keeper.bits("law"), window.commitment.tenants["law"].documents_at
-        assert kept is not None
+        kept, filled = window.keeper.bits("law")["kept"], window.commitment.tenants["law"].documents_at
         bodies = [opened(service, window, a).body for a in answers]
         selected = {p for body in bodies for p in body.positions if p in filled}
         several = any(sum(d.salt is not None for d in body.documents) > 1 for body in bodies)
@@ -90,9 +89,8 @@ def test_no_text_of_a_position_that_is_not_kept_leaves_the_provider(
     asked: tuple[Service, Window, list[Answer]],
 ) -> None:
     service, window, answers = asked
-    kept, tenant = window.keeper.bits("law"), window.commitment.tenants["law"]
+    kept, tenant = window.keeper.bits("law")["kept"], window.commitment.tenants["law"]
     rules = window.policy.mechanism_of("law")
-    assert kept is not None
     dropped = 0
     for answer in answers:
         body = opened(service, window, answer).body
@@ -306,7 +304,7 @@ def answers_of(
     for i, query in enumerate(ASKED):
         kappa = 1_000_000 * (i + 1) + number
         drawn = mechanism.draw(kappa, CAPACITY)
-        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, drawn, held)], kept)
+        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, drawn, held)], {"kept": kept})
         assert not isinstance(selected, Exception)
         positions = tuple(selected)
         held = held.copy()
@@ -315,7 +313,7 @@ def answers_of(
             tenant.index,
             lambda query=query: query.vector,
             positions,
-            kept=kept,
+            columns={"kept": kept},
             documents=tenant.documents_at,
         )
         texts = steps.documents_of(tenant, positions, withheld)

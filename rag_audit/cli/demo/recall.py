@@ -10,11 +10,12 @@ import numpy as np
 from rag_audit.cli.demo.corpus import Question
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting.figures import TenantFigures
+from rag_audit.mechanisms.base import KEPT
 from rag_audit.models.policy import Policy
 from rag_audit.relation.field import random_element
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
-from rag_audit.retrieval.engine import Int8Array, TenantIndex, build_index, no_noise, select
+from rag_audit.retrieval.engine import Int8Array, TenantIndex, build_index, draw_coins, no_noise, select
 from rag_audit.retrieval.serving import Asked, serving
 from rag_audit.retrieval.texts import Document
 
@@ -78,13 +79,15 @@ def _found(
     plain = sum(bool(targets & set(select(index, v, silent, exact, k))) for v, targets in asked)
     provider, hits = serving(mechanism), 0
     for _ in range(DRAWS):
-        kept = provider.sample(random_element(), index.capacity)
         # An answer returns positions that are not kept without a text.
-        shown = np.ones(index.capacity, np.int8) if kept is None else kept
+        shown = np.ones(index.capacity, np.int8)
+        if mechanism.sampled:
+            shown = draw_coins(random_element(), index.capacity, mechanism.kept_share)
+        columns = {KEPT: shown} if mechanism.sampled else {}
         held = np.zeros(index.capacity, np.int8)
         for vector, targets in asked:
             drawn = provider.draw(random_element(), index.capacity)
-            (listed,) = provider.select(index, [Asked(vector, drawn, held)], kept)
+            (listed,) = provider.select(index, [Asked(vector, drawn, held)], columns)
             if isinstance(listed, Exception):
                 raise listed
             held[listed] = 1

@@ -18,7 +18,7 @@ def _found(name: str) -> type[Description]:
 
 ALL = tuple(_found(mechanism.name) for mechanism in mechanisms.ALL)
 """Every mechanism's description, in the order of `mechanisms.ALL`."""
-_BY_NAME = {kind.mechanism.name: kind for kind in ALL}
+_BY_NAME: dict[str, type[Description]] = {kind.mechanism.name: kind for kind in ALL}
 
 
 def description(name: str) -> type[Description]:

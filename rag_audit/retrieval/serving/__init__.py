@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from rag_audit.mechanisms import Mechanism
-from rag_audit.retrieval.serving.base import Asked, Ranking, Serving
+from rag_audit.retrieval.serving.base import Asked, Columns, Ranking, Serving
 
-__all__ = ["Asked", "Ranking", "Serving", "serving"]
+__all__ = ["Asked", "Columns", "Ranking", "Serving", "serving"]
 
 
 def serving(mechanism: Mechanism) -> Serving:

@@ -6,12 +6,15 @@ The verifier imports none of this: it checks proofs of the selection (`mechanism
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
-from rag_audit.mechanisms.base import Mechanism
-from rag_audit.retrieval.engine import Drawn, Int8Array, TenantIndex, draw_coins, no_noise, select_all
+from rag_audit.mechanisms.base import KEPT, Mechanism
+from rag_audit.retrieval.engine import Drawn, Int8Array, TenantIndex, no_noise, select_all
+
+Columns: TypeAlias = Mapping[str, Int8Array]
+"""The columns of a tenant by name (`Mechanism.columns`), each of shape (capacity,), 0 or 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,21 +51,13 @@ class Serving(ABC):
         """
         return no_noise(capacity)
 
-    def sample(self, kappa: int, capacity: int) -> Int8Array | None:
-        """The positions that a window keeps, shape (capacity,), 0 or 1; None where it keeps all.
-
-        :param kappa: the key of the tenant's sampling slot
-        """
-        keep = self.mechanism.keep
-        return None if keep is None else draw_coins(kappa, capacity, keep)
-
     @abstractmethod
     def select(
-        self, index: TenantIndex, asked: Sequence[Asked], kept: Int8Array | None
+        self, index: TenantIndex, asked: Sequence[Asked], columns: Columns
     ) -> list[list[int] | Exception]:
         """The positions that each answer lists, in the order in which the record commits to them.
 
-        :param kept: 1 for each position that the window keeps, else 0; None where it keeps all
+        :param columns: the columns that the window commits to for the tenant
         :returns: each question's positions, or the error that stopped its selection
         :raises EncodingError: an array has another shape or type
         """
@@ -73,7 +68,7 @@ class Serving(ABC):
         vector: Callable[[], Int8Array],
         positions: Sequence[int],
         *,
-        kept: Int8Array | None,
+        columns: Columns,
         documents: Container[int],
     ) -> frozenset[int]:
         """The selected positions that an answer returns without a text: each position that is empty, or that the window
@@ -84,9 +79,10 @@ class Serving(ABC):
         that an answer does not tell it from a document that is not kept.
 
         :param vector: computes the question's vector
-        :param kept: as for `select`; None where every position is kept, and the answer returns every text
+        :param columns: as for `select`; without kept positions an answer returns every text
         :param documents: the positions that have a document
         """
+        kept = columns.get(KEPT)
         if kept is None:
             return frozenset()
         return frozenset(p for p in positions if not (kept[p] and p in documents))
@@ -96,9 +92,9 @@ class Ranking(Serving):
     """Lists of the first K positions by score, with the slot's noise where there is any (the paper's (2.1))."""
 
     def select(
-        self, index: TenantIndex, asked: Sequence[Asked], kept: Int8Array | None
+        self, index: TenantIndex, asked: Sequence[Asked], columns: Columns
     ) -> list[list[int] | Exception]:
         """See `Serving.select`: questions of one tenant share passes over its index."""
         silent, m = no_noise(index.capacity), self.mechanism
         noised = [(one.vector, silent if one.drawn is None else one.drawn) for one in asked]
-        return select_all(index, noised, m.window, m.longest, kept)
+        return select_all(index, noised, m.window, m.longest, columns.get(KEPT))

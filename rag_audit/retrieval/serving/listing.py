@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit._internal.errors import EncodingError, PolicyError
-from rag_audit.mechanisms.base import Mechanism
+from rag_audit.mechanisms.base import KEPT, Mechanism
 from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.relation.scores import dot
 from rag_audit.relation.selection import first_winners, winners
 from rag_audit.retrieval.engine import Drawn, Int8Array, TenantIndex, draw_coins
-from rag_audit.retrieval.serving.base import Asked, Serving
+from rag_audit.retrieval.serving.base import Asked, Columns, Serving
 
 CACHED_BYTES = 1 << 27
 """The bytes of packed bits that are kept, of all accounts together."""
@@ -138,15 +138,13 @@ class ListingServing(Serving):
         return draw_coins(kappa, capacity, self.rules.chance)
 
     def select(
-        self, index: TenantIndex, asked: Sequence[Asked], kept: Int8Array | None
+        self, index: TenantIndex, asked: Sequence[Asked], columns: Columns
     ) -> list[list[int] | Exception]:
         """See `Serving.select`: the positions are ascending."""
-        return [self._listed(index, one, kept) for one in asked]
+        return [self._listed(index, one, columns[KEPT]) for one in asked]
 
-    def _listed(self, index: TenantIndex, one: Asked, kept: Int8Array | None) -> list[int] | Exception:
-        assert (
-            kept is not None and one.held is not None and one.drawn is not None
-        )  # as for every listing tenant
+    def _listed(self, index: TenantIndex, one: Asked, kept: Int8Array) -> list[int] | Exception:
+        assert one.held is not None and one.drawn is not None  # as for every listing tenant
         try:
             return select_listed(index, one.vector, self.rules, kept=kept, held=one.held, chance=one.drawn)
         except Exception as exc:

@@ -1,4 +1,5 @@
-"""Closing a run: everything that it has claimed is proved at once (docs/scan/closing.md, index-commitment.md, together.md)."""
+"""Closing a run: everything that it has claimed is proved at once (docs/scan/closing.md, index-commitment.md,
+together.md)."""
 
 from __future__ import annotations
 
