@@ -32,7 +32,7 @@ from rag_audit.proofs.backends.scan.listing import ListJob, held_digest, held_ro
 from rag_audit.proofs.statements.retrieve import ListedStatement, Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
-from rag_audit.relation.native import listed_commitment
+from rag_audit.relation.native_secrets import listed_commitment
 from rag_audit.retrieval.engine import Int8Array
 
 LO, HI, LATTICE = 101, 810, 128

@@ -67,7 +67,7 @@ from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.proofs.backends import scan
 from rag_audit.proofs.backends.scan.embed import table_columns
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex
-from rag_audit.relation.native import topk_commitment
+from rag_audit.relation.native_secrets import topk_commitment
 from rag_audit.relation.noise import table_digest
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.retrieval.embedders import Embedder, get_embedder

@@ -233,7 +233,7 @@ def query_record(
 ) -> QueryRecord:
     """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest.
 
-    :param htopk: the commitment to the listed positions (`Mechanism.list_commitment`)
+    :param htopk: the commitment to the listed positions (`Mechanism.list_elements`)
     :param held: the commitment to what the account holds after it; None where nothing depends on it
     """
     plain = QueryRecord(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.relation.native import Elements, hash_elements_list, topk_elements
+from rag_audit.relation.native import Elements, topk_elements
 from rag_audit.relation.scores import MAX_LATTICE, ScoreWindow
 
 if TYPE_CHECKING:
@@ -269,10 +269,6 @@ class Mechanism(ABC):
     def list_elements(self, salt: int, positions: Sequence[int]) -> Elements:
         """The elements whose hash is the commitment `htopk` of a record to its positions."""
         return topk_elements(salt, positions)
-
-    def list_commitment(self, salt: int, positions: Sequence[int]) -> int:
-        """The commitment `htopk` of a record to its positions, as a field element."""
-        return hash_elements_list(*self.list_elements(salt, positions))
 
     def wrong_list(self, positions: Sequence[int], documents: int) -> str | None:
         """What is wrong with the positions of a receipt, in words; None where nothing is.

@@ -27,6 +27,7 @@ from rag_audit.models.records import (
     receipt_message,
 )
 from rag_audit.relation.field import to_hex
+from rag_audit.relation.native import hash_elements_list
 
 if TYPE_CHECKING:
     from rag_audit.mechanisms import Mechanism
@@ -94,7 +95,7 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
     salt = int(body.salt_k, 16)
     if (wrong_list := mechanism.wrong_list(body.positions, len(body.documents))) is not None:
         return [wrong_list]
-    htopk = mechanism.list_commitment(salt, body.positions)
+    htopk = hash_elements_list(*mechanism.list_elements(salt, body.positions))
     wrong = []
     if (record.held_after is not None) != mechanism.remembers:
         wrong.append("the record is of another mechanism than the tenant's")

@@ -111,19 +111,9 @@ def topk_elements(salt: int, positions: Sequence[int]) -> Elements:
     return TAG_TOPK, [to_bytes(x) for x in (salt, len(positions), *positions)]
 
 
-def topk_commitment(salt: int, positions: Sequence[int]) -> int:
-    """htopk, the commitment to the listed positions."""
-    return hash_elements_list(*topk_elements(salt, positions))
-
-
 def listed_elements(salt: int, positions: Iterable[int], capacity: int) -> Elements:
     """What htopk of a listing tenant is the hash of (`relation.commitments.list_commitment`)."""
     return TAG_TOPK, [to_bytes(x) for x in (salt, capacity, *packed(positions, capacity))]
-
-
-def listed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
-    """htopk of a listing tenant, by the listed positions."""
-    return hash_elements_list(*listed_elements(salt, positions, capacity))
 
 
 def packed(positions: Iterable[int], capacity: int) -> list[int]:

@@ -1,11 +1,20 @@
-"""As `native`, the commitments and keys that only their makers compute: of seeds, vectors and what accounts hold."""
+"""As `native`, the commitments and keys that only their makers compute: of seeds, vectors, lists and what accounts
+hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from rag_audit.relation.field import to_bytes
-from rag_audit.relation.native import Elements, hash_elements, hash_elements_list, hash_list, packed
+from rag_audit.relation.native import (
+    Elements,
+    hash_elements,
+    hash_elements_list,
+    hash_list,
+    listed_elements,
+    packed,
+    topk_elements,
+)
 from rag_audit.relation.tags import TAG_HELD, TAG_KEPT, TAG_NOISE, TAG_SEED, TAG_VECTOR
 from rag_audit.relation.vectors import (
     NIBBLE_BITS,
@@ -26,6 +35,16 @@ def seed_commitment(s0: int, s1: int) -> int:
 def noise_key(s0: int, s1: int, beacon: int, slot: int) -> int:
     """kappa, the key of a slot's noise; `beacon` is already the field element."""
     return hash_elements(TAG_NOISE, s0, s1, beacon, slot)
+
+
+def topk_commitment(salt: int, positions: Sequence[int]) -> int:
+    """htopk, the commitment to the listed positions."""
+    return hash_elements_list(*topk_elements(salt, positions))
+
+
+def listed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
+    """htopk of a listing tenant, by the listed positions."""
+    return hash_elements_list(*listed_elements(salt, positions, capacity))
 
 
 def vector_elements(salt: int, vector: Iterable[int]) -> Elements:

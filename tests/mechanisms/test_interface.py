@@ -99,7 +99,7 @@ def test_a_list_that_is_too_long_is_named(mechanism: Mechanism) -> None:
     assert mechanism.wrong_list([*good, 63], len(good) + 1) is not None
     assert mechanism.wrong_list(good, len(good) - 1) is not None
     assert (mechanism.wrong_list(good[1:], len(good) - 1) is None) == (not mechanism.ranked)
-    assert mechanism.list_commitment(7, good) != mechanism.list_commitment(8, good)
+    assert mechanism.list_elements(7, good) != mechanism.list_elements(8, good)
 
 
 @each

@@ -36,7 +36,8 @@ from rag_audit.proofs.statements.sample import kept_public
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic, tenant_public
 from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
-from rag_audit.relation.native import slot_id, topk_commitment
+from rag_audit.relation.native import slot_id
+from rag_audit.relation.native_secrets import topk_commitment
 from rag_audit.retrieval.query import OpenedQuery
 from rag_audit.retrieval.serving import Asked, serving
 from tests.simulate.windows import Base

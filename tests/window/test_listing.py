@@ -23,7 +23,7 @@ from rag_audit.models.records import CountersignedReceipt, ListingRecord, SlotKe
 from rag_audit.models.requests import AnsweredDocument, DescribedDocument
 from rag_audit.proofs.statements.private import ListingPrivate
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.relation.native import listed_commitment
+from rag_audit.relation.native_secrets import listed_commitment
 from rag_audit.retrieval.serving.listing import reference_listed
 from tests.window.forge import Forge
 from tests.window.outcomes import exit_codes, not_passed
