@@ -37,7 +37,7 @@ CERTIFIED = [
 
 
 def of_run(run: AttackRun) -> str:
-    """AUCs with and without a certificate, and the lower bounds beside the certified ones."""
+    """AUCs with and without a certificate, and the lower bounds with the certified ones."""
     found = {(r.attack, _key(r.cell)): r for r in run.results}
     names = list(dict.fromkeys(r.attack for r in run.results))
     parts = []
@@ -48,8 +48,8 @@ def of_run(run: AttackRun) -> str:
         ]
         parts.append(_table(["attack", "queries", *(c[0] for c in columns)], rows))
     rows = [[f"`{a}`", *(_bound(found[a, c[1:]]) for c in CERTIFIED)] for a in names]
-    parts.append("Lower bounds on epsilon from lists, 500 trials of each world, beside the certified epsilon of the"
-                 " same queries, and in brackets\nthe test's AUC on lists beside its certified ceiling:")  # fmt: skip
+    parts.append("Lower bounds on epsilon from lists, 500 trials of each world, with the certified epsilon of the"
+                 " same queries; in brackets\nthe test's AUC on lists and its certified ceiling:")  # fmt: skip
     parts.append(_table(["attack", *(c[0] for c in CERTIFIED)], rows))
     return "\n\n".join(parts)
 
