@@ -158,7 +158,7 @@ def place(
     shutil.copytree(compiled, tmp_path / "cache", symlinks=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(ceremonies, "compiled_anew", compiled_apart)
-    monkeypatch.setattr(commands, "_instances", lambda *_: [CIRCUIT, OTHER])
+    monkeypatch.setattr(commands.Circuits, "of", lambda *_: [CIRCUIT, OTHER])
     monkeypatch.setattr(trusts, "_mechanisms", lambda _: ["noise"])
     root = tmp_path / "ceremony"
     shutil.copytree(files, root)
