@@ -21,6 +21,7 @@ from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import cosign_note, parse_note, sign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.mechanisms import COLUMNS
 from rag_audit.models.beacon import Reveal, combine, nonce_commitment
 from rag_audit.models.opening import list_root
 from rag_audit.models.records import (
@@ -67,13 +68,13 @@ class Forge:
     proofs: dict[tuple[str, int], Any] = field(init=False)
     receipts: list[HeldReceipt] = field(init=False)
     samples: dict[str, Any] = field(init=False)
-    """the proof of each sampled tenant's kept positions"""
+    """the proof of each tenant's column, such as a sampled tenant's kept positions"""
 
     def __post_init__(self) -> None:
         service = self.finished.service
         self.value = self.finished.value()
-        kept = [e for e in self.entries if e["type"] == "kept"]
-        self.samples = {e["tenant"]: self.value["proofs"].get(str(e["seq"]), {}) for e in kept}
+        columns = [e for e in self.entries if e["type"] in COLUMNS]
+        self.samples = {e["tenant"]: self.value["proofs"].get(str(e["seq"]), {}) for e in columns}
         self.proofs = {
             (e["account"], e["i"]): self.value["proofs"].get(str(e["seq"]), {}) for e in self.queries
         }
@@ -245,7 +246,7 @@ class Forge:
         } | {
             str(e["seq"]): self.samples[e["tenant"]]
             for e in self.entries
-            if e["type"] == "kept" and e["tenant"] in self.samples
+            if e["type"] in COLUMNS and e["tenant"] in self.samples
         }
         receipts = folder / "receipts"
         receipts.mkdir()
