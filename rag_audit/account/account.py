@@ -104,6 +104,13 @@ class AccountKeys:
 def check_refusal(refusal: Refusal, request: SignedRequest, provider: VerifierKey) -> None:
     """Check that a refusal is the provider's, of this request.
 
+    >>> from rag_audit.models.trust import Trust
+    >>> trust, folder = Trust.load(Path("docs/examples/trust.toml")), Path("docs/examples")
+    >>> key = VerifierKey.parse(trust.provider.vkey, field="vkey")
+    >>> refusal = Refusal.parse(read_json(folder / "refusal.json", max_bytes=4096), field="refusal")
+    >>> request = SignedRequest.parse(read_json(folder / "request.json", max_bytes=4096), field="request")
+    >>> check_refusal(refusal, request, key)
+
     :raises OtherWindow: it is the refusal of another window, which says nothing about this request's own
     :raises SignatureError: it is of another request, or not signed by the provider
     """
@@ -502,6 +509,9 @@ class Account:
 def embedder_of(window: Publication, model: Path | None = None) -> Embedder:
     """The embedder (or at least its tokeniser) that a window's manifest names.
 
+    >>> embedder_of(Publication.load(Path("docs/examples"))).name
+    'wordllama-256'
+
     :param model: the folder of its files, if it has any
     :raises SetupError: the embedder is not installed here
     :raises SchemaError: the manifest is not well-formed, or this release's embedder of that name has another
@@ -521,6 +531,15 @@ def check_receipt(
     text: str, window: Publication, provider: VerifierKey, *, request: SignedRequest | None = None
 ) -> OpenedReceipt:
     """Check a receipt as an account does alone: signatures, inclusion, openings, and that it is for its own request.
+
+    >>> from rag_audit.models.records import CountersignedReceipt
+    >>> from rag_audit.models.trust import Trust
+    >>> trust, folder = Trust.load(Path("docs/examples/trust.toml")), Path("docs/examples")
+    >>> key = VerifierKey.parse(trust.provider.vkey, field="vkey")
+    >>> file = read_json(folder / "receipts/law-1-1.json", max_bytes=1 << 20)
+    >>> text = CountersignedReceipt.parse(file, field="receipt").receipt
+    >>> check_receipt(text, Publication.load(folder), key).body.positions
+    [3, 6]
 
     :raises SignatureError: the provider did not sign the receipt for this window
     :raises InvalidProof: the provider signed something that contradicts itself

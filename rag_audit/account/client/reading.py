@@ -187,5 +187,9 @@ def _not_before(seen: Path, tree: HashTree, log: str, provider: VerifierKey) -> 
 
 
 def address_of(window: Publication) -> str:
-    """The window's own address, which no other window has."""
+    """The window's own address, which no other window has.
+
+    >>> address_of(Publication.load(Path("docs/examples")))
+    '/windows/w-1'
+    """
     return f"/windows/{quote(window.parsed_opening().window, safe='')}"

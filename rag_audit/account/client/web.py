@@ -23,6 +23,9 @@ LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=8)
 def base_url(url: str) -> str:
     """A URL to which the service's addresses are appended.
 
+    >>> base_url("https://example.org/rag/")
+    'https://example.org/rag'
+
     :raises SetupError: it is not one of HTTP, or has a query or a fragment
     """
     try:
@@ -51,7 +54,11 @@ def options_of(url: str) -> Options:
 
 
 def may_have_left(exc: httpx.HTTPError) -> bool:
-    """Whether any part of a request may have been sent before an error."""
+    """Whether any part of a request may have been sent before an error.
+
+    >>> may_have_left(httpx.ConnectError("refused")), may_have_left(httpx.ReadTimeout("late"))
+    (False, True)
+    """
     return not isinstance(
         exc, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError
     )
@@ -59,6 +66,9 @@ def may_have_left(exc: httpx.HTTPError) -> bool:
 
 def not_fetched(address: str, found: str, status: int = 0) -> SetupError:
     """The error of a file that did not arrive.
+
+    >>> not_fetched("https://example.org/window.json", "status 404", 404).field
+    'https://example.org/window.json'
 
     :param status: of the response, if there was one
     """

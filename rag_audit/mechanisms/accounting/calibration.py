@@ -59,6 +59,9 @@ def calibrate(
     k n queries. By formula, a coalition's target is first turned into the eps_acc at which the closed form
     is eps_joint (`classical`, `split`, `theorem-3.9`), or handed to the Gaussian mechanism (`analytic`).
 
+    >>> calibrate("exact", n=10, eps_acc="4", delta_acc="1e-6").mechanism
+    Mechanism(gains=(1, 2, 15), lattice=64)
+
     :param delta: delta_policy, which the infinite losses of k n queries must fit as well; delta_acc by default,
         which is possible for k = 1 only
     :param lattice: R

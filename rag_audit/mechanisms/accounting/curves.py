@@ -18,6 +18,9 @@ from rag_audit.relation.coins import COIN_RANGE
 def coin_of(value: Real, field: str) -> int:
     """A decimal probability as a policy writes it: floor(x 2^40 + 1/2).
 
+    >>> coin_of("0.5", "keep") == 1 << 39
+    True
+
     :raises PolicyError: the value is not a decimal number, or rounds to 0 or 1
     """
     exact = Fraction(decimal(value, field))
@@ -37,19 +40,29 @@ def roc(sampling: Sampling, fpr: float) -> float:
 
     Where the position is not kept, nothing depends on it: two such laws differ by pi in total variation.
 
+    >>> roc(Sampling(keep=1 << 39), 0.01)
+    0.51001
+
     :param fpr: false-positive rate, in 0..1
     """
     return min(1.0, round_up(fpr + 1 - float(sampling.dropped) + COIN_BIAS))
 
 
 def auc(sampling: Sampling) -> float:
-    """The area under `roc`."""
+    """The area under `roc`.
+
+    >>> auc(Sampling(keep=1 << 39))
+    0.87501
+    """
     return min(1.0, round_up(1 - float(sampling.dropped**2) / 2 + COIN_BIAS))
 
 
 def epsilon_of_adding(listing: Listing, accounts: int) -> float:
     """`Listing.epsilon` where the position is empty in one of the two worlds: the larger of ln(pi q^-k + 1 - pi), for a
     document added, and ln(1/(1 - pi)), for one removed; rounded up.
+
+    >>> epsilon_of_adding(Listing(keep=1 << 39, chance=1 << 30), accounts=2)
+    13.17
 
     :raises PolicyError: accounts is not a positive integer
     """
@@ -64,6 +77,9 @@ def tradeoff(listing: Listing, accounts: int) -> list[tuple[float, float]]:
     A test that accepts with probability x where the position is empty accepts with at most min(b x, 1 - a (1 - x))
     where it holds one document, and with at least max(a x, 1 - b (1 - x)) where it holds another, for a = 1 - pi
     and b = pi q^-k + 1 - pi.
+
+    >>> [(round(x, 3), round(y, 3)) for x, y in tradeoff(Listing(keep=1 << 39, chance=1 << 30), accounts=2)]
+    [(0.0, 0.0), (0.0, 0.5), (0.5, 1.0), (1.0, 1.0)]
 
     :raises PolicyError: accounts is not a positive integer
     """
@@ -80,6 +96,9 @@ def tradeoff(listing: Listing, accounts: int) -> list[tuple[float, float]]:
 def tpr(listing: Listing, accounts: int, fpr: Real) -> float:
     """The largest true-positive rate at a false-positive rate for k accounts, rounded up.
 
+    >>> tpr(Listing(keep=1 << 39, chance=1 << 30), accounts=2, fpr="0.01")
+    0.51001
+
     :raises PolicyError: fpr is not strictly between 0 and 1, or accounts is not a positive integer
     """
     rate = probability(fpr, "fpr")
@@ -94,6 +113,9 @@ def tpr(listing: Listing, accounts: int, fpr: Real) -> float:
 def auc_for(listing: Listing, accounts: int) -> float:
     """The area under `tradeoff`, rounded up.
 
+    >>> auc_for(Listing(keep=1 << 39, chance=1 << 30), accounts=2)
+    0.875
+
     :raises PolicyError: accounts is not a positive integer
     """
     corners = tradeoff(listing, accounts)
@@ -104,6 +126,9 @@ def auc_for(listing: Listing, accounts: int) -> float:
 def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: float = 0.0) -> float:
     """The epsilon that no mechanism goes below which lists a relevant document with probability p and an irrelevant one
     with probability q, each account drawing independently: ln((p^k - delta)/q^k); 0 where delta alone allows it.
+
+    >>> round(floor_epsilon(relevant=0.9, irrelevant=0.001, accounts=2), 2)
+    13.6
 
     :param relevant: p, above 0 and at most 1
     :param irrelevant: q, above 0

@@ -165,6 +165,9 @@ def promises_little(eps: float, sizes: Sizes) -> str:
 def missed_words(keep: str | None) -> str:
     """The share of passages that a sample of the index does not find, in words; empty where every position is kept.
 
+    >>> missed_words("0.9")
+    '10 % of its passages cannot be found'
+
     :param keep: a decimal share
     """
     return "" if keep is None else f"{100 * (1 - float(keep)):.3g} % of its passages cannot be found"
