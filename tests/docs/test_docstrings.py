@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SHOWN = ("verify/verifier.py", "verify/verdict.py", "verify/case.py", "verify/standing.py")
+SHOWN = (
+    *("verify/verifier.py", "verify/verdict.py", "verify/case.py", "verify/standing.py"),
+    *sorted(
+        f"mechanisms/accounting/{path.name}"
+        for path in (ROOT / "rag_audit/mechanisms/accounting").glob("[a-z]*.py")
+    ),
+)
 """Modules in which each public function has an example."""
 MODULES = sorted(
     path.relative_to(ROOT) for path in (ROOT / "rag_audit").rglob("*.py") if "\n    >>> " in path.read_text()
@@ -28,6 +34,8 @@ def test_the_examples_are_right(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("name", SHOWN)
 def test_what_auditors_call_has_an_example(name: str) -> None:
     tree = ast.parse((ROOT / "rag_audit" / name).read_text())
-    functions = [n for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
+    functions = {
+        n.name: n for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")
+    }
     assert functions
-    assert [f.name for f in functions if ">>> " not in (ast.get_docstring(f) or "")] == []
+    assert [f.name for f in functions.values() if ">>> " not in (ast.get_docstring(f) or "")] == []

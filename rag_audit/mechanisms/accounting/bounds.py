@@ -173,6 +173,9 @@ def audit_bounds(
 ) -> BoundSet:
     """Every bound for k colluding accounts with n queries each.
 
+    >>> audit_bounds(Mechanism((1, 8, 64), 1024), n=10, eps_acc="4", delta_acc="1e-7", k=2, delta="1e-6").exact.eps
+    30.259
+
     :param eps_acc: the policy's per-account epsilon, which only the closed form reads
     :param delta_acc: the policy's per-account delta; the closed form spends k of them out of `delta`, the
         other bounds have all of `delta`
@@ -214,6 +217,9 @@ def audit_bounds(
 def eps_at(mechanism: Mechanism, compositions: int, delta: Real) -> float:
     """The exact bound for any number of queries, rounded up; `inf` where infinite losses exceed delta.
 
+    >>> eps_at(Mechanism((1, 8, 64), 1024), 20, "1e-6")
+    30.259
+
     :raises PolicyError: compositions is not a positive integer, or delta is outside (0, 1)
     """
     return round_up(_epsilon(mechanism, count(compositions, "compositions"), probability(delta, "delta")))
@@ -227,6 +233,9 @@ def _epsilon(mechanism: Mechanism, m: int, delta: float) -> float:
 
 def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
     """The exact bound for several windows over one index together.
+
+    >>> cumulative([(Mechanism((1, 8, 64), 1024), 10), (Mechanism((1, 8, 64), 1024), 10)], "1e-6").eps
+    30.259
 
     :param parts: each window's mechanism and the most queries a coalition makes in it (k_max n)
     :param delta: delta for all windows together
@@ -243,7 +252,11 @@ def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
 
 
 def gaussian_epsilon(sigma_over_delta: float, compositions: int, delta: float) -> float:
-    """The analytic Gaussian's epsilon (Balle and Wang 2018) for m queries, which is a comparison and not a bound."""
+    """The analytic Gaussian's epsilon (Balle and Wang 2018) for m queries, which is a comparison and not a bound.
+
+    >>> round(gaussian_epsilon(50.0, 200, 1e-6), 3)
+    1.212
+    """
     return gaussian.epsilon(sigma_over_delta / math.sqrt(compositions), delta)
 
 

@@ -141,6 +141,9 @@ def odds_over_windows(windows: Sequence[tuple[Sampling, int]], positions: int = 
 
     The product of samples alone is exact, so no margin is added: two machines cannot differ.
 
+    >>> odds_over_windows([(Sampling(keep=1 << 39), 100), (Sampling(keep=1 << 39), 100)])
+    4.0001
+
     :param windows: each window's mechanism, with the queries of all accounts in it
     :param positions: the positions that the document fills
     :raises PolicyError: positions or a number of queries is not a positive integer

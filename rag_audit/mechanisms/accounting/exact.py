@@ -88,6 +88,9 @@ def grid_exponent(parts: Sequence[Part]) -> int:
 
     For given noise it grows with the number of compositions only. Grids are nested and a coarser one dominates
     a finer one, so bounds stay monotone.
+
+    >>> grid_exponent([(Mechanism((1, 8, 64), 1024), 20)])
+    -6
     """
     exponent = min(_own_exponent(mechanism) for mechanism, _ in parts)
     spread = math.sqrt(sum(m / mechanism.sigma_over_delta**2 for mechanism, m in parts))
@@ -98,6 +101,9 @@ def clip_exponent(compositions: int, delta: float) -> int:
     """log2 of the tail mass of one query that may become an infinite loss: at most 2^-32 of delta over all queries.
 
     Far tails are rounded masses with erratic losses, which tilting would amplify.
+
+    >>> clip_exponent(20, 1e-6)
+    -60
     """
     return 4 * math.floor(math.log2(delta * _CLIPPED_SHARE / compositions) / 4)
 
@@ -149,6 +155,9 @@ def loss_grid(mechanism: Mechanism, exponent: int, clip: int) -> LossGrid:
     """A pessimistic version of the mechanism's privacy losses on the grid of step 2^exponent.
 
     The highest losses, of mass at most 2^clip, become infinite; the lowest are raised to the lowest that is kept.
+
+    >>> loss_grid(Mechanism((1, 8, 64), 1024), exponent=-6, clip=-60).step
+    0.015625
     """
     fine = _fine_grid(mechanism, min(exponent, _own_exponent(mechanism)))
     step = 2.0**exponent

@@ -70,6 +70,10 @@ def policy_figures(
 ) -> PolicyFigures:
     """Every figure that follows from a policy alone, by its name in a verdict; reals are decimal strings.
 
+    >>> figures = policy_figures(Mechanism((1, 8, 64), 1024), n=10, eps_acc="4", delta_acc="1e-7", k=2, delta="1e-6")
+    >>> figures["eps_audit"]
+    '30.259'
+
     :param accounts_max: the most accounts that the largest tenant may have; without it their figures are left out
     :raises PolicyError: see `audit_bounds`
     """

@@ -16,6 +16,9 @@ _SERIES_BELOW = -30.0
 def epsilon(sigma_over_delta: float, delta: float) -> float:
     """The least epsilon at which one query with noise of this sigma is (epsilon, delta)-DP.
 
+    >>> round(epsilon(4.0, 1e-6), 3)
+    1.061
+
     :param sigma_over_delta: standard deviation over sensitivity, above 0
     :param delta: strictly between 0 and 1
     """
@@ -31,6 +34,9 @@ def epsilon(sigma_over_delta: float, delta: float) -> float:
 def sigma(eps: float, delta: float) -> float:
     """The least sigma/Delta at which one query is (eps, delta)-DP.
 
+    >>> round(sigma(1.0, 1e-6), 3)
+    4.225
+
     :param eps: at least 0
     :param delta: strictly between 0 and 1
     """
@@ -44,7 +50,11 @@ def sigma(eps: float, delta: float) -> float:
 
 
 def log_delta(sigma_over_delta: float, eps: float) -> float:
-    """ln of the least delta at eps: ln(Phi(1/(2 s) - eps s) - e^eps Phi(-1/(2 s) - eps s)) for s = sigma/Delta."""
+    """ln of the least delta at eps: ln(Phi(1/(2 s) - eps s) - e^eps Phi(-1/(2 s) - eps s)) for s = sigma/Delta.
+
+    >>> round(log_delta(4.0, 1.0), 3)
+    -12.742
+    """
     shift, half = eps * sigma_over_delta, 1 / (2 * sigma_over_delta)
     above = log_normal_cdf(half - shift)
     below = eps + log_normal_cdf(-half - shift)
@@ -52,7 +62,11 @@ def log_delta(sigma_over_delta: float, eps: float) -> float:
 
 
 def log_normal_cdf(x: float) -> float:
-    """ln Phi(x), to a few units in the last place at any x."""
+    """ln Phi(x), to a few units in the last place at any x.
+
+    >>> round(log_normal_cdf(0.0), 6)
+    -0.693147
+    """
     if x > _SERIES_BELOW:
         return math.log(math.erfc(-x / math.sqrt(2)) / 2)
     inverse = 1 / (x * x)

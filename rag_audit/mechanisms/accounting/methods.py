@@ -21,6 +21,9 @@ RELATIVE_SLACK = 1e-9
 def required_sigma_over_delta(method: str, *, n: int, eps_acc: float, delta_acc: float) -> float:
     """sigma/Delta at which a method's formula makes n queries (eps_acc, delta_acc)-DP.
 
+    >>> round(required_sigma_over_delta("analytic", n=200, eps_acc=4.0, delta_acc=1e-6), 2)
+    16.88
+
     - `classical`: equation (3.4), whose strictest reading is (eps_acc, 2 delta_acc)
     - `split`: footnote 2, half of delta_acc for the queries and half for their composition
     - `theorem-3.9`: sqrt(2 n ln(1/delta_acc)) / eps_acc, without the residual eps^2 / (4 ln(1/delta))
@@ -43,7 +46,11 @@ def required_sigma_over_delta(method: str, *, n: int, eps_acc: float, delta_acc:
 
 
 def meets(method: str, mechanism: Mechanism, *, n: int, eps_acc: float, delta_acc: float) -> bool:
-    """Whether a mechanism's noise meets a method's requirement for one account's n queries."""
+    """Whether a mechanism's noise meets a method's requirement for one account's n queries.
+
+    >>> meets("analytic", Mechanism((1, 8, 64), 1024), n=10, eps_acc=4.0, delta_acc=1e-6)
+    False
+    """
     if method == "exact":
         return eps_at(mechanism, n, delta_acc) <= eps_acc
     needed = required_sigma_over_delta(method, n=n, eps_acc=eps_acc, delta_acc=delta_acc)

@@ -57,7 +57,11 @@ class Realised:
 
 
 def ladder(limit: int) -> list[int]:
-    """The rungs of a window with `limit` = k_max n: the powers of two up to the limit, and the limit."""
+    """The rungs of a window with `limit` = k_max n: the powers of two up to the limit, and the limit.
+
+    >>> ladder(200)
+    [1, 2, 4, 8, 16, 32, 64, 128, 200]
+    """
     rungs = [1]
     while rungs[-1] < limit:
         rungs.append(min(2 * rungs[-1], limit))
@@ -66,6 +70,9 @@ def ladder(limit: int) -> list[int]:
 
 def realised(mechanism: Mechanism, counts: Sequence[int], delta: Real, *, n: int, k: int) -> Realised:
     """The bound for the k busiest of one tenant's accounts, from the ledger's counts.
+
+    >>> realised(Mechanism((1, 8, 64), 1024), [3, 1], "1e-6", n=10, k=2).eps
+    11.604
 
     :param counts: queries of each account of the tenant, in any order
     :param delta: delta_policy, split evenly over the ladder of k n

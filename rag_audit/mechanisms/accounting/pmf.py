@@ -150,6 +150,9 @@ class Mechanism:
 def check_gain_tuple(gains: Sequence[int]) -> tuple[int, ...]:
     """The gains as a tuple of integers that keep the smoothness rule.
 
+    >>> check_gain_tuple([1, 8, 64])
+    (1, 8, 64)
+
     :raises PolicyError: the gains are not a sequence of integers, or break the rule of docs/relation.md, "Noise"
     """
     if isinstance(gains, str | bytes) or not isinstance(gains, Sequence):
@@ -162,7 +165,11 @@ def check_gain_tuple(gains: Sequence[int]) -> tuple[int, ...]:
 
 
 def largest_power_of_two(limit: int) -> int:
-    """The largest power of two that is at most `limit` (at least 1)."""
+    """The largest power of two that is at most `limit` (at least 1).
+
+    >>> largest_power_of_two(200)
+    128
+    """
     return 1 << (max(1, limit).bit_length() - 1)
 
 

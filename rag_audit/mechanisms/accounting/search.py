@@ -17,6 +17,9 @@ def crossing(function: Callable[[float], float], low: float, high: float, *, rto
     Regula falsi with the Illinois rule, which halves the weight of an end that stays; by halves where a value is
     infinite, and where two steps have not halved the interval. Some ten evaluations where halving alone takes forty.
 
+    >>> round(crossing(lambda x: x * x - 2, 0.0, 2.0), 6)
+    1.414214
+
     :param low: the lower end of the interval
     :param high: the upper end; the function's signs differ at the two, or it is 0 at one of them
     """
@@ -50,7 +53,11 @@ def crossing(function: Callable[[float], float], low: float, high: float, *, rto
 
 
 def least(function: Callable[[float], float], low: float, high: float, *, atol: float) -> float:
-    """Where a function that falls and then rises is near its minimum, by golden sections down to a width of atol."""
+    """Where a function that falls and then rises is near its minimum, by golden sections down to a width of atol.
+
+    >>> round(least(lambda x: (x - 1) ** 2, 0.0, 3.0, atol=1e-6), 3)
+    1.0
+    """
     a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_a, at_b = function(a), function(b)
     while high - low > atol:

@@ -56,6 +56,9 @@ class Membership:
 def membership(mechanism: Mechanism, compositions: int) -> Membership:
     """Both membership bounds for m queries.
 
+    >>> membership(Mechanism((1, 8, 64), 1024), 10)
+    Membership(compositions=10, auc_bound=0.98675, tpr_at_fpr_1pct=0.79138)
+
     :raises PolicyError: compositions is not a positive integer
     """
     m = count(compositions, "compositions")
@@ -67,6 +70,9 @@ def auc_bound(mechanism: Mechanism, compositions: int) -> float:
 
     The pair is symmetric: minus the loss under one distribution is the loss under the other. So the AUC is
     the probability that a sum of 2 m losses is above 0, ties counting half.
+
+    >>> auc_bound(Mechanism((1, 8, 64), 1024), 10)
+    0.98675
     """
     composition = Composition([(mechanism, 2 * compositions)], _DELTA_SCALE)
     total = TiltedSum(composition, 0.0)
@@ -83,6 +89,9 @@ def auc_bound(mechanism: Mechanism, compositions: int) -> float:
 def tpr_bound(mechanism: Mechanism, compositions: int, fpr: Real) -> float:
     """The best test's true-positive rate at a false-positive rate after m queries, rounded up (`roc_bound`).
 
+    >>> tpr_bound(Mechanism((1, 8, 64), 1024), 10, "0.01")
+    0.79138
+
     :raises PolicyError: fpr is not strictly between 0 and 1
     """
     return roc_bound(mechanism, compositions, [fpr])[0]
@@ -92,6 +101,9 @@ def roc_bound(mechanism: Mechanism, compositions: int, rates: Sequence[Real]) ->
     """The best test's true-positive rate at each of some false-positive rates after m queries, rounded up.
 
     A bound is the least exp(eps) fpr + delta(eps) over the grid, since every eps gives a line above the curve.
+
+    >>> roc_bound(Mechanism((1, 8, 64), 1024), 10, ["0.01", "0.1"])
+    [0.79138, 0.96828]
 
     :raises PolicyError: a rate is not strictly between 0 and 1
     """

@@ -23,6 +23,9 @@ _UP = Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING)
 def decimal(value: Real, field: str) -> Decimal:
     """A finite real, exactly as it is written, in the digits 0 to 9; Python itself would accept those of any script.
 
+    >>> decimal("1e-5", "delta")
+    Decimal('0.00001')
+
     :raises PolicyError: the value is not a number, or not finite
     """
     try:
@@ -41,6 +44,9 @@ def decimal(value: Real, field: str) -> Decimal:
 def epsilon(value: Real, field: str) -> float:
     """A privacy parameter epsilon, within `EPSILON_RANGE`.
 
+    >>> epsilon("4", "eps_acc")
+    4.0
+
     :raises PolicyError: the value is not a number in that range
     """
     number = decimal(value, field)
@@ -56,6 +62,9 @@ def epsilon(value: Real, field: str) -> float:
 
 def probability(value: Real, field: str) -> float:
     """A privacy parameter delta, strictly between 0 and 1 and at least `LEAST_PROBABILITY`.
+
+    >>> probability("1e-6", "delta_acc")
+    1e-06
 
     :raises PolicyError: the value is not a number in that range
     """
@@ -81,6 +90,9 @@ def probability(value: Real, field: str) -> float:
 def count(value: object, field: str) -> int:
     """A positive integer.
 
+    >>> count(200, "n")
+    200
+
     :raises PolicyError: the value is not an integer, or is below 1
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -92,6 +104,8 @@ def count(value: object, field: str) -> int:
 
 def check_delta_split(delta_policy: Real, k_max: int, delta_acc: Real) -> None:
     """Check that delta_policy exceeds what k_max accounts spend, as decimals, for which equality is exact.
+
+    >>> check_delta_split("1e-5", 4, "1e-6")
 
     :raises PolicyError: delta_policy <= k_max delta_acc, or one of them is not a number
     """
@@ -111,6 +125,9 @@ def round_up(value: float, margin: float = 1e-9) -> float:
     The relative margin is far above any difference between two machines' arithmetic and below the digits that
     are printed, so a provider and a verifier print the same number (but for values within 1e-9 of a
     multiple of the last digit).
+
+    >>> round_up(3.141592)
+    3.1416
     """
     if not math.isfinite(value) or value <= 0:
         return max(value, 0.0)
@@ -122,7 +139,11 @@ def text(value: float) -> str: ...
 @overload
 def text(value: None) -> None: ...
 def text(value: float | None) -> str | None:
-    """A real as policies and reports carry it: a plain decimal string, or `inf` where there is no bound."""
+    """A real as policies and reports carry it: a plain decimal string, or `inf` where there is no bound.
+
+    >>> text(4.0), text(None), text(float("inf"))
+    ('4', None, 'inf')
+    """
     if value is None:
         return None
     if math.isinf(value):

@@ -24,6 +24,10 @@ def check_policy(
 ) -> Mechanism:
     """Check everything that the accountant needs of a policy, and return the policy's mechanism.
 
+    >>> made = dict(n=10, k_max=2, eps_acc="4", delta_acc="1e-6", delta_policy="1e-5", calibration="exact")
+    >>> check_policy(gains=(1, 2, 15), lattice=64, **made)
+    Mechanism(gains=(1, 2, 15), lattice=64)
+
     :raises PolicyError: one error per fault, with the field: eps_acc <= 0; delta_acc or delta_policy outside
         (0, 1); delta_policy <= k_max delta_acc; n or k_max not a positive integer; gains that break the
         smoothness rule; lattice not a power of two or beyond the support; infinite losses above a hundredth
@@ -53,6 +57,8 @@ def check_policy(
 
 def check_infinite_loss(mechanism: Mechanism, compositions: int, delta: float) -> None:
     """Refuse noise whose infinite losses over all queries take more than a hundredth of delta.
+
+    >>> check_infinite_loss(Mechanism((1, 2, 15), 64), 20, 1e-5)
 
     :raises PolicyError: they take more; the hint names the nearest mechanisms for which they do not
     """
