@@ -20,22 +20,23 @@ from rag_audit.mechanisms.listing import MAX_LISTED
 from rag_audit.models import receipts
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, DocumentOpening, QueryRecord
+from rag_audit.relation.native import Elements
 from rag_audit.verify.inputs import MAX_RECEIPT_BYTES
 from tests.window.forge import Forge
 from tests.window.simulator import Finished
 
-HASHED = base.topk_commitment
+HASHED = base.topk_elements
 
 
 @pytest.fixture
 def only_k_hashed(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hashing more positions than K ends the test."""
 
-    def watched(salt: int, positions: Sequence[int]) -> int:
+    def watched(salt: int, positions: Sequence[int]) -> Elements:
         assert len(positions) == finished.policy.top_k, "positions were hashed before they were counted"
         return HASHED(salt, positions)
 
-    monkeypatch.setattr(base, "topk_commitment", watched)
+    monkeypatch.setattr(base, "topk_elements", watched)
 
 
 @pytest.mark.parametrize("count", [0, 1, 90_000])
