@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from rag_audit.mechanisms.base import (
     Mechanism,
+    MechanismName,
     NoiseFields,
     Own,
     Scores,
@@ -41,7 +42,7 @@ class Noise(Mechanism):
 
     own_gains: tuple[int, ...] = ()
 
-    name = "noise"
+    name: ClassVar[MechanismName] = "noise"
     limit = "max_epsilon"
     noised = True
     uses_delta = True

@@ -49,7 +49,7 @@ def _share(mechanism: Mechanism) -> float:
 
 class NoiseDescription(Description):
     mechanism = Noise
-    forms = ("noise", "noise:KEEP")
+    forms: ClassVar[tuple[str, ...]] = ("noise", "noise:KEEP")
     words = "noise on every score"
     computed = (
         "Computed from the exact distribution of the noise's privacy loss, composed over all queries and"
