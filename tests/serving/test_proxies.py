@@ -71,6 +71,14 @@ def proxy() -> Iterator[tuple[str, list[tuple[str, str, str | None]]]]:
         yield f"127.0.0.1:{server.server_port}", seen
 
 
+def chosen(url: str, environ: dict[str, str]) -> str | None:
+    """The proxy by which an address is reached, if it is reached by one."""
+    address = address_of(url)
+    assert address is not None
+    found = proxy_of(address, environ)
+    return None if found is None else found.url
+
+
 @pytest.mark.parametrize(
     ("url", "environ", "expected"),
     [
@@ -83,28 +91,6 @@ def proxy() -> Iterator[tuple[str, list[tuple[str, str, str | None]]]]:
         ("http://a.test", {"http_proxy": "l.test:1", "HTTP_PROXY": "u.test:2"}, "http://l.test:1"),
         ("http://a.test", {"http_proxy": "", "HTTP_PROXY": "u.test:2"}, "http://u.test:2"),
         ("http://a.test", {"HTTP_PROXY": "p.test:1", "REQUEST_METHOD": "GET"}, None),
-        ("http://a.test", {"ALL_PROXY": "p.test:1", "NO_PROXY": "b.test, a.test"}, None),
-        ("http://x.a.test", {"ALL_PROXY": "p.test:1", "NO_PROXY": ".a.test"}, None),
-        ("http://x.a.test", {"ALL_PROXY": "p.test:1", "NO_PROXY": "*.a.test"}, None),
-        ("http://xa.test", {"ALL_PROXY": "p.test:1", "NO_PROXY": "a.test"}, "http://p.test:1"),
-        ("http://a.test:8", {"ALL_PROXY": "p.test:1", "NO_PROXY": "a.test:8"}, None),
-        ("http://a.test:9", {"ALL_PROXY": "p.test:1", "NO_PROXY": "a.test:8"}, "http://p.test:1"),
-        ("http://a.test", {"ALL_PROXY": "p.test:1", "NO_PROXY": "*"}, None),
-        ("http://10.1.2.3", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.0.0.0/8"}, None),
-        ("http://11.1.2.3", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.0.0.0/8"}, "http://p.test:1"),
-        ("http://[fd07:b51a::1]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "localhost,fd07:b51a::/32"}, None),
-        ("http://a.test", {"ALL_PROXY": "p.test:1", "NO_PROXY": "fd07:b51a:cc66:f0::/64,/,[:"}, "http://p.test:1"),
-        ("http://[::ffff:10.0.0.1]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.0.0.0/8"}, None),
-        ("http://[::ffff:11.0.0.1]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.0.0.0/8"}, "http://p.test:1"),
-        ("http://10.0.0.1", {"ALL_PROXY": "p.test:1", "NO_PROXY": "::ffff:10.0.0.0/104"}, None),
-        ("http://[::ffff:10.0.0.1]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "::/0"}, None),
-        ("http://10.1", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.1"}, None),
-        ("http://10.1:8", {"ALL_PROXY": "p.test:1", "NO_PROXY": "10.0.0.1:8"}, None),
-        ("http://[fd00::7]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fd00::]/8"}, None),
-        ("http://[fd00::7]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fd00::/8]"}, None),
-        ("http://[fd00::7]", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fe80::]/16"}, "http://p.test:1"),
-        ("http://[fd00::7]:8", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fd00::7]:8"}, None),
-        ("http://[fd00::7]:9", {"ALL_PROXY": "p.test:1", "NO_PROXY": "[fd00::7]:8"}, "http://p.test:1"),
         *((f"http://{host}:8080", {"ALL_PROXY": "socks://p.test:1"}, None)
           for host in ("localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "0.0.0.0",
                        "[::ffff:127.0.0.1]", "127.1", "0x7f.1", "2130706433")),
@@ -112,10 +98,39 @@ def proxy() -> Iterator[tuple[str, list[tuple[str, str, str | None]]]]:
     ],
 )  # fmt: skip
 def test_the_proxy_of_an_address(url: str, environ: dict[str, str], expected: str | None) -> None:
-    address = address_of(url)
-    assert address is not None
-    found = proxy_of(address, environ)
-    assert (None if found is None else found.url) == expected
+    assert chosen(url, environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "exempt", "direct"),
+    [
+        ("http://a.test", "b.test, a.test", True),
+        ("http://x.a.test", ".a.test", True),
+        ("http://x.a.test", "*.a.test", True),
+        ("http://xa.test", "a.test", False),
+        ("http://a.test:8", "a.test:8", True),
+        ("http://a.test:9", "a.test:8", False),
+        ("http://a.test", "*", True),
+        ("http://10.1.2.3", "10.0.0.0/8", True),
+        ("http://11.1.2.3", "10.0.0.0/8", False),
+        ("http://[fd07:b51a::1]", "localhost,fd07:b51a::/32", True),
+        ("http://a.test", "fd07:b51a:cc66:f0::/64,/,[:", False),
+        ("http://[::ffff:10.0.0.1]", "10.0.0.0/8", True),
+        ("http://[::ffff:11.0.0.1]", "10.0.0.0/8", False),
+        ("http://10.0.0.1", "::ffff:10.0.0.0/104", True),
+        ("http://[::ffff:10.0.0.1]", "::/0", True),
+        ("http://10.1", "10.1", True),
+        ("http://10.1:8", "10.0.0.1:8", True),
+        ("http://[fd00::7]", "[fd00::]/8", True),
+        ("http://[fd00::7]", "[fd00::/8]", True),
+        ("http://[fd00::7]", "[fe80::]/16", False),
+        ("http://[fd00::7]:8", "[fd00::7]:8", True),
+        ("http://[fd00::7]:9", "[fd00::7]:8", False),
+    ],
+)
+def test_addresses_that_no_proxy_exempts(url: str, exempt: str, direct: bool) -> None:
+    environ = {"ALL_PROXY": "p.test:1", "NO_PROXY": exempt}
+    assert chosen(url, environ) == (None if direct else "http://p.test:1")
 
 
 @pytest.mark.parametrize(("variable", "value"), HOSTILE.items())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -106,8 +106,7 @@ def sentences(text: str, embedder: Embedder) -> list[str]:
     return [sentence for *_, sentence in sorted(found)]
 
 
-@dataclass(frozen=True)
-class _Turn:
+class _Turn(NamedTuple):
     """A query in the form that the estimator takes."""
 
     seq: int
