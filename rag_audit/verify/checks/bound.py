@@ -11,7 +11,15 @@ from rag_audit.verify.case import Case
 
 
 def check(case: Case) -> None:
-    """Run the group, and store eps_audit and the related figures in `case.figures`."""
+    """Run the group, and store eps_audit and the related figures in `case.figures`.
+
+    >>> from pathlib import Path
+    >>> from rag_audit.verify.verifier import open_window
+    >>> case = open_window(Path("docs/examples"), trust=Path("docs/examples/trust.toml"))
+    >>> check(case)
+    >>> case.figures["eps_audit"]
+    '12.39'
+    """
     policy = case.policy
     with case.guarding("bound.computed"):
         figures = policy.figures()

@@ -28,6 +28,12 @@ def required_records(case: Case) -> set[int] | None:
 
     Every challenge over this ledger must be answered in full. Nobody sees how many were drawn and never published, so
     the verifier's own has to be among those that count; otherwise the provider could publish the draw that it likes.
+
+    >>> from pathlib import Path
+    >>> from rag_audit.verify.verifier import open_window
+    >>> case = open_window(Path("docs/examples"), trust=Path("docs/examples/trust.toml"))
+    >>> sorted(required_records(case) or ())
+    [2, 3, 6, 7, 8, 9, 10]
     """
     every = [q.seq for q in case.queries]
     require = case.trust.require

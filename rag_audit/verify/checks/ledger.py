@@ -33,7 +33,15 @@ from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
 
 
 def check(case: Case) -> None:
-    """Run the group: of a ledger whose end cannot be read the checks that find nothing false in an honest beginning."""
+    """Run the group: of a ledger whose end cannot be read the checks that find nothing false in an honest beginning.
+
+    >>> from pathlib import Path
+    >>> from rag_audit.verify.verifier import open_window
+    >>> case = open_window(Path("docs/examples"), trust=Path("docs/examples/trust.toml"))
+    >>> check(case)
+    >>> len(case.checks), {found.status.value for found in case.checks}
+    (15, {'pass'})
+    """
     with case.guarding("ledger.checkpoint"):
         check_checkpoint(case, case.file.final_checkpoint, "ledger.checkpoint", "ledger.quorum")
     if not case.partial:

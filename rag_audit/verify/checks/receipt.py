@@ -17,6 +17,14 @@ from rag_audit.verify.checks.signatures import provider_key
 def check(case: Case, reembed: Reembed | None) -> None:
     """Run the group.
 
+    >>> from pathlib import Path
+    >>> from rag_audit.verify.verifier import open_window
+    >>> folder = Path("docs/examples")
+    >>> case = open_window(folder, trust=folder / "trust.toml", receipts=[folder / "receipts"])
+    >>> check(case, None)
+    >>> len(case.checks), {found.status.value for found in case.checks}
+    (3, {'pass'})
+
     :param reembed: embeds disclosed questions again, by the embedder whose artefacts trust.toml pins
     """
     opened: list[tuple[ReceiptFile, OpenedReceipt]] = []
