@@ -236,9 +236,11 @@ def command_line(
         ("--trust", trust),
         *(("--receipts", p) for p in receipts),
         *(("--previous", p) for p in previous),
+        *(("--challenge", p) for p in challenges),
     ]
-    named += [("--challenge", p) for p in challenges]
     words = ["rag-audit", "verify", _below(window)]
+    if ctx.params["example"]:
+        words, named = ["rag-audit", "verify", "--example"], []
     for option, path in named:
         words += [option, _below(path)]
     for option, parameter in (("--engine", "engine"), ("--max-epsilon", "max_epsilon")):

@@ -20,10 +20,16 @@ from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking, one_by_one
 
+EXAMPLE = Path(__file__).parent / "example"
+"""The folder of the finished window that the package contains (docs/examples/packaged.py)."""
+EXAMPLE_NEXT = (
+    "next: rag-audit verify --example --format text prints the report and what a PASS does not prove"
+)
+
 
 @click.command()
-@click.argument("window", type=PATH)
-@path_option("--trust", required=True, help="what this verifier trusts (`rag-audit trust new`)")
+@click.argument("window", type=PATH, required=False)
+@path_option("--trust", help="what this verifier trusts (`rag-audit trust new`)  [required]")
 @path_option("--receipts", multiple=True, help="countersigned receipts: files or folders")
 @path_option(
     "--previous", multiple=True, help="a window before this one, to check the chain; repeat for each"
@@ -55,6 +61,9 @@ from rag_audit.proofs.checking import Checking, one_by_one
 @flag_option(
     "--no-cache", help="verify every proof of a large window, those too that an earlier run found valid"
 )
+@flag_option(
+    "--example", help="verify the finished window that this package contains, without WINDOW and --trust"
+)
 @click.option("--offline", is_flag=True, default=True, help="no network (the default, and the only mode)")
 @flag_option("--checks", help="show every check and every figure, of a window that passed too")
 @click.option(
@@ -75,8 +84,8 @@ from rag_audit.proofs.checking import Checking, one_by_one
 @click.pass_context
 def verify(
     ctx: click.Context,
-    window: Path,
-    trust: Path,
+    window: Path | None,
+    trust: Path | None,
     receipts: tuple[Path, ...],
     previous: tuple[Path, ...],
     engine: str,
@@ -88,6 +97,7 @@ def verify(
     jobs: int,
     address: str | None,
     no_cache: bool,
+    example: bool,
     offline: bool,
     checks: bool,
     formats: tuple[str, ...],
@@ -99,10 +109,24 @@ def verify(
 
     The verdict is printed before its reports are written. A report that cannot be written is a warning on standard
     error, and the exit code stays the verdict's. A run without a verdict writes reports that say so.
+
+    `--example` prints the verdict on a packaged window in four lines; `--checks`, `--format` and `--json` print the
+    report of this window.
     """
     from rag_audit.report.verification import verify_window
     from rag_audit.verify.inputs import Inputs
 
+    if example:
+        if window or trust or receipts or previous or challenges:
+            raise click.UsageError(
+                "--example verifies the packaged window with its own trust file and receipts: leave out WINDOW,"
+                " --trust, --receipts, --previous and --challenge"
+            )
+        window, trust, receipts = EXAMPLE / "window.json", EXAMPLE / "trust.toml", (EXAMPLE / "receipts",)
+    if window is None or trust is None:
+        absent, hint = ("window", "'WINDOW'") if window is None else ("trust", "'--trust'")
+        option = next(p for p in ctx.command.params if p.name == absent)
+        raise click.MissingParameter(ctx=ctx, param=option, param_hint=hint)
     given = [
         window,
         trust,
@@ -155,6 +179,12 @@ def verify(
         plan.refuse(error, inputs, command)
         tell(error)
         ctx.exit(int(error.exit_code))
+    if example and verdict.passed and not (formats or checks or as_json):
+        from rag_audit.report.build import report_of
+        from rag_audit.report.text import summary
+
+        emit({}, False, [*summary(report_of(verdict)), EXAMPLE_NEXT])
+        ctx.exit(int(verdict.exit_code))
     plan.write(verdict, checks=checks, command=command)
     if as_json and verdict.measured is not None:
         for above in verdict.measured.above_certified:

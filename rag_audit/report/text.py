@@ -14,6 +14,7 @@ from rag_audit.report.explanations import CAVEAT, Cause, cause_of
 from rag_audit.report.meaning import (
     chain_words,
     counted_words,
+    factor,
     nearest_words,
     outside_words,
     privacy_words,
@@ -70,6 +71,20 @@ def render(report: Report | ShortReport, *, checks: bool = False, colour: bool =
         lines += ["", *attack_lines(report.attacks)]
     lines += ["", paint.bold("this does not prove"), *bullets(report.does_not_prove)]
     return "\n".join(lines) + "\n"
+
+
+def summary(report: Report) -> list[str]:
+    """Returns three lines about a window that passed with a finite epsilon: outcome and figure, the checked objects,
+    and the meaning of the figure."""
+    figures, counts = report.figures, report.counts
+    receipts = counted(counts.receipts_agreeing, "receipt agrees", "receipts agree")
+    return [
+        f"{report.outcome} {figures.name}={figures.eps} delta={figures.delta} k_max={figures.k_max}",
+        f"checked: all {len(report.checks)} checks of window {report.window.window} passed; {counts.proved} of"
+        f" {counts.records} answers are proved; {receipts} with the log",
+        f"meaning: the lists of {figures.k_max} colluding accounts change the odds of a document's presence by at most"
+        f" {factor(float(figures.eps or 'inf'))} (delta aside)",
+    ]
 
 
 def _short(report: ShortReport, paint: _Paint) -> str:

@@ -57,6 +57,12 @@ def test_a_verifier_needs_no_extra() -> None:
     assert rooms.isdisjoint({"commit", "attest", "service", "account", "witness", "lab"})
 
 
+def test_the_packaged_example_needs_no_extra() -> None:
+    out, _ = run("verify", "--example")
+    first, *rest, code = out.splitlines()
+    assert first.startswith("PASS eps_audit=") and len(rest) == 3 and code == "0"
+
+
 def test_a_witness_needs_no_extra(tmp_path: Path) -> None:
     out, loaded = run("witness", "--help")
     assert "cosign" in out

@@ -85,6 +85,8 @@ def test_a_verifier_needs_no_compiler(wheel: Path, tmp_path: Path) -> None:
     done = run("verify", EXAMPLES / "window.json", "--trust", EXAMPLES / "trust.toml",
                "--receipts", EXAMPLES / "receipts")  # fmt: skip
     assert (done.returncode, done.stdout[:5]) == (0, "PASS "), done.stderr
+    done = run("verify", "--example")
+    assert (done.returncode, done.stdout[:5]) == (0, "PASS "), done.stderr
     for role, code in (("verifier", 0), ("witness", 0), ("provider", 2), ("developer", 2)):
         assert run("doctor", "--role", role).returncode == code, role
 

@@ -108,13 +108,14 @@ def _site(wheels: Path) -> bytes:
 
 def _own() -> Iterator[tuple[str, bytes]]:
     package = Path(__file__).parents[2]
-    browser = package / "report" / "browser"
+    browser, example = package / "report" / "browser", package / "cli" / "example"
     found = [
         path
         for name in _PACKAGES
         for path in (package / name).rglob("*")
         if path.is_file()
         and "__pycache__" not in path.parts
+        and not path.is_relative_to(example)
         and (not path.is_relative_to(browser) or path.is_relative_to(browser / "inside"))
     ]
     found += [
