@@ -21,13 +21,13 @@ from rag_audit.retrieval.parsing.results import DocumentsError, ReadFile
 
 REQUEST = 8
 PARSERS = {
-    ".docx": ("office", "word"),
-    ".eml": ("mail", "read"),
-    ".htm": ("html", "read"),
-    ".html": ("html", "read"),
-    ".pdf": ("pdf", "read"),
-    ".pptx": ("office", "slides"),
-    ".xlsx": ("office", "sheets"),
+    ".docx": "office.word",
+    ".eml": "mail.read",
+    ".htm": "html.read",
+    ".html": "html.read",
+    ".pdf": "pdf.read",
+    ".pptx": "office.slides",
+    ".xlsx": "office.sheets",
 }
 """The module and function that parses each kind of file."""
 _SURROGATES = re.compile("[\ud800-\udfff\x00]")
@@ -73,7 +73,7 @@ def _limit(kind: int, most: int, *, hard: bool = True) -> None:
 def _answer(suffix: str, file: BinaryIO, memory: int) -> tuple[dict[str, Any], bool]:
     """The reply to a request, and whether the process can be used for another file."""
     try:
-        module, name = PARSERS[suffix]
+        module, _, name = PARSERS[suffix].partition(".")
         parse: Callable[[BinaryIO], ReadFile] = getattr(
             import_module(f"rag_audit.retrieval.parsing.{module}"), name
         )
