@@ -73,7 +73,7 @@ class QuestionReport:
 
 
 def growth(cosines: npt.NDArray[np.floating]) -> list[tuple[float, int]]:
-    """The steps at which the largest cluster grows as theta falls: (cosine, c from there on), by falling cosine.
+    """The steps of the largest cluster's size as theta falls: pairs (cosine, c from this cosine on), by falling cosine.
 
     :param cosines: shape (accounts, accounts), symmetric: the largest cosine between two accounts' queries
     """
@@ -102,7 +102,7 @@ def largest_cluster(steps: Sequence[tuple[float, int]], theta: float) -> int:
 
 
 def critical_theta(steps: Sequence[tuple[float, int]], c: int) -> float:
-    """The largest theta at which the largest cluster exceeds c, from the steps of `growth`; -1 if there is none."""
+    """The largest theta with a largest cluster above c, from the steps of `growth`; -1 if there is none."""
     return max((cosine for cosine, size in steps if size > c), default=-1.0)
 
 
@@ -175,8 +175,8 @@ def calibrate_questions(
     trials: int = TRIALS,
     seed: int = 1,
 ) -> QuestionReport:
-    """The rate of false clusters among honest accounts whose questions are drawn from a provider's own, without
-    replacement.
+    """The rate of false clusters among honest accounts. Each account's questions are drawn from the provider's own
+    questions, without replacement.
 
     :param vectors: the questions' query vectors, shape (questions, d), int8, none zero
     :raises PolicyError: theta is outside (0, 1)

@@ -95,7 +95,7 @@ def estimate(
 
     :param vectors: shape (records, d), int8 in -7..7
     :param theta: the cosine threshold p/q, 0 < p < q <= 1000
-    :param tau: how far apart two queries may be, in query records or in seconds; 0 is the whole window
+    :param tau: the maximum distance of two queries, in query records or in seconds; 0 means the whole window
     :raises PolicyError: theta or tau is out of range
     :raises EncodingError: the number of vectors is wrong, a ledger index occurs twice, an account is in two tenants, or
         timestamps contradict the ledger's order

@@ -1,9 +1,9 @@
-"""What every durable ledger is: an append-only table in a database, with group commit.
+"""The part that every durable ledger shares: an append-only database table with group commit.
 
-One writer thread takes all waiting appends and commits them together, so that the disk is synced once for all of
-them. An append is acknowledged only once that commit is durable. Each row carries digests of its own content, which
-are checked when the ledger is opened. The table alone cannot show that its whole tail was removed: for that, compare
-the tree with the last signed checkpoint.
+One writer thread collects all waiting appends and commits them in one transaction, so that one disk sync serves all of
+them. The ledger acknowledges an append only after that commit is durable. Each row contains digests of its own content,
+and opening the ledger checks these digests. The table cannot show that its whole tail was removed; to detect that,
+compare the tree with the last signed checkpoint.
 
 `store` keeps the table in an SQLite file, `postgres` in a PostgreSQL database.
 """
@@ -25,7 +25,7 @@ from rag_audit.log.merkle import leaf_hash
 
 MAX_ENTRY_BYTES = 65_535
 MAX_BATCH = 1024
-"""The most appends that are committed together."""
+"""Maximum number of appends in one commit."""
 _PAGE = 256
 ROWS = "SELECT idx, leaf, body, account, i, private, tag FROM entry ORDER BY idx"
 INSERT = "INSERT INTO entry (idx, leaf, body, account, i, private, tag) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -67,13 +67,13 @@ class Append:
 class Ledger(Closing):
     """An open ledger with one writer. Safe to use from several threads.
 
-    A database says how its statements run. Its constructor connects and calls `_start`.
+    A subclass for one database defines how statements run. Its constructor connects to the database and calls `_start`.
     """
 
     _ERRORS: ClassVar[type[Exception]]
-    """What the database raises."""
+    """The exceptions that the database driver raises."""
     _REMEDY: ClassVar[str]
-    """What its operator does after a failed write."""
+    """The remedy that the error gives to the operator after a failed write."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -105,10 +105,10 @@ class Ledger(Closing):
         :param entry: at most `MAX_ENTRY_BYTES`, or a function of the ledger index that the writer calls in
             ledger order. It must not wait for another thread that uses this store; its exception becomes
             the future's, and the index goes to the next append
-        :param slot: (account, i), which no other record may hold
-        :param private: opaque bytes kept beside the entry, in the same transaction, never published
-        :returns: a future whose exception is `SlotUsed`, `SizeError`, or `StoreError` if the entry could not
-            be made durable; after a `StoreError` the ledger must be opened again, which tells what it holds
+        :param slot: (account, i); only one record may use it
+        :param private: opaque bytes that the same transaction stores with the entry; they are never published
+        :returns: a future; its exception is `SlotUsed`, `SizeError`, or `StoreError` if the entry could not be made
+            durable. After a `StoreError` the ledger must be reopened to learn which entries are durable
         """
         request = Append(entry if callable(entry) else lambda _: entry, slot, private)
         with self._closing:
@@ -122,7 +122,7 @@ class Ledger(Closing):
 
     @property
     def failure(self) -> StoreError | None:
-        """Why nothing is appended any more until the ledger is opened again, or None."""
+        """The error that stopped all appends until the ledger is reopened, or None."""
         return self._failure
 
     def entry(self, index: int) -> bytes:
@@ -141,7 +141,7 @@ class Ledger(Closing):
         return bytes(row[0])
 
     def private(self, index: int) -> bytes | None:
-        """The private bytes kept beside an entry, or None if there are none."""
+        """The private bytes stored with an entry, or None if the entry has none."""
         row = self._one("SELECT private FROM entry WHERE idx = ?", index)
         return None if row is None or row[0] is None else bytes(row[0])
 
@@ -158,7 +158,7 @@ class Ledger(Closing):
             start += len(page)
 
     def close(self) -> None:
-        """Commit the appends that wait, then release the ledger. Closing twice does nothing."""
+        """Commit the waiting appends, then release the ledger. A second call has no effect."""
         with self._closing:
             if self._closed:
                 return
@@ -167,11 +167,11 @@ class Ledger(Closing):
         self._writer.join()
         self._release()
 
-    # -- what a database does --------------------------------------------------------------------------------
+    # -- operations that each database implements -----------------------------------------------------------------
 
     @abstractmethod
     def _run_statement(self, statement: str, parameters: tuple[object, ...]) -> Any:
-        """Execute a statement, whose parameters are question marks, and return its cursor."""
+        """Execute a statement with question marks as parameters, and return its cursor."""
 
     @abstractmethod
     def _begin(self) -> None:
@@ -191,7 +191,7 @@ class Ledger(Closing):
 
     @abstractmethod
     def _release(self) -> None:
-        """Give up what the process holds of the ledger."""
+        """Release the locks and connections of this process."""
 
     # -- the writer ------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class Ledger(Closing):
         return AppendResult(index, leaf)
 
     def _fail(self, cause: Exception) -> StoreError:
-        """Stop appending, since after a failed write only opening the ledger again tells what became durable."""
+        """Stop appending: after a failed write, only reopening the ledger shows which entries became durable."""
         if self._failure is None:
             self._failure = StoreError(
                 "the ledger could not be written",
@@ -310,7 +310,7 @@ def check_row(row: tuple[Any, ...], index: int, place: str) -> None:
 
 
 def tag(index: int, leaf: bytes, account: str | None, i: int | None, private: bytes | None) -> bytes:
-    """A digest over a row's columns beside the entry itself, which its leaf hash covers."""
+    """A digest over all columns of a row except the entry, which its leaf hash covers."""
     kept = "-" if private is None else hashlib.sha256(private).hexdigest()
     slot = "-" if account is None else f"{i} {account}"
     return hashlib.sha256(f"{index} {leaf.hex()} {kept} {slot}".encode()).digest()

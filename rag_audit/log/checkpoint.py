@@ -74,9 +74,9 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class SignedCheckpoint:
-    """A checkpoint whose log signature and cosignatures verified.
+    """A checkpoint with a verified log signature and verified cosignatures.
 
-    :param cosignatures: POSIX seconds at which each known witness cosigned
+    :param cosignatures: for each known witness that cosigned, the POSIX second of its cosignature
     """
 
     checkpoint: Checkpoint
@@ -84,9 +84,9 @@ class SignedCheckpoint:
     cosignatures: dict[VerifierKey, int]
 
     def quorum_time(self, quorum: int) -> int:
-        """The POSIX second at which the quorum was complete: the `quorum`-th smallest cosignature time.
+        """The POSIX second when the quorum was complete: the `quorum`-th smallest cosignature time.
 
-        Witnesses are told apart by public key, so one key under two names counts once.
+        Public keys distinguish witnesses, so one key under two names counts once.
 
         :raises SignatureError: fewer than `quorum` witnesses cosigned
         """

@@ -57,7 +57,7 @@ class VerifierKey:
 
     @property
     def key_id(self) -> bytes:
-        """Four bytes that tell keys apart in a note: SHA-256(name || 0x0A || type || key)[:4]."""
+        """Four bytes that identify a key in a note: SHA-256(name || 0x0A || type || key)[:4]."""
         return hashlib.sha256(self.name.encode() + b"\n" + bytes([self.algorithm]) + self.public).digest()[:4]
 
     def with_algorithm(self, algorithm: int) -> VerifierKey:
@@ -86,8 +86,8 @@ class VerifierKey:
 
 
 def signed_by(public: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether 64 bytes are an Ed25519 signature (RFC 8032) over a message by a public key. What is not 32 bytes of a
-    point is nobody's key.
+    """Whether 64 bytes are an Ed25519 signature (RFC 8032) over a message by a public key. The result is False for a
+    public key that does not encode a point in 32 bytes.
     """
     if len(public) != 32 or len(signature) != 64:
         return False
@@ -95,7 +95,7 @@ def signed_by(public: bytes, message: bytes, signature: bytes) -> bool:
 
 
 class Signer(Protocol):
-    """What signs notes (`log.signing.SigningKey`). Who verifies needs none."""
+    """An object that signs notes (`log.signing.SigningKey`). Verification needs no signer."""
 
     @property
     def name(self) -> str:

@@ -18,8 +18,8 @@ def merge_signatures(
 ) -> Note:
     """One note with the signatures of all notes: the earliest line of each of `keys`, then each other line once.
 
-    Lines by other keys are left out where the note would exceed `MAX_SIGNATURES` lines or `max_bytes` bytes, so that
-    nobody can crowd out a known key.
+    If the note would exceed `MAX_SIGNATURES` lines or `max_bytes` bytes, lines by other keys are omitted, so that added
+    signatures cannot displace the signature of a known key.
 
     :raises EncodingError: no note is given, or the notes have different texts
     :raises SignatureError: a signature by a known key is wrong

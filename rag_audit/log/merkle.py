@@ -1,7 +1,7 @@
 """RFC 9162 (RFC 6962) Merkle trees with SHA-256 as a verifier needs them, close to the RFC's own definitions.
 
-The module computes roots, inclusion and consistency of a complete list. It shares nothing with the tree under `tree`,
-which grows the provider's: the two implementations must agree.
+The module computes roots, inclusion and consistency of a complete list. It shares no code with `log.tree`, which the
+provider uses for its growing tree. The two implementations must agree.
 
 Hashes are 32 bytes, indices count from 0, a path runs from the leaf's sibling to the root's child.
 """
@@ -152,11 +152,11 @@ class HashTree:
             else:
                 path.append(self._hash(low, middle))
                 low = middle
-        # Only a subtree that starts at the left edge can be the earlier tree itself, whose root is known.
+        # Only a subtree at the left edge can be the earlier tree itself, and the verifier knows that tree's root.
         return path[::-1] if low == 0 else [self._hash(low, high), *path[::-1]]
 
     def _hash(self, low: int, high: int) -> bytes:
-        """Root over leaves low..high - 1, a subtree of some prefix; the roots of complete subtrees are kept."""
+        """Root over leaves low..high - 1, a subtree of some prefix. The roots of complete subtrees are cached."""
         n = high - low
         if n & (n - 1) == 0:
             height = n.bit_length() - 1
@@ -206,7 +206,7 @@ def path_root(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> byte
 
 
 def verify_consistency(m: int, n: int, path: Sequence[bytes], root_m: bytes, root_n: bytes) -> bool:
-    """Whether `path` proves that the tree of `n` leaves extends that of `m` (RFC 9162, 2.1.4.2).
+    """Whether `path` proves that the tree of `n` leaves extends the tree of `m` leaves (RFC 9162, 2.1.4.2).
 
     Every tree extends the empty one: for m = 0 the path is empty and `root_m` is `EMPTY_ROOT`.
     """

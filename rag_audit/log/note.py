@@ -1,8 +1,8 @@
 """Signed notes (c2sp.org/signed-note) and cosignatures (c2sp.org/tlog-cosignature), with Ed25519 keys.
 
-Two signature types are known: 0x01 signs a note's text, 0x04 cosigns a checkpoint at a POSIX time in
-seconds. One Ed25519 key may make both: the key IDs differ, and a cosigned message starts with its own
-header line, so neither signature can stand for the other.
+The module knows two signature types: 0x01 signs a note's text, 0x04 cosigns a checkpoint at a POSIX time in seconds.
+One Ed25519 key may make both: the key IDs differ, and a cosigned message starts with its own header line, so a
+signature of one type never verifies as the other type.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class VerifiedSignature:
 
 @dataclass(frozen=True)
 class Note:
-    """A text and its signatures, none of which is verified before `verify_note`."""
+    """A text and its signatures. `verify_note` verifies the signatures; parsing does not."""
 
     text: str
     signatures: tuple[NoteSignature, ...]
@@ -76,7 +76,7 @@ def sign_note(text: str, *keys: Signer) -> Note:
 
 
 def cosign_note(note: Note, key: Signer, timestamp: int) -> Note:
-    """Add a cosignature; one that this key made earlier is replaced.
+    """Add a cosignature. It replaces an earlier cosignature by the same key.
 
     :param key: an `ALG_COSIGNATURE` key
     :param timestamp: POSIX seconds, 0..2^63-1
@@ -119,8 +119,8 @@ def verify_note(
 ) -> tuple[VerifiedSignature, ...]:
     """Verify the signatures by `keys`; lines by other keys are ignored, whatever their names.
 
-    A key may have signed more than once, if a line is repeated or a checkpoint was cosigned again later. Each of its
-    lines must verify, and the earliest cosignature counts.
+    A key may have signed more than once: a line may be repeated, or the witness may have cosigned the same checkpoint
+    at a later time. Each line by the key must verify, and the earliest cosignature counts.
 
     :returns: the verified signatures, one for each key, in the order of the note's lines; never empty
     :raises SignatureError: a signature by a known key is wrong, or no known key signed

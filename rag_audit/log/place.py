@@ -23,11 +23,12 @@ def is_address(store: str) -> bool:
 
 
 def choose(file: Path, store: str) -> None:
-    """Store where a ledger that is not begun yet will be; the same place again keeps the ledger's name.
+    """Record the store of a ledger that does not exist yet. Choosing the same store a second time does not change the
+    ledger's name.
 
     :param file: `Layout.ledger_place`
     :param store: `SQLITE`, or a database's address without a password
-    :raises StoreError: it is neither
+    :raises StoreError: `store` is neither `SQLITE` nor a database address
     """
     if store == SQLITE:
         file.unlink(missing_ok=True)

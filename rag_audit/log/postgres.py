@@ -1,12 +1,13 @@
 """The provider's durable ledger in a PostgreSQL database, for services that several hosts can take over.
 
-Each ledger has a schema of its own, so its statements are those of the SQLite file. The server is asked for what the
-file has: a commit returns after the write-ahead log is on the disk (``synchronous_commit``, ``fsync``), or the
-ledger is not opened.
+Each ledger has its own schema, so it uses the same statements as the SQLite file. The server must give the same
+guarantee as the file: a commit returns after the write-ahead log is on the disk (``synchronous_commit``, ``fsync``).
+Otherwise opening the ledger fails.
 
-One process writes. It holds an advisory lock on the connection that it writes with, so the lock ends with that
-connection. Each transaction of appends also sees that its session still has the lock, and that nobody has opened the
-ledger since (`writer.epoch`): a pooler that swaps sessions, or a writer that was taken for dead, commits nothing.
+One process writes. It takes an advisory lock on its writing connection, so the lock ends with that connection. Each
+transaction of appends also checks that its session still has the lock, and that no other process has opened the ledger
+since (`writer.epoch`). A pooler that swaps sessions, or a writer that was wrongly presumed dead, therefore commits no
+entry.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ SELECT epoch, EXISTS (
 _DEFAULTS = {
     "application_name": "rag-audit",
     "connect_timeout": "10",
-    # A host that vanished is noticed within half a minute, on both ends: until then its lock stands.
+    # Both ends notice a vanished host within half a minute. Its lock remains until then.
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -68,12 +69,13 @@ _SETTINGS = (
 
 
 class PostgresLedger(Ledger):
-    """An open ledger of a database, which is made if it is missing. Safe to use from several threads.
+    """An open ledger in a PostgreSQL database. The constructor creates a missing ledger. Safe to use from several
+    threads.
 
-    :param address: as libpq reads it, without a password
-    :param name: 32 hexadecimal digits, the ledger's own in its database
-    :raises StoreError: the database does not answer or does not keep what it commits, a row was altered (the first is
-        named), or another process writes the ledger (which is named)
+    :param address: an address in libpq's syntax, without a password
+    :param name: 32 hexadecimal digits that identify the ledger in its database
+    :raises StoreError: the database does not answer, its commits are not durable, a row was altered (the error names
+        the first such row), or another process writes the ledger (the error names it)
     :raises VersionError: the ledger has another format
     """
 
@@ -153,7 +155,7 @@ class PostgresLedger(Ledger):
             ) from exc
 
     def _check_server(self) -> None:
-        """Refuse a server that does not keep what it commits."""
+        """Refuse a server that would lose committed data in a crash."""
         if self._one("SHOW synchronous_commit") not in (("on",), ("remote_apply",)):
             self._execute("SET synchronous_commit = on")
         settings = {"synchronous_commit": ("on", "remote_apply"), "fsync": ("on",), "full_page_writes": ("on",),
@@ -244,7 +246,7 @@ def _connect(address: str, place: str) -> psycopg.Connection[Any]:
 
 
 def _rows(db: psycopg.Connection[Any]) -> Any:
-    """All rows in the ledger's order, in one state of the table, of which a page is in memory."""
+    """All rows in the ledger's order, from one state of the table. Only one page of rows is in memory at a time."""
     with db.transaction(), db.cursor(name="ledger") as cursor:
         cursor.itersize = _FETCHED
         cursor.execute(ROWS)

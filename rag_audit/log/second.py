@@ -1,7 +1,7 @@
-"""A ledger's tree by pymerkle, whose code shares nothing with `merkle` and `tree`.
+"""A ledger's tree computed by pymerkle, which shares no code with `merkle` and `tree`.
 
-pymerkle is under the GPL, so no installation of this package brings it along: a verifier who installs it gets the
-second opinion with `rag-audit verify --engine reference`.
+pymerkle is under the GPL, so no installation of this package includes it. A verifier who installs it gets the second
+computation with `rag-audit verify --engine reference`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The provider's durable ledger in an SQLite file, which is the default (`appending` says what a ledger is).
+"""The provider's durable ledger in an SQLite file, the default store. `appending` defines the guarantees of a ledger.
 
-SQLite runs with a write-ahead log and ``synchronous=FULL``: a commit is one sequential write and
-one fsync, where a rollback journal needs three, and the log's frames carry checksums, so a write that a crash
-tore is recognised and cut back when the file is opened next. An append is acknowledged only after that fsync.
-A ledger has one writer, which holds a lock file beside it; others may read what is durable meanwhile (`read_ledger`).
+SQLite runs with a write-ahead log and ``synchronous=FULL``. A commit is one sequential write and one fsync, where a
+rollback journal needs three. The log's frames carry checksums, so the next opening of the file recognises and truncates
+a write that a crash interrupted. The ledger acknowledges an append only after that fsync. A ledger has one writer,
+which locks a lock file in the same folder; other processes may read the durable entries at the same time
+(`read_ledger`).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class LedgerStore(Ledger):
     # -- opening and reading -------------------------------------------------------------------------------
 
     def _hold(self) -> int:
-        """Take the lock of the ledger's writer. SQLite's own, held all the time, would keep readers out too."""
+        """Take the ledger's writer lock. A permanent lock by SQLite itself would also exclude readers."""
         try:
             handle = hold(self._path.with_name(f"{self._path.name}.lock"), wait=False)
         except StoreError as exc:

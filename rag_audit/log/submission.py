@@ -1,4 +1,4 @@
-"""What a log sends to a witness, and what the witness answers (c2sp.org/tlog-witness, `add-checkpoint`)."""
+"""The request of a log to a witness, and the witness's answer (c2sp.org/tlog-witness, `add-checkpoint`)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SIZE = re.compile(rb"\A(0|[1-9][0-9]{0,18})\n\Z")
 
 @dataclass(frozen=True)
 class Submission:
-    """A checkpoint with the proof that it extends the last one that the witness cosigned.
+    """A checkpoint with a proof that it extends the last checkpoint that the witness cosigned.
 
-    :param old: the size of that one, 0 if there is none
+    :param old: the size of the last cosigned checkpoint, 0 if there is none
     :param proof: RFC 9162 consistency path from `old`
     :param note: the checkpoint, signed by the log
     """

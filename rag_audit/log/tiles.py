@@ -1,6 +1,7 @@
 """A ledger as static files (c2sp.org/tlog-tiles): ``checkpoint``, hash tiles and entry bundles under ``tile/``.
 
-Any static web server can publish the folder. A client can fetch what a proof needs, and a monitor all of it.
+Any static web server can publish the folder. A client can fetch the tiles that a proof needs; a monitor can fetch all
+tiles.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ MAX_BUNDLE_BYTES = TILE_WIDTH * (2 + MAX_ENTRY_BYTES)
 
 
 def export_tiles(directory: Path, entries: Iterable[bytes], checkpoint: Note) -> None:
-    """Write a ledger of exactly the checkpoint's size; files of an earlier, smaller size are kept.
+    """Write a ledger of exactly the checkpoint's size. Files of an earlier, smaller size remain.
 
     :param entries: the ledger's entries in order
     :raises InvalidProof: the entries are not the ones under the checkpoint's root
     :raises SizeError: an entry is larger than 65,535 bytes
-    :raises StoreError: the folder holds another log or a longer one, or a file cannot be written
+    :raises StoreError: the folder contains another log or a longer log, or a file cannot be written
     """
     head = Checkpoint.parse(checkpoint.text)
     _check_folder(directory / "checkpoint", head)

@@ -22,7 +22,7 @@ _INDEX = re.compile(r"\Aindex (0|[1-9][0-9]{0,18})\Z")
 
 @dataclass(frozen=True)
 class TlogProof:
-    """A proof as it was read: nothing in it is verified yet, and `extra` never is.
+    """A parsed proof. Parsing verifies none of its parts, and `extra` is never verified.
 
     :param index: the entry's place in the log, from 0
     :param path: inclusion path, leaf's sibling first

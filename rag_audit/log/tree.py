@@ -1,6 +1,6 @@
-"""A growing RFC 9162 tree with SHA-256 in the native core, which holds the provider's ledger and texts.
+"""A growing RFC 9162 tree with SHA-256 in the native core, for the provider's ledger and texts.
 
-Verifiers use `merkle` instead, which shares nothing with it: the two must agree.
+Verifiers use `merkle` instead, which shares no code with this module. The two must agree.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rag_audit.log.merkle import HASH_SIZE
 
 
 class MerkleTree:
-    """A growing Merkle tree. The roots of complete subtrees are kept, so a root or path costs O(log n) hashes.
+    """A growing Merkle tree. It stores the roots of complete subtrees, so a root or path costs O(log n) hashes.
 
     Safe to use from several threads.
 

@@ -1,7 +1,7 @@
 """Commitments, slots and the noise key (docs/relation.md, "Commitments").
 
-Salts are field elements. The ledger is public and queries are guessable, so nothing here is used
-without a fresh salt except `slot_id`, which is public.
+Salts are field elements. The ledger is public and queries can be guessed, so every function here except `slot_id`,
+which is public, takes a fresh salt.
 """
 
 from __future__ import annotations
@@ -83,12 +83,13 @@ def list_commitment(salt: int, listed: Sequence[bool]) -> int:
 
 
 def kept_commitment(salt: int, kept: Sequence[bool]) -> int:
-    """C_kept of a groth16 tenant: HL(12, [salt, packed bits of the kept positions])."""
+    """C_kept of a groth16 tenant: HL(12, [salt, packed bits of the sampled positions])."""
     return hash_list(TAG_KEPT, [salt, *pack_bits(kept)])
 
 
 def held_commitment(salt: int, held: Sequence[bool]) -> int:
-    """What an account of a groth16 tenant holds: HL(13, [salt, packed bits]); all 0 before its first record."""
+    """Commitment to the disclosed set of a groth16 tenant's account: HL(13, [salt, packed bits]). All bits are 0
+    before the account's first record."""
     return hash_list(TAG_HELD, [salt, *pack_bits(held)])
 
 

@@ -1,6 +1,7 @@
-"""What a slot's key draws: the noise of every position, or its coins (docs/relation.md, "Noise" and "Coins").
+"""The draws from a slot's key: the noise of every position, or its Bernoulli bits (docs/relation.md, "Noise" and
+"Coins").
 
-A draw of the noise is five bytes of a word of the stream, a coin is the same five bytes as an integer.
+A noise draw uses five bytes of a word of the stream. A Bernoulli bit uses the same five bytes as an integer.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ def to_bytes(x: int) -> bytes:
 
 
 def from_bytes(data: bytes, *, field: str) -> int:
-    """The field element that 32 big-endian bytes stand for.
+    """The field element encoded by 32 big-endian bytes.
 
-    :param field: what the bytes are, for the error
+    :param field: the name of the bytes in the error
     :raises EncodingError: the length is wrong, or the integer is not below r
     """
     if len(data) != ELEMENT_BYTES:

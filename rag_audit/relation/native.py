@@ -1,7 +1,7 @@
 """The commitments of docs/relation.md by the native core's Poseidon, as provider, accounts and verifier call them.
 
-Names, arguments and results are those of `relation.commitments`, the reference that tests compare this module with.
-The reference's permutation takes 5 ms, and a window of 10^5 records asks for hundreds of thousands of them.
+Names, arguments and results equal those of `relation.commitments`, the reference that tests compare with this module.
+The reference's permutation takes 5 ms, and a window of 10^5 records needs hundreds of thousands of permutations.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def hash_list(tag: int, xs: Iterable[int]) -> int:
 
 @lru_cache(maxsize=1 << 10)
 def _start(tag: int, count: int) -> bytes:
-    """The hash with which every list of a tag and a length starts: of a query's short lists half the work."""
+    """The common first hash of every list with this tag and length. For the short lists of a query it is half of the
+    work."""
     return _native.poseidon_hash(to_bytes(TAG_LIST) + to_bytes(tag) + to_bytes(count))
 
 
@@ -87,12 +88,12 @@ def sampling_slot(window: str, tenant: str) -> int:
 
 
 def query_elements(salt: int, tokens: Sequence[int]) -> Elements:
-    """What hq is the hash of, for a token embedder."""
+    """The tag and elements that hq hashes, for a token embedder."""
     return TAG_QUERY, [to_bytes(x) for x in (salt, len(tokens), *pack_tokens(tokens))]
 
 
 def text_query_elements(salt: int, utf8: bytes) -> Elements:
-    """What hq is the hash of, for any other embedder."""
+    """The tag and elements that hq hashes, for any other embedder."""
     return TAG_QUERY, [to_bytes(x) for x in (salt, len(utf8), digest_to_field(utf8))]
 
 
@@ -107,17 +108,18 @@ def text_query_commitment(salt: int, utf8: bytes) -> int:
 
 
 def topk_elements(salt: int, positions: Sequence[int]) -> Elements:
-    """What htopk is the hash of."""
+    """The tag and elements that htopk hashes."""
     return TAG_TOPK, [to_bytes(x) for x in (salt, len(positions), *positions)]
 
 
 def listed_elements(salt: int, positions: Iterable[int], capacity: int) -> Elements:
-    """What htopk of a listing tenant is the hash of (`relation.commitments.list_commitment`)."""
+    """The tag and elements that htopk of a tenant with randomized response hashes
+    (`relation.commitments.list_commitment`)."""
     return TAG_TOPK, [to_bytes(x) for x in (salt, capacity, *packed(positions, capacity))]
 
 
 def packed(positions: Iterable[int], capacity: int) -> list[int]:
-    """A bit for each position, 252 an element, of which those in `positions` are 1."""
+    """One bit for each position, 252 bits per element. The bits of `positions` are 1."""
     elements = [0] * -(-capacity // BITS_PER_ELEMENT)
     for position in positions:
         element, bit = divmod(position, BITS_PER_ELEMENT)

@@ -48,7 +48,7 @@ def listed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int
 
 
 def vector_elements(salt: int, vector: Iterable[int]) -> Elements:
-    """What cq is the hash of.
+    """The tag and elements that cq hashes.
 
     :raises EncodingError: a component is outside -8..7
     """
@@ -80,7 +80,8 @@ def _nibbles(vector: Sequence[int]) -> list[bytes]:
 
 
 def held_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
-    """What an account of a groth16 tenant holds (`relation.commitments.held_commitment`), by position."""
+    """Commitment to the disclosed set of a groth16 tenant's account (`relation.commitments.held_commitment`), from
+    positions."""
     return hash_list(TAG_HELD, [salt, *packed(positions, capacity)])
 
 

@@ -95,7 +95,7 @@ def alias_table() -> AliasTable:
 
 
 def table_json() -> bytes:
-    """The alias table as it is published: canonical JSON, whose SHA-256 policies pin."""
+    """The published alias table: canonical JSON. Policies pin its SHA-256."""
     table = alias_table()
     return jcs(
         {

@@ -1,9 +1,9 @@
 """Poseidon over BN254 with x^5 and 8 full rounds: circomlib's, at t = 17 and, for the table tree, 9 and 13.
 
-Grassi, Khovratovich, Rechberger, Roy and Schofnegger, "Poseidon: A New Hash Function for Zero-Knowledge
-Proof Systems" (USENIX Security 2021). Round constants and matrix come from the Grain LFSR of its
-appendices E and F; the rounds are the plain ones of section 2.3, so that this file can be read beside
-the paper. The native core computes the same permutation with sparse partial rounds.
+Grassi, Khovratovich, Rechberger, Roy and Schofnegger, "Poseidon: A New Hash Function for Zero-Knowledge Proof Systems"
+(USENIX Security 2021). Round constants and matrix come from the Grain LFSR of its appendices E and F. The rounds are
+the plain ones of section 2.3, so that a reader can compare this file with the paper. The native core computes the same
+permutation with sparse partial rounds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def _lfsr(width: int) -> Iterator[str]:
 
 
 def _grain(width: int) -> Iterator[int]:
-    """Uniform 254-bit integers: of each pair of raw bits the second is kept if the first is 1."""
+    """Uniform 254-bit integers. The generator outputs the second bit of each pair of raw bits if the first bit is 1,
+    and drops the pair otherwise."""
     raw = islice(_lfsr(width), _WARM_UP, None)
     kept = (second for first, second in zip(raw, raw, strict=False) if first == "1")
     while True:

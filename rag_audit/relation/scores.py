@@ -21,7 +21,7 @@ MAX_DIMENSION = 4096
 LARGEST_SCORE = MAX_COMPONENT**2
 """The largest score of one component: committed components are in -7..7."""
 LARGEST_PRODUCT = 64
-"""The largest product of two components in -8..7; every score of d components lies in -56 d..64 d."""
+"""The largest product of two components in -8..7. Every score of d components is in -56 d..64 d."""
 
 
 def dot(q: Sequence[int], e: Sequence[int]) -> int:
@@ -64,10 +64,10 @@ class ScoreWindow:
             )
 
     def check_reach(self, dimension: int) -> None:
-        """Refuse a score window whose upper end no score of this dimension reaches.
+        """Refuse a score window with an upper end above every score of this dimension.
 
-        A score of d components is at most 64 d. A window beyond that has no meaning, and arithmetic that was designed
-        for scores within reach (the circuits' slots) would be unsound.
+        A score of d components is at most 64 d. A score window beyond that maximum is meaningless, and it would make
+        arithmetic that is designed for reachable scores (the circuits' slots) unsound.
 
         :raises PolicyError: the dimension is not in 1..4096, or hi is above 64 d
         """

@@ -20,7 +20,8 @@ def top_k(y: Sequence[int], k: int) -> list[int]:
 def winners(
     relevant: Sequence[bool], kept: Sequence[bool], held: Sequence[bool], chance: Sequence[bool]
 ) -> list[bool]:
-    """The positions that may be listed: by chance, or relevant, kept and not yet held by the account.
+    """The positions that may be listed: positions drawn by chance, and relevant sampled positions that the account has
+    not received yet.
 
     :raises EncodingError: the numbers of positions differ
     """

@@ -1,8 +1,8 @@
-"""The tree over a static embedder's table, of which proofs of A1 open rows (docs/relation.md, "Commitments").
+"""The tree over a static embedder's table. Proofs of A1 open its rows (docs/relation.md, "Commitments").
 
-Arity 8; a leaf is Poseidon(12) of a tag and a row as 11 wide elements, a node Poseidon(8). The two have
-different widths, so a node can never be read as a leaf. Wide elements keep 25 components apart by 10 bits:
-up to 64 rows can be added without unpacking one.
+The arity is 8. A leaf is Poseidon(12) of a tag and a row as 11 wide elements; a node is Poseidon(8). The two widths
+differ, so a node can never be read as a leaf. A wide element separates its 25 components by 10 bits, so up to 64 rows
+can be added without unpacking a row.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TableTree:
 
     @property
     def root(self) -> int:
-        """The root of the tree, which is what is committed."""
+        """The root of the tree. The commitment contains this root."""
         return self.levels[-1][0]
 
     def path(self, index: int) -> list[list[int]]:

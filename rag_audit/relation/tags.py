@@ -1,4 +1,4 @@
-"""The tags that keep the uses of Poseidon apart, and how many elements one hash takes (docs/relation.md)."""
+"""The tags that separate the uses of Poseidon, and the number of elements that one hash takes (docs/relation.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ WIDTH = 17
 RATE = WIDTH - 1
 """The most inputs of one `hash_elements`."""
 LIST_RUN = RATE - 1
-"""List elements that one step of `hash_list` absorbs, beside the running hash."""
+"""Number of list elements that one step of `hash_list` absorbs, in addition to the running hash."""
 
 TAG_SEED = 1
 TAG_NOISE = 2

@@ -59,12 +59,12 @@ MAX_WAITING = 64
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider whose windows a witness cosigns.
+    """A provider; the witness cosigns its windows.
 
-    :param origin: each log whose origin line is ``<origin>/<window>`` is this provider's
-    :param key: the key that signs them
-    :param witnesses: the witnesses whose quorum has to be there before a nonce is revealed, this one among them
-    :param quorum: how many of them; 0 where no nonce is ever revealed
+    :param origin: each log with an origin line ``<origin>/<window>`` belongs to this provider
+    :param key: the key that signs the provider's logs
+    :param witnesses: a quorum of these witnesses, which include this one, must have cosigned before a nonce is revealed
+    :param quorum: the number of witnesses in that quorum; 0 if no nonce is ever revealed
     """
 
     origin: str
@@ -95,14 +95,14 @@ def _known(size: int) -> Answered:
 
 
 class WitnessService:
-    """What a witness answers to the bytes of a request; it knows nothing of connections."""
+    """Computes a witness's answer to the bytes of a request. It does no network I/O."""
 
     def __init__(self, witness: Witness, offers: Offers, providers: Sequence[Provider]) -> None:
         self._witness, self._offers = witness, offers
         self._providers = {p.origin: p for p in providers}
 
     def unready(self) -> str | None:
-        """Why nothing would be cosigned now, or None."""
+        """The reason why the witness could cosign no checkpoint at present, or None."""
         folder = self._offers.folder
         try:
             self._witness.last("")  # reads the state, as each decision does
@@ -112,11 +112,11 @@ class WitnessService:
         return "the witness's state cannot be written" if full or not os.access(folder, os.W_OK) else None
 
     def add_checkpoint(self, body: bytes) -> Response:
-        """Cosign a later checkpoint of a window whose opening is cosigned."""
+        """Cosign a later checkpoint of a window. The witness must have cosigned the window's header."""
         return self._extend(Submission.parse(body), None)
 
     def closing(self, body: bytes) -> Response:
-        """Cosign a window's end: the checkpoint of which the closing record is the last entry."""
+        """Cosign a window's end: the checkpoint with the window trailer as its last entry."""
         told = ClosingRequest.parse(parse_json(body, source="request"), field="request")
         path = [bytes.fromhex(h) for h in told.path]
         submission = Submission.parse(told.submission, field="request.submission")
@@ -184,7 +184,8 @@ class WitnessService:
         if told.old != size:
             raise _known(size)
         if not size:
-            # Anyone's log may grow; an opening is cosigned for what it says, so the witness has to read it.
+            # Any log may grow without inspection, but a witness cosigns a window header for its content, so it has to
+            # read it.
             raise WitnessRefused(
                 "no opening of this window was cosigned",
                 field="checkpoint",
@@ -250,7 +251,7 @@ class WitnessApplication(Application):
         exchange.note(self._responses, path if path in self._named else "other")
 
     def collect(self) -> Iterable[Metric]:
-        """The gauges as they stand."""
+        """The current values of the gauges."""
         name, most = "rag_audit_witness_requests_in_service", MAX_WAITING
         yield gauge(name, "Requests that wait or are decided.", self._waiting)
         yield gauge(f"{name}_limit", "Beyond these a request gets 503.", most)

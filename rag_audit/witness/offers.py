@@ -21,7 +21,8 @@ from rag_audit.witness.witness import Witness
 
 OFFERS_FILE = "offers.json"
 JOINING = "/enrolment"
-"""What an offer for an open window's enrolments has after the window's id, in which there is no slash."""
+"""Suffix that an offer for an open window's enrolments has after the window's id; it begins with a slash, which ids
+exclude."""
 MAX_OFFERS = 16
 """The most nonces of one provider that wait for an opening to be cosigned, or to be revealed over enrolments."""
 MAX_OFFERS_BYTES = 8 << 20
@@ -34,7 +35,7 @@ class Offered(Model):
 
 
 class Offers:
-    """The nonces that a witness offers, kept beside its state.
+    """The nonces that a witness offers, stored in the witness's directory with its state.
 
     :param directory: the witness's directory
     """

@@ -1,7 +1,8 @@
-"""What a witness keeps of the logs that it has read, so that an enrolment costs it the new entries only.
+"""The witness's record of the logs that it has read, so that a later enrolment costs it only the new entries.
 
-A file for each open log, beside the witness's state. It decides nothing: what is cosigned is compared with the state,
-and a reading that does not lead to the checkpoint's root begins anew (`formats.ending`).
+The witness's directory has one such file for each open log. The file decides no cosignature: the witness compares each
+checkpoint with its state, and reads a log from its start if the recorded part does not lead to the checkpoint's root
+(`formats.ending`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class LogReader:
     def read(self, window: Path, since: int | None = None) -> Ending:
         """`read_ending` of a window.json, from where the last reading ended.
 
-        :raises StoreError: what was read cannot be noted
+        :raises StoreError: the record of the entries read cannot be written
         """
         before = self._load()
         ending = read_ending(window, before, since)

@@ -28,19 +28,19 @@ from rag_audit.models.records import (
 )
 
 KEPT_REVEALS = 16
-"""How many of the last reveals in a log can be asked for again, by a provider that lost the answer."""
+"""Number of the last reveals in a log that a provider can request a second time, if it lost the answer."""
 
 
 def outcome_by_size(closing: Closing, size: int, tenants: int) -> Outcome:
-    """What became of a window, for a witness that sees the closing record and not the entries.
+    """A window's outcome, for a witness that sees the window trailer and not the entries.
 
-    `outcome_of` gives the same answer for every window whose closing record is true. This function accepts a closing
-    record that understates the entries by at most one beacon for each enrolment and one entry for each column of each
-    tenant; so a witness also asks for the inclusion of one query record before it takes a window as complete.
+    `outcome_of` gives the same answer for every window with a true trailer. This function accepts a trailer that
+    understates the entries by at most one beacon for each enrolment and one entry for each column of each tenant. A
+    witness therefore also demands the inclusion of one query record before it accepts a window as complete.
 
-    :param size: size of the final tree: an opening, its beacon, the closing record, every query and enrolment, at most
-        one more beacon for each enrolment and at most one entry for each column of each tenant
-    :param tenants: how many tenants the opening commits to
+    :param size: size of the final tree: a window header, its beacon, the window trailer, every query and enrolment, at
+        most one more beacon for each enrolment and at most one entry for each column of each tenant
+    :param tenants: the number of tenants in the window header
     """
     others = size - 3 - closing.queries - closing.enrolments
     fits = closing.seq == size - 1 and 0 <= others <= closing.enrolments + tenants * len(COLUMNS)
@@ -54,21 +54,23 @@ class WitnessRefused(RagAuditError):
 
 
 class Log(Model):
-    """The last cosigned checkpoint of a window's log, which is kept for good: no log ever shrinks or starts again."""
+    """The last cosigned checkpoint of a window's log. The witness never deletes it, because no log ever shrinks or
+    restarts."""
 
     origin: str
     window: str
     opening: Hex32
     opens_at: Millis
     closes_at: Millis
-    """the opening's date, or that of the closing record once an earlier one was cosigned"""
+    """the window header's date, or the window trailer's date after a witness cosigned an earlier trailer"""
     size: Positive
     root: Hex32
     closed: bool
     complete: bool
     """whether the window is closed and complete (`chain.Outcome`)"""
     abandoned: Count
-    """windows that were abandoned between the last complete one and this one, on which the next count depends"""
+    """windows that were abandoned between the last complete one and this one; the next window's count depends on
+    them"""
     empty: Count = 0
     """windows without a query between the last complete one and this one, likewise"""
     unused: bool = False
@@ -108,7 +110,7 @@ class Log(Model):
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the window, which is closed."""
+        """The outcome of this closed window."""
         if self.complete:
             return Outcome.COMPLETE
         return Outcome.EMPTY if self.unused else Outcome.ABANDONED
@@ -139,13 +141,13 @@ class State(Model):
     logs: dict[str, Log] = Field(default_factory=dict)
     """logs by the origin line of their checkpoints"""
     chains: dict[str, str] = Field(default_factory=dict)
-    """the log of the window whose opening was cosigned last, by the provider's origin"""
+    """the log of the window with the last cosigned header, by the provider's origin"""
     nonces: dict[Hex32, Nonce] = Field(default_factory=dict)
     last_time: Count = 0
 
 
 def check_link(opening: Opening, log: Log) -> None:
-    """Check that an opening is of the window after `log`, whose end this witness may not have seen."""
+    """Check that a window header names the window after `log`. This witness may not have seen the end of `log`."""
     previous = opening.previous
     require(
         previous is not None and previous.opening == log.opening,
@@ -217,10 +219,10 @@ class ShownQuery:
 
 
 def outcome_of_log(entries: Sequence[bytes], head: Checkpoint) -> Outcome:
-    """What became of a window, for a witness that reads the window's log.
+    """A window's outcome, for a witness that reads the window's log.
 
     :param entries: all entries of the log as canonical bytes
-    :raises WitnessRefused: they are not the ones under the final checkpoint
+    :raises WitnessRefused: the entries do not have the final checkpoint's size and root
     """
     tree = HashTree(map(leaf_hash, entries))
     require(
@@ -234,10 +236,10 @@ def outcome_of_log(entries: Sequence[bytes], head: Checkpoint) -> Outcome:
 
 
 def outcome_of_closing(closing: Closing, head: Checkpoint, tenants: int, query: ShownQuery | None) -> Outcome:
-    """What became of a window, for a witness that does not read the window's log.
+    """A window's outcome, for a witness that does not read the window's log.
 
-    :param query: a query record, which a provider has to show where the closing record counts one
-    :raises WitnessRefused: the closing record counts a query and no query record of the log is shown
+    :param query: a query record, which a provider has to show if the window trailer counts queries
+    :raises WitnessRefused: the window trailer counts a query and no query record of the log is shown
     """
     found = outcome_by_size(closing, head.size, tenants)
     if found is not Outcome.COMPLETE:
@@ -279,7 +281,8 @@ def check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window:
         window,
         record.window,
     )
-    # Cosigned now, the window could never pass (`ledger.clock`); the provider may ask again once its time has come.
+    # A window with this trailer could never pass (`ledger.clock`). The provider may ask a second time after the
+    # trailer's date.
     latest = now + 1000 * CLOCK_LEEWAY_SECONDS
     require(
         record.ts <= latest,
@@ -304,9 +307,10 @@ def parse_canonical(entry: bytes) -> Entry:
 
 
 def without_oldest(nonces: Mapping[Hex32, Nonce], done: Revealed) -> dict[Hex32, Nonce]:
-    """A witness's nonces without those that were revealed long ago in the same log.
+    """A witness's nonces without the old revealed nonces of the same log.
 
-    One that is gone is never revealed again. Without this, each enrolment of a window would make the next one dearer.
+    A removed nonce is never revealed a second time. Without the removal, each enrolment of a window would make the next
+    one more expensive.
     """
     made = {commitment: nonce.revealed for commitment, nonce in nonces.items()}
     same = [(r.size, commitment) for commitment, r in made.items()
@@ -321,9 +325,9 @@ def require(condition: bool, message: str, field: str, expected: object = None, 
 
 
 def check_nonce(opening: Opening, state: State, vkey: VerifierKey) -> None:
-    """Check that the nonce that an opening names for this witness is one that it gave and has not opened.
+    """Check the nonce that a window header names for this witness: the witness gave it and has not revealed it.
 
-    :raises WitnessRefused: the nonce is another
+    :raises WitnessRefused: the header names another nonce
     """
     if not isinstance(opening.beacon, WitnessBeacon):
         return
@@ -344,10 +348,10 @@ def check_nonce(opening: Opening, state: State, vkey: VerifierKey) -> None:
 
 
 def bind(state: State, signed: SignedCheckpoint, quorum_time: int, now: int) -> Revealed:
-    """The root over which a nonce is revealed: that of the last checkpoint that this witness cosigned, whose quorum is
-    past.
+    """The root for a reveal: the root of the last checkpoint that this witness cosigned. The checkpoint's quorum must
+    be complete.
 
-    :raises WitnessRefused: the checkpoint is another, or the quorum's time is in the future
+    :raises WitnessRefused: the checkpoint is not the last cosigned one, or the quorum's time is in the future
     """
     head = signed.checkpoint
     log = state.logs.get(head.origin)

@@ -142,7 +142,7 @@ class Witness:
                 check_chain(opening, None if last is None else state.logs[last])
                 check_nonce(opening, state, self.vkey)
             else:
-                # A log that started once never starts again, whatever happened to its window.
+                # A log that started once never restarts, whatever the outcome of its window.
                 require(
                     log.opening == digest,
                     "another opening of this window was cosigned",
@@ -166,17 +166,17 @@ class Witness:
         entries: Sequence[bytes] | None = None,
         query: ShownQuery | None = None,
     ) -> Note:
-        """Cosign a later checkpoint of a window whose opening this witness cosigned.
+        """Cosign a later checkpoint of a window. This witness must have cosigned the window's header.
 
-        :param consistency: RFC 9162 path from `last(log)`'s size to this checkpoint's
-        :param closing: for the final checkpoint, the closing record's bytes and inclusion path as last entry;
-            after it this window takes no further checkpoint, and the next window may open
-        :param entries: with `closing`, all entries as canonical bytes: the witness then decides from them whether the
-            window is complete, also where it decided before without them
-        :param query: with `closing` and without `entries`, one query record, where the closing record counts any
+        :param consistency: RFC 9162 path from the size of `last(log)` to the size of this checkpoint
+        :param closing: for the final checkpoint, the window trailer's bytes and its inclusion path as last entry; after
+            it this window takes no further checkpoint, and the next window may open
+        :param entries: with `closing`, all entries as canonical bytes. The witness then decides from them whether the
+            window is complete, even if it decided earlier without them
+        :param query: with `closing` and without `entries`, one query record, if the window trailer counts any
         :returns: the note with this witness's cosignature added
         :raises WitnessRefused: the log is unknown, the checkpoint does not extend the last cosigned one, the window is
-            closed, or the closing record counts queries and none is shown
+            closed, or the window trailer counts queries and none is shown
         :raises SignatureError: the provider did not sign the checkpoint
         """
         parsed = note if isinstance(note, Note) else parse_note(note)
@@ -200,8 +200,9 @@ class Witness:
             log = log.model_copy(update={"size": head.size, "root": head.root.hex()})
             if closing is not None:
                 record = check_closing(*closing, head, log.window, self._clock())
-                # The outcome of a window stands once it is closed: what a witness derives from the closing record alone
-                # is the weaker of the two derivations, and must not replace what the entries showed.
+                # The outcome of a closed window does not change, with one exception: entries are stronger evidence than
+                # the window trailer. An outcome derived from the trailer must therefore not replace an outcome derived
+                # from the entries.
                 if entries is not None or not log.closed:
                     if entries is None:
                         outcome = outcome_of_closing(record, head, log.tenants, query)
@@ -220,16 +221,18 @@ class Witness:
         quorum: int,
         consistency: Sequence[bytes] = (),
     ) -> None:
-        """Accept a closed window that this witness did not follow to its end, relying on a quorum of the others.
+        """Accept a closed window on a quorum of the other witnesses, if this witness did not follow the window to its
+        end.
 
-        A witness that joins late, or was away, continues from there; successive windows are accepted in their order.
-        It signs nothing for them, and its later cosignatures on the chain rest, up to here, on that quorum.
+        A witness that joins late, or was absent, continues from this window; it accepts successive windows in their
+        order. It signs no checkpoint of them. Its later cosignatures on the chain depend, up to this window, on that
+        quorum.
 
         :param note: the window's final checkpoint, cosigned by a quorum of `witnesses`
         :param entries: all entries of the window's log as canonical bytes
-        :param consistency: RFC 9162 path from `last(log)`'s size, if this witness cosigned the opening
-        :raises WitnessRefused: the opening or the tree is not the one that this witness cosigned itself, or the window
-            does not follow the last one that it knows of this origin
+        :param consistency: RFC 9162 path from the size of `last(log)`, if this witness cosigned the window header
+        :raises WitnessRefused: the window header or the tree differs from the one that this witness cosigned, or the
+            window does not follow the last window of this origin that the witness knows
         :raises SignatureError: the provider's signature or the quorum is missing
         """
         record = parse_canonical(entries[0]) if entries else None
@@ -285,15 +288,17 @@ class Witness:
         index: int = 0,
         path: Sequence[bytes] = (),
     ) -> Note:
-        """Reveal the nonce that an opening or enrolment names, signed over a cosigned root that contains it.
+        """Reveal the nonce that a window header or enrolment names, signed over a cosigned root that contains the
+        entry.
 
-        The quorum must be complete and the checkpoint the last one that this witness cosigned. A nonce is
-        revealed over one root only; another call for that root returns the same note, unless `KEPT_REVEALS` followed.
+        The quorum must be complete, and the checkpoint must be the last one that this witness cosigned. The witness
+        reveals a nonce over one root only. Another call for that root returns the same note, unless `KEPT_REVEALS`
+        reveals followed.
 
-        :param entry: the opening's or enrolment's canonical bytes
-        :param index: its place in the ledger; an opening's checkpoint has size 1
-        :param path: its inclusion path
-        :raises WitnessRefused: one of these does not hold, or the entry names no nonce of this witness
+        :param entry: the canonical bytes of the window header or enrolment
+        :param index: the entry's place in the ledger; a header's checkpoint has size 1
+        :param path: the entry's inclusion path
+        :raises WitnessRefused: one of these conditions fails, or the entry names no nonce of this witness
         :raises SignatureError: the log's signature or the quorum is missing
         """
         parsed = note if isinstance(note, Note) else parse_note(note)
@@ -373,7 +378,7 @@ class Witness:
 
     def _write(self, state: State) -> None:
         data = state.canonical()
-        if len(data) > MAX_STATE_BYTES:  # written, it could not be read again
+        if len(data) > MAX_STATE_BYTES:  # otherwise the written state could not be read back
             raise SizeError(
                 "the witness's state is full", field=STATE_FILE, expected=f"at most {MAX_STATE_BYTES} bytes"
             )
