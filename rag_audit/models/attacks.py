@@ -1,7 +1,7 @@
 """The results of `rag-audit attack run`, shown with a verdict (docs/attacks.md, "Attack results in a report").
 
-It is a provider's own measurement: nobody signed it, and no check rests on it. A verifier reads it as any other file
-from outside.
+The results are the provider's own measurement: they are unsigned, and no check depends on them. A verifier parses the
+file with the same care as any other file from outside.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ Interval = Annotated[list[Share], Field(min_length=3, max_length=3)]
 
 
 class AttackedMechanism(Model):
-    """What was done to scores: gains and score window of noise, coins of sampling and listing as policies have them."""
+    """The mechanism applied to the scores: gains and score window of the noise, sampling rate, and flip probability,
+    as in a policy."""
 
     kind: MechanismName
     gains: Annotated[list[Positive], Field(max_length=64)] = Field(default_factory=list)
@@ -93,7 +94,7 @@ class AttackFigures(Model):
 
 
 class AttackBounds(Model):
-    """A lower bound on epsilon from lists, and what the run held beside it."""
+    """A lower bound on epsilon from lists, with the parameters and counts of its run."""
 
     lower: Epsilon
     gaussian: Epsilon
@@ -132,11 +133,11 @@ class AttackRun(Model):
     others: Positive
     results: Annotated[list[AttackResult], Field(max_length=MAX_RESULTS)]
     certified: Text | None = None
-    """of a service elsewhere: what is certified of it, in words"""
+    """of a service elsewhere: the certified guarantee, in words"""
     opening: Hex32 | None = None
     """of a window: the digest of its entry 0"""
     tenant: Identifier | None = None
-    """of a window: the tenant whose accounts asked"""
+    """of a window: the tenant of the accounts that asked"""
     index: Positive | None = None
     """of the engine: documents in its index; `capacity` are its positions"""
     capacity: Positive | None = None
@@ -145,7 +146,7 @@ class AttackRun(Model):
     k_max: Positive | None = None
     confidence: Share | None = None
     delta: DecimalText | None = None
-    """of the engine: that of lower bounds on the epsilon of noise"""
+    """of the engine: the delta of the lower bounds on the epsilon of noise"""
     mechanisms: dict[Text, AttackedMechanism] = Field(default_factory=dict)
     """of the engine: the parameters of each cell's mechanism"""
 

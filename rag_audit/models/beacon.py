@@ -1,8 +1,8 @@
-"""Beacon values: public randomness that nobody could know when the provider committed to its seed.
+"""Beacon values: public randomness that was unpredictable when the provider committed to its seed.
 
-There are two sources (docs/protocol.md, "Phases"). Either witnesses commit to nonces before the opening is
-written, and all the named ones reveal them, signed, over the cosigned root that contains the entry; or the
-value is one round of one pinned drand chain. Everything here is pure verification.
+There are two sources (docs/protocol.md, "Phases"). Either witnesses commit to nonces before the window header is
+written, and all the named witnesses reveal their nonces, signed, over the cosigned root that contains the entry; or the
+value is one round of one pinned drand chain. This module only verifies.
 """
 
 from __future__ import annotations
@@ -237,14 +237,14 @@ def drand_beacon(
 ) -> tuple[bytes, int]:
     """Verify the drand round that an entry names, and compute its value, SHA-256(signature).
 
-    :param notes: the round's signature in hexadecimal, and for the chained scheme also that of the round before
+    :param notes: the round's signature in hexadecimal, and for the chained scheme also the previous round's signature
     :param signed: the cosigned checkpoint that contains the entry
     :param chain: the chain that the relying party pins
-    :returns: the value, 32 bytes, and the time at which the round was due in ms
-    :raises InvalidProof: the chain is another, the signature is not its own, or the round was due less than 60 s after
-        the quorum
+    :returns: the value, 32 bytes, and the time when the round was due in ms
+    :raises InvalidProof: the chain is another, the signature does not belong to the round, or the round was due less
+        than 60 s after the quorum
     :raises SignatureError: there is no quorum
-    :raises EncodingError: a point is not canonical, or not of the right group
+    :raises EncodingError: a point is not canonical, or not in the right group
     :raises VersionError: the scheme is unknown
     """
     if source.chain != chain.hash.hex():

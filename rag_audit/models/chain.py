@@ -1,9 +1,10 @@
-"""The chain of an origin's windows, and the counts of those in which nobody received an answer.
+"""The chain of an origin's windows, and the counts of windows without an answer.
 
 A provider that opens a window, sees its beacon and then drops the window has seen one more draw of the noise than it
-shows. A window that is closed properly without a query shows as little of its draw. So each opening counts both kinds
-since the last complete window: the abandoned ones and the empty ones. The counts of the next opening follow from the
-counts of the last opening and from that window's entries; witnesses, provider and verifier all compute them here.
+shows. A window that is closed properly without a query shows as little of its draw. So each window header counts both
+kinds since the last complete window: the abandoned ones and the empty ones. The counts of the next header follow from
+the counts of the last header and from the entries of the last window. Witnesses, provider and verifier all compute them
+with this module.
 """
 
 from __future__ import annotations
@@ -33,21 +34,22 @@ from rag_audit.models.windowfile import WindowFile
 
 
 class Outcome(StrEnum):
-    """What became of a window that is closed."""
+    """The outcome of a closed window."""
 
     COMPLETE = "complete"
-    """the closing record counts at least one query, and the entries are those that the closing record counts"""
+    """the window trailer counts at least one query, and the counts match the entries"""
     EMPTY = "empty"
     """the window was closed properly, with its beacon and without a query"""
     ABANDONED = "abandoned"
-    """the closing record says so, or the entries are others than it counts: the window can never pass"""
+    """the window trailer declares the window abandoned, or its counts contradict the entries: the window can never
+    pass"""
 
 
 def outcome_of(entries: Sequence[Entry]) -> Outcome:
-    """What became of a window, from all its entries.
+    """A window's outcome, from all its entries.
 
-    A window whose entries contradict its closing record fails `ledger.sequence`, `ledger.closing`, `ledger.beacons` or
-    `ledger.kept`. Such a window counts as abandoned, so a false closing record gains its provider nothing.
+    If its entries contradict its trailer, a window fails `ledger.sequence`, `ledger.closing`, `ledger.beacons` or
+    `ledger.kept`. Such a window counts as abandoned, so a false trailer gains its provider no advantage.
 
     :param entries: the entries of the final tree, in the log's order
     """
@@ -98,9 +100,9 @@ class Unanswered:
         return cls() if previous is None else cls(previous.abandoned, previous.empty)
 
     def after(self, outcome: Outcome) -> Unanswered:
-        """The counts that the next opening has to state, after a window whose own opening stated these.
+        """The counts that the next window header has to state. `self` has the counts in the current window's header.
 
-        A count ends at the largest integer of the format, where it stays.
+        A count saturates at the largest integer of the format.
         """
         if outcome is Outcome.COMPLETE:
             return Unanswered()
@@ -135,10 +137,10 @@ class ClosedWindow:
 
     @classmethod
     def of(cls, file: WindowFile, *, field: str) -> ClosedWindow:
-        """The closed window in a window file, whose entries must be the ones under its final checkpoint.
+        """The closed window in a window file. The file's entries must match its final checkpoint.
 
-        :raises SchemaError: the first entry is no opening, the last is no closing record, the entries are others, or
-            one of them is malformed
+        :raises SchemaError: the first entry is no window header, the last is no window trailer, the entries do not
+            match the checkpoint, or one of them is malformed
         """
         values = file.entries
         first = parse_entry(values[0] if values else None, field=f"{field}[0]")

@@ -27,8 +27,8 @@ class Challenge:
 
     :param size: ledger size of the final checkpoint
     :param root: its root, 32 bytes
-    :param nonce: 32 bytes that nobody but the verifier could know in advance
-    :param sample: how many query records are drawn; None asks for all of them
+    :param nonce: 32 bytes that only the verifier could know in advance
+    :param sample: the number of query records to draw; None challenges all of them
     """
 
     origin: str
@@ -93,7 +93,8 @@ class Challenge:
         )
 
     def positions(self, query_seqs: Sequence[int]) -> list[int]:
-        """The challenged ledger indices, ascending, out of those of the window's query records (in ledger order)."""
+        """The challenged ledger indices, ascending. `query_seqs` has the indices of the window's query records in
+        ledger order."""
         if self.sample is None:
             return sorted(query_seqs)
         return sorted(query_seqs[j] for j in draw(self.root, self.nonce, len(query_seqs), self.sample))

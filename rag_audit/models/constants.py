@@ -19,7 +19,7 @@ units of 2^-8."""
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants that policy and embedder fix for the proofs of one tenant before there is any record.
+    """The constants that policy and embedder fix for the proofs of one tenant before any record exists.
 
     :param capacity: committed positions
     :param dimension: components of a vector
@@ -28,11 +28,12 @@ class Constants:
     :param lo: lower end of the score window
     :param hi: upper end of the score window
     :param lattice: R
-    :param query_tokens: how many tokens of a query are embedded
-    :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 cannot be proved
+    :param query_tokens: the number of a query's tokens that are embedded
+    :param norm_factor: factor of the embedder's integer normalisation; None if the embedder has none, and A1 cannot be
+        proved
     :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
-    :param chance: of a listing tenant, Q over 2^40
-    :param threshold: of a listing tenant, the raw score from which a position is relevant
+    :param chance: for a tenant with randomized response, Q over 2^40
+    :param threshold: for a tenant with randomized response, the minimum raw score of a relevant position
     """
 
     capacity: int

@@ -34,7 +34,7 @@ class DrandChain:
     period: int
 
     def round_time(self, number: int) -> int:
-        """The POSIX second at which round `number` (from 1) is due."""
+        """The due time of round `number` (from 1), in POSIX seconds."""
         if not 1 <= number <= MAX_ROUND:
             raise EncodingError(
                 "the number is not that of a drand round",

@@ -1,8 +1,8 @@
-"""The end of a log that grows, as whoever cosigns it reads it: at a cost that does not grow with what was read before.
+"""The end of a growing log, for a party that cosigns it. The cost does not grow with the part that was read earlier.
 
-A tile is named by the digest of its content. So a reader that has hashed the entries of some tiles once knows them
-again by their names, and needs of them the peaks of their tree alone. A tile with a changed entry has another name:
-then everything is read again, and the tree that follows is not one that extends what was cosigned.
+The digest of its content names a tile. A reader that has hashed the entries of some tiles once therefore recognises
+them by name, and needs only the peaks of their tree. A tile with a changed entry has another name. The reader then
+reads all tiles a second time, and the resulting tree does not extend the cosigned one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rag_audit.models.windowfile import TiledParts, WindowFile
 
 
 class ReadTiles(Model):
-    """What a reader keeps of the tiles that it has hashed."""
+    """The part of a reader's state that describes the hashed tiles."""
 
     tiles: Count
     names: Hex32
@@ -29,7 +29,8 @@ class ReadTiles(Model):
     peaks: list[Hex32]
 
     def skip(self, parts: TiledParts) -> int:
-        """How many tiles of a window file are those that were read: all of them, or none."""
+        """The number of a window file's tiles to skip: all tiles that were read, if the file begins with exactly
+        these, else 0."""
         tiles = parts.entries.tiles[: self.tiles]
         return self.tiles if self.names == _names(parts.opening, tiles) else 0
 
@@ -46,15 +47,15 @@ NOTHING = ReadTiles(tiles=0, names=digest_hex([]), entries=0, peaks=[])
 
 @dataclass(frozen=True)
 class Ending:
-    """A window file's checkpoint, and its log as far as a reader looks at it.
+    """A window file's checkpoint, and the part of its log that a reader uses.
 
-    :param size: the checkpoint's number of entries, which nobody has compared with the tree's
-    :param root: the checkpoint's root, likewise
-    :param tree: the log's, without its first leaves if they were read before
+    :param size: the checkpoint's number of entries; `read_ending` does not compare it with the tree's
+    :param root: the checkpoint's root; `read_ending` does not compare it with the tree's
+    :param tree: the log's tree, without its first leaves if an earlier call read them
     :param last: the canonical bytes of the last entry
-    :param query: the place and the canonical bytes of the first query record in the entries that were read now, if
-        there is one
-    :param read: what the next reading is told
+    :param query: the place and the canonical bytes of the first query record among the entries that this call read, or
+        None
+    :param read: the argument `read` of the next call
     """
 
     checkpoint: str
@@ -70,9 +71,9 @@ def read_ending(path: Path, read: ReadTiles = NOTHING, since: int | None = None)
     """Read the end of a window's log.
 
     :param path: window.json
-    :param read: `Ending.read` of an earlier reading. If it does not lead to the checkpoint's root, everything is read:
-        whoever keeps it can make a reading slow, and not wrong
-    :param since: the least size from which the log's consistency will be asked for, if it will
+    :param read: `Ending.read` of an earlier reading. If it does not lead to the checkpoint's root, the function reads
+        everything. A false value can therefore make a reading slow, but not wrong
+    :param since: the minimum size from which the caller will ask for the log's consistency, or None
     :raises SchemaError: the file has no entries
     :raises RagAuditError: as `WindowFile.load`
     """
@@ -119,7 +120,7 @@ def _names(opening: str, tiles: list[EntryTile]) -> str:
 
 
 def entry_type(entry: bytes) -> Json:
-    """The type that an entry says it has."""
+    """The type that an entry declares."""
     return _type_of(parse_json(entry, source="entry"))
 
 

@@ -17,12 +17,12 @@ MAX_REASON = 500
 
 
 class EnrolmentRequest(Model):
-    """A roster line that its own key has signed; and, where it replaces a key, that key too.
+    """A roster line signed by its own key. If the line replaces a key, the replaced key signs it too.
 
-    The signatures cover "rag-audit/enrolment/v1" || JCS of every field but the two.
+    The signatures cover "rag-audit/enrolment/v1" || JCS of every field except the two signatures.
 
-    :param window: the window that the account wants to be in; a request for another window admits nobody
-    :param previous: the key that is replaced
+    :param window: the window that the account wants to join; a request for another window admits no account
+    :param previous: the replaced key
     """
 
     type: Literal["enrolment-request"]
@@ -97,18 +97,19 @@ def _verify(key: str, signature: str, message: bytes, field: str) -> None:
 
 
 Standing = Literal["pending", "approved", "enrolled", "rejected"]
-"""Where a request stands. It is `pending` until the provider decides; an `approved` one's line is on the roster file of
-the next window, and waits for its entry if its own window is open; an `enrolled` one has its entry."""
+"""The state of a request. A `pending` request has no decision yet. The line of an `approved` request is on the
+roster file of the next window, and waits for its entry if its own window is open. An `enrolled` request has its
+entry."""
 
 
 class EnrolmentAnswer(Model):
-    """What a provider says of an enrolment request, under its key.
+    """A provider's answer to an enrolment request, signed with the provider's key.
 
-    The signature covers "rag-audit/enrolment-answer/v1" || JCS of every field but `sig`.
+    The signature covers "rag-audit/enrolment-answer/v1" || JCS of every field except `sig`.
 
     :param request: SHA-256 over the request's canonical JSON
-    :param reason: why, for people; it may be empty
-    :param seq: of an enrolled account, the index of its entry in the log of the window that the request names
+    :param reason: the reason, for people; it may be empty
+    :param seq: for an enrolled account, the index of its entry in the log of the window that the request names
     """
 
     type: Literal["enrolment-answer"]
@@ -141,10 +142,10 @@ class EnrolmentAnswer(Model):
         return b"rag-audit/enrolment-answer/v1" + jcs({k: v for k, v in self.dump().items() if k != "sig"})
 
     def check(self, request: EnrolmentRequest, provider: VerifierKey) -> None:
-        """Check that a provider says this of a request.
+        """Check that this is the provider's answer to a request.
 
-        :raises SignatureError: the provider did not sign it
-        :raises SchemaError: it is about another request
+        :raises SignatureError: the provider did not sign the answer
+        :raises SchemaError: the answer is about another request
         """
         if not provider.verifies(bytes.fromhex(self.sig), self.message()):
             raise SignatureError("the answer is not signed by the provider", field="answer.sig")
@@ -155,9 +156,9 @@ class EnrolmentAnswer(Model):
 
 
 class EnrolmentOffer(Model):
-    """For which windows a provider takes enrolment requests.
+    """The windows for which a provider takes enrolment requests.
 
-    :param open: the window that is open, whose log a request that names it asks to be written to
+    :param open: the open window; a request that names it asks for an entry in its log
     """
 
     origin: Line

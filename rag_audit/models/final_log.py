@@ -1,4 +1,4 @@
-"""A closed window's ledger under its final checkpoint, from which proofs of inclusion are made."""
+"""A closed window's ledger under its final checkpoint, the source of inclusion proofs."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class FinalLog:
     def of(cls, file: WindowFile, *, log_key: VerifierKey | None = None) -> FinalLog:
         """The final log in a window file.
 
-        :param log_key: the provider's key, with which its signature is checked, and that somebody cosigned; the reader
-            decides whose cosignatures count
+        :param log_key: the provider's key; if given, the function checks the provider's signature and that at least one
+            cosignature is present. The reader decides which cosignatures count
         :raises SchemaError: the window is not closed, or its entries are not the ones under the checkpoint
         :raises SignatureError: the checkpoint is not signed by `log_key` for this window
-        :raises WindowStateError: nobody has cosigned the checkpoint
+        :raises WindowStateError: the checkpoint has no cosignature
         """
         closed = ClosedWindow.of(file, field="entries")
         note = parse_note(file.final_checkpoint, field="final_checkpoint")

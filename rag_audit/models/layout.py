@@ -36,7 +36,7 @@ class PublicFolder:
     window = Named("window.json")
     """The file that a verifier needs (`models.windowfile`)."""
     notes = Named("notes")
-    """The folder in which witnesses leave cosignatures and nonces."""
+    """The folder where witnesses put cosignatures and nonces."""
 
     def note(self, kind: Literal["cosign", "beacon"], size: int, witness: str) -> Path:
         """A witness's note on the checkpoint of the first `size` entries: its cosignature, or its revealed nonce."""
@@ -70,17 +70,17 @@ class Layout:
         return PublicFolder(self.folder / "public")
 
     lock = Named(".lock")
-    """The lock file, held by the one process that has the window open."""
+    """The lock file. The one process that has the window open locks it."""
     settings = Named("settings.json")
     """The commands' settings, with the path of the provider's key."""
     secrets = Named("secrets.json")
     """The window's secrets: seed, blindings and the retention key."""
     unfinished = Named("unfinished.json")
-    """The inputs with which an opening was begun, until its first entry is durable."""
+    """The inputs of an unfinished opening. The file exists until the first entry is durable."""
     prepared = Named("prepared.json")
-    """What a window that is prepared but not dated will open with (`commit.preparing`)."""
+    """The contents of a prepared window that has no dates yet (`commit.preparing`)."""
     commitment = Named("commitment.json")
-    """The provider's copy of what the opening commits to."""
+    """The provider's copy of the values that the window header commits to."""
     ledger = Named("ledger.sqlite")
     """The durable ledger, unless `ledger_place` names a database that has it."""
     ledger_place = Named("ledger.json")

@@ -10,13 +10,13 @@ from rag_audit._internal.canonical import Json, digest_hex, parse_hex
 from rag_audit._internal.errors import SchemaError, kind_of
 
 DECLARED = ("sentence-transformers", "openai")
-"""Embedders whose vectors nobody can compute again to the last bit: A1 is declared of them, and never more."""
+"""Embedders with vectors that cannot be recomputed to the last bit. For them A1 is only ever declared."""
 PUBLISHED = {"wordllama-256": "6959c447ab7cede83911c1e467ac30fe36f23cb7350870d005890b274fc4c7eb"}
 """The digests (`manifest_digest`) of this release's own embedders, for verifiers that pin no manifest."""
 
 
 class TokenCounts(TypedDict):
-    """The numbers of tokens at which texts are cut."""
+    """The numbers of tokens at which the tokeniser truncates texts."""
 
     query: int
     document: int
@@ -129,7 +129,7 @@ def check_manifest(value: dict[str, Json]) -> Manifest:
 
 
 def manifest_digest(manifest: EmbedderManifest | dict[str, Json]) -> str:
-    """The digest by which a verifier pins an embedder: SHA-256 of its manifest without the token limits, 64 hex digits.
+    """The digest that pins an embedder for a verifier: SHA-256 of its manifest without the token limits, 64 hex digits.
 
     :param manifest: the manifest, with or without the token limits
     """

@@ -45,7 +45,7 @@ def _decimal(text: str) -> str:
 
 
 def _exactly_int(value: object) -> object:
-    # A literal is compared by ==, by which true and 1.0 equal 1; in every other integer field strict mode refuses them.
+    # A literal is compared by ==, where true and 1.0 equal 1; strict mode refuses them in every other integer field.
     if type(value) is not int:
         raise ValueError("an integer")
     return value
@@ -111,8 +111,8 @@ class Model(BaseModel):
     def parse(cls, value: object, *, field: str) -> Self:
         """Check a JSON value against the model.
 
-        :param field: the document's name, with which the error's place starts
-        :raises SchemaError: a field is wrong; the first one is named, with what was expected and found
+        :param field: the document's name, the start of the error's place
+        :raises SchemaError: a field is wrong; the error names the first one, with the expected and the actual value
         """
         try:
             return cls.model_validate(value)

@@ -1,4 +1,4 @@
-"""A document as it is committed to and handed out: its text, and what its provider keeps beside the text."""
+"""A document as the provider commits to it and returns it: its text and its metadata."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ MAX_METADATA_BYTES = 1 << 16
 MAX_METADATA_VALUES = 4096
 """The most JSON values of one document's metadata, so that the longest answer stays within `MAX_VALUES`."""
 _DESCRIBED = b"\xffrag-audit/document/v2"
-"""What a document with metadata begins with. No text's UTF-8 holds the byte 0xff, so no text alone can be the same."""
+"""Prefix of a document with metadata. UTF-8 never contains the byte 0xff, so no document without metadata can have
+the same bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
     """One document of an index.
 
-    Its text alone is embedded. Its metadata, an id and a source for instance, is committed to together with the text,
-    and leaves only with it, so that an account sees that both are what was committed to before the window opened.
+    Only its text is embedded. The commitment covers its metadata, for example an id and a source, with the text. The
+    provider returns the metadata only with the text, so an account sees that both equal the document that was committed
+    to before the window opened.
 
-    :param metadata: canonical JSON of an object with at least one field (`of` makes it); None for a text alone
-    :param place: where its provider read it, for errors; two documents that differ in nothing else are equal
+    :param metadata: canonical JSON of an object with at least one field (`of` makes it); None for a document without
+        metadata
+    :param place: the file or address that the provider read it from, for errors; documents that differ only in this are
+        equal
     """
 
     text: str
@@ -36,17 +40,17 @@ class Passage:
 
     @classmethod
     def of(cls, text: str, metadata: Mapping[str, Json] | None = None, *, field: str = "document") -> Self:
-        """A document with these fields beside its text.
+        """A document with this text and these metadata fields.
 
-        :param field: what the document is, for the error's `field`
-        :raises EncodingError: a value cannot be written as canonical JSON: it is a fraction, or beyond 2^53, or nested
-            too deeply
+        :param field: the document's name in the error's `field`
+        :raises EncodingError: canonical JSON cannot represent a value: it is a fraction, or beyond 2^53, or nested too
+            deeply
         :raises SizeError: the metadata is larger than `MAX_METADATA_BYTES`, or has more than `MAX_METADATA_VALUES`
         """
         if not metadata:
             return cls(text)
         try:
-            # The metadata is as deep here as in an answer, whose reader has a limit.
+            # Three levels of nesting, as in an answer, so that the limit of an answer's reader applies.
             written = jcs([[[dict(metadata)]]])[3:-3]
         except EncodingError as exc:
             exc.field = f"{field}.metadata{(exc.field or '').removeprefix('$[0][0][0]')}"
@@ -63,7 +67,7 @@ class Passage:
 
     @classmethod
     def stored(cls, text: str, metadata: str | None, *, field: str) -> Self:
-        """A document that was stored, whose metadata is checked as anything that is read.
+        """A stored document. Its metadata is validated like any input.
 
         :raises SchemaError: the metadata is not canonical JSON of an object with fields
         """
@@ -87,7 +91,7 @@ class Passage:
 
     @property
     def fields(self) -> dict[str, Json]:
-        """The metadata as a JSON value; empty for a text alone."""
+        """The metadata as a JSON value; empty for a document without metadata."""
         if self.metadata is None:
             return {}
         value = parse_json(self.metadata, source="metadata")
@@ -111,7 +115,7 @@ def name_of(fields: Mapping[str, Json]) -> str | None:
 
 
 def repeated_names(documents: Iterable[Passage]) -> dict[str, list[int]]:
-    """The ids that stand on more than one of a tenant's documents, each with the documents' numbers, from 0."""
+    """The ids that more than one of a tenant's documents have, each with the numbers of its documents, from 0."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     for number, document in enumerate(documents):
         if document.metadata is not None and (name := name_of(document.fields)) is not None:
@@ -120,9 +124,9 @@ def repeated_names(documents: Iterable[Passage]) -> dict[str, list[int]]:
 
 
 EMPTY = Passage("")
-"""What an empty position holds. Its data has no bytes."""
+"""The content of an empty position. Its data has no bytes."""
 
 
 def passage(document: str | Passage) -> Passage:
-    """A document, where a text alone may stand for one without metadata."""
+    """Converts a plain text to a document without metadata, and returns a `Passage` unchanged."""
     return Passage(document) if isinstance(document, str) else document

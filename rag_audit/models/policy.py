@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from rag_audit.mechanisms.accounting.figures import PolicyFigures
 
 Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
-"""The method by which the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
+"""The method that chose the noise for eps_acc (docs/accounting.md, "Calibration")."""
 
 DEFAULT_SCORE_WINDOW = (101, 810)
 """The default score window in raw units, for scale 0.22 (docs/relation.md, "Scores")."""
 DAY_MS = 86_400_000
 MAX_TOKENS = 1 << 16
-"""The most tokens of a text, with which the sum of squares that normalises its vector stays within 64 bits."""
+"""Maximum tokens of a text. Within it, the sum of squares that normalises the text's vector fits into 64 bits."""
 
 
 class CertificatePolicy(Model):
@@ -65,7 +65,7 @@ class EstimatorPolicy(Model):
 
 
 class TokenLimits(Model):
-    """The numbers of tokens at which the tokeniser cuts texts."""
+    """The numbers of tokens at which the tokeniser truncates texts."""
 
     query: Positive
     document: Positive
@@ -111,7 +111,7 @@ class Policy(Model):
         made = (PolicyV2 if version == 2 else PolicyV1).parse(value, field=field)
         if isinstance(made, PolicyV2):
             made.agree()
-        return cast(Self, made)  # both are policies, which is what the base class was asked for
+        return cast(Self, made)  # both are policies, the class that the caller asked for
 
     def mechanism(self, tenant: TenantPolicy) -> Mechanism:
         """A tenant's mechanism.
@@ -144,7 +144,7 @@ class Policy(Model):
         return {t.tenant: t for t in reversed(self.tenants)}
 
     def moved(self, opens_at: int) -> Policy:
-        """The same policy with another opening time, by which all its dates are moved.
+        """The same policy with another opening time; all its dates move by the same difference.
 
         :param opens_at: milliseconds since the epoch
         """
@@ -171,9 +171,9 @@ class Policy(Model):
         )
 
     def figures(self) -> PolicyFigures:
-        """Every figure that follows from this policy alone (`mechanisms.figures.window_figures`).
+        """Every figure that follows from this policy without other inputs (`mechanisms.figures.window_figures`).
 
-        :raises PolicyError: a parameter is outside the ranges that the accountant takes
+        :raises PolicyError: a parameter is outside the accountant's ranges
         """
         from rag_audit.mechanisms import accounting
         from rag_audit.mechanisms.figures import window_figures
@@ -203,12 +203,12 @@ class Policy(Model):
         )
 
     def check(self, dimension: int | None) -> None:
-        """Refuse a policy that is not well-formed (docs/protocol.md, "Policy"), as far as can be told without its proof
-        systems. Parties call `proofs.policy.check_policy`, which asks the proof systems too.
+        """Refuse a policy that is not well-formed (docs/protocol.md, "Policy"). This method cannot ask the policy's
+        proof systems. Parties call `proofs.policy.check_policy`, which asks them too.
 
         :param dimension: components of the embedder's vectors, which the manifest states and the policy does not; None
-            where no manifest is at hand, and the score window is compared with the largest dimension
-        :raises PolicyError: a field is not well-formed; it is named, with what was expected and found
+            if no manifest is available, and the score window is compared with the largest dimension
+        :raises PolicyError: a field is not well-formed; the error names it, with the expected and the actual value
         """
         from rag_audit.mechanisms.accounting.exact import MAX_COMPOSITIONS
 
@@ -280,7 +280,8 @@ class Policy(Model):
         self._check_noise(need)
 
     def _check_noise(self, need: Callable[[bool, str, str, object], None]) -> None:
-        """Check what belongs to noise: its accounting where tenants have noise, else that there is none."""
+        """Check the noise fields: a policy with noise needs its accounting, and a policy without noise must have
+        none."""
         from rag_audit.mechanisms import accounting
 
         if self.noise is None:
@@ -321,14 +322,15 @@ class PolicyV1(Policy):
 
 
 class PolicyV2(Policy):
-    """A policy of version 2: each tenant names its mechanism; what belongs to noise is null where no tenant has it."""
+    """A policy of version 2. Each tenant names its mechanism; the noise fields are null if no tenant has noise."""
 
     v: Two
 
     def agree(self) -> None:
-        """Refuse fields that contradict one another: the noise and what belongs to it, and each tenant's mechanism.
+        """Refuse fields that contradict one another: the noise and the fields that depend on it, and each tenant's
+        mechanism.
 
-        :raises PolicyError: they do; the first such field is named
+        :raises PolicyError: fields contradict one another; the error names the first such field
         """
         noise = self.noise
         expected = (

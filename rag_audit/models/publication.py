@@ -45,9 +45,10 @@ class Publication(Model):
         return cls.parse(value, field=field)
 
     def check(self) -> None:
-        """Check that the published documents are the ones that the opening commits to; once, as they are immutable.
+        """Check that the published documents match the window header's commitments. The check runs once, because the
+        documents are immutable.
 
-        :raises InvalidProof: a document is another; the first such one is named
+        :raises InvalidProof: a document does not match; the error names the first such document
         """
         _ = self._checked
 
@@ -64,11 +65,12 @@ class Publication(Model):
         return self._policy
 
     def opening_digest(self) -> str:
-        """SHA-256 over entry 0's canonical JSON, by which requests and receipts name the window."""
+        """SHA-256 over the canonical JSON of entry 0. Requests and receipts name the window by this digest."""
         return self._digest
 
     def __copy__(self) -> Self:
-        """A copy that another document may be put into, so without what was derived from these."""
+        """A copy without the cached values, which are derived from the documents, so that a document of the copy may
+        be replaced."""
         copied = super().__copy__()
         for name in ("_checked", "_opening", "_tenants", "_policy", "_digest"):
             copied.__dict__.pop(name, None)

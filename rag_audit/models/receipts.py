@@ -38,7 +38,7 @@ BODY, SIGNATURE, END = b'{"body":', b',"sig":"', b'"}'
 
 @dataclass(frozen=True)
 class OpenedReceipt:
-    """A receipt whose provider signature and inclusion were verified."""
+    """A receipt with a verified provider signature and a verified inclusion proof."""
 
     record: QueryRecord
     body: ReceiptBody
@@ -80,10 +80,10 @@ def open_receipt(
 
 
 def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) -> list[str]:
-    """The contradictions in what the provider signed, between openings, record and committed texts.
+    """The contradictions in the provider's signed data, between openings, record and committed texts.
 
-    :param policy: the window's policy, which has the tenant; more positions than it lists are not hashed, since the
-        time to hash grows with them
+    :param policy: the window's policy, with the tenant; if the receipt has more positions than the policy allows, they
+        are not hashed, since the time to hash grows with them
     """
     record, body = receipt.record, receipt.body
     part = policy.tenant(tenant.tenant)
@@ -139,12 +139,13 @@ def _misplaced_null_salts(body: ReceiptBody, mechanism: Mechanism) -> list[str]:
 def withheld_once(receipts: Sequence[OpenedReceipt], policy: Policy) -> dict[int, str]:
     """The receipts with a null salt at a position for which another receipt of the tenant has a salt.
 
-    With noise and sampling, and with listing, the window decides for each position whether answers return its text, so
-    all receipts of a tenant agree. With mechanism sampling, the score decides for each question: nothing is compared.
+    With noise and sampling, and with randomized response, the window decides for each position whether answers return
+    its text, so all receipts of a tenant agree. With mechanism sampling, the score decides for each question, so the
+    function compares no receipts.
 
     :param receipts: accepted receipts of one window
-    :param policy: the window's policy; receipts of tenants that it does not have are left out
-    :returns: of each such receipt, its index in `receipts` and the contradiction
+    :param policy: the window's policy; the function skips receipts of tenants that the policy does not have
+    :returns: for each such receipt, its index in `receipts` and the contradiction
     """
     shared = [
         policy.tenant(r.record.tenant) is not None

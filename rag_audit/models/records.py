@@ -56,10 +56,10 @@ class PreviousWindow(Model):
     opening: Hex32
     root: Hex32
     abandoned: Count
-    """windows of this origin since the last complete one that were abandoned, that window included"""
+    """abandoned windows of this origin since the last complete one, the previous window included"""
     empty: Annotated[Positive, Field(json_schema_extra=_optional)] = 0
-    """windows of this origin since the last complete one that were closed properly without a query, that window
-    included; the field is absent where there is none"""
+    """windows of this origin since the last complete one that were closed properly without a query, the previous
+    window included; the field is absent if there is none"""
 
     @model_serializer(mode="wrap")
     def _without_zero(self, handler: SerializerFunctionWrapHandler) -> dict[str, Json]:
@@ -71,7 +71,7 @@ class PreviousWindow(Model):
 
 
 class BeaconWitness(Model):
-    """A witness whose committed nonce is part of the beacon."""
+    """A witness that contributes its committed nonce to the beacon."""
 
     name: Line
     vkey: Annotated[str, Field(min_length=1, max_length=512)]
@@ -79,7 +79,7 @@ class BeaconWitness(Model):
 
 
 class WitnessBeacon(Model):
-    """The exact set of witnesses whose nonces, all revealed, make the beacon value."""
+    """The exact set of witnesses that contribute to the beacon value; all of their nonces must be revealed."""
 
     source: Literal["witnesses"]
     witnesses: Annotated[list[BeaconWitness], Field(min_length=1)]
@@ -220,7 +220,8 @@ class QueryRecord(Model):
 
     @property
     def held_after(self) -> str | None:
-        """The commitment to what the account holds after the record; None where nothing depends on it."""
+        """The commitment to the account's disclosed set after the record; None for mechanisms without disclosed
+        sets."""
         return None
 
     def context(self, opening_digest: str) -> bytes:
@@ -247,14 +248,14 @@ class SlotKey:
 
 
 class ListingRecord(QueryRecord):
-    """One answered query of a listing tenant, whose `htopk` hides how many positions are listed."""
+    """One answered query of a tenant with randomized response. Its `htopk` hides the number of listed positions."""
 
     held: Hex32
-    """the commitment to what the account holds from now on"""
+    """the commitment to the account's disclosed set from this record on"""
 
     @property
     def held_after(self) -> str | None:
-        """The commitment to what the account holds after the record."""
+        """The commitment to the account's disclosed set after the record."""
         return self.held
 
 
@@ -371,7 +372,7 @@ def request_message(origin: str, opening: str, tenant: str, account: str, i: int
 def receipt_message(origin: str, opening: str, leaf: bytes, body: bytes) -> bytes:
     """The bytes that the provider signs on a receipt: the digest of the JCS of {body, leaf, opening, origin}.
 
-    :param body: canonical JSON of the openings, of which there are hundreds; it stands first, by its key
+    :param body: canonical JSON of the openings, which can be hundreds; its key sorts first
     """
     rest = jcs({"leaf": leaf.hex(), "opening": opening, "origin": origin})
     return b"rag-audit/receipt/v1" + sha256(b'{"body":' + body + b"," + rest[1:])

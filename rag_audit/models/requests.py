@@ -30,7 +30,7 @@ REFUSALS = (
     "closed",
     "unavailable",
 )
-"""The closed list of reasons for which a provider may refuse. None depends on scores or noise."""
+"""The closed list of a provider's reasons to refuse. No reason depends on scores or noise."""
 
 
 UNDECIDED = ("in-flight", "unavailable")
@@ -42,7 +42,7 @@ MAX_QUESTION = 32_768
 MAX_REQUEST_BYTES = 1 << 17
 """The largest signed request in bytes of JSON."""
 MAX_QUESTION_BYTES = MAX_REQUEST_BYTES - 4096
-"""The longest question in bytes of JSON, beside which a request has its other fields."""
+"""Maximum length of a question in bytes of JSON; a request has other fields in addition."""
 
 
 class SignedRequest(Model):
@@ -82,7 +82,7 @@ class AnsweredDocument(Model):
 
 
 class DescribedDocument(AnsweredDocument):
-    """One document of an answer, with what its provider keeps beside the text."""
+    """One document of an answer, with its metadata."""
 
     metadata: Annotated[dict[str, Json], Field(min_length=1)]
 
@@ -141,7 +141,8 @@ class Refusal(Model):
 class RequestSalts:
     """The salts for one query's commitments, one for each, derived from the account's 32-byte salt.
 
-    A receipt reveals those of htopk and hans; hq and cq stay hidden until the account discloses the whole salt.
+    A receipt reveals the salts of htopk and hans. The salts of hq and cq stay hidden until the account discloses its
+    whole salt.
     """
 
     query: int

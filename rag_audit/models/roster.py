@@ -34,8 +34,8 @@ def parse_lines(value: Json, *, field: str) -> list[RosterEntry]:
 
 
 def signed_by_roster(request: EnrolmentRequest, line: RosterEntry | None) -> bool:
-    """Whether a request, whose signatures hold (`EnrolmentRequest.check`), replaces the key of its account's roster
-    line. The holder of that key made such a request, and no stranger can make one.
+    """Whether a request with valid signatures (`EnrolmentRequest.check`) replaces the key of its account's roster line.
+    Only the holder of that key can make such a request.
 
     :param line: the account's line on the roster, or None
     """
@@ -43,9 +43,9 @@ def signed_by_roster(request: EnrolmentRequest, line: RosterEntry | None) -> boo
 
 
 class RosterFile:
-    """A roster file that is read again when it has changed. Safe to use from several threads.
+    """A roster file. The object reloads it after a change. Safe to use from several threads.
 
-    Writers put a new file in place of the old one (`replace_file`), so inode, size and time tell the two apart.
+    Writers replace the file by a new one (`replace_file`), so inode, size and time distinguish the two.
     """
 
     def __init__(self, path: Path) -> None:
@@ -79,10 +79,10 @@ class RosterFile:
 
 
 def add_to_roster(path: Path, *entries: RosterEntry) -> list[RosterEntry]:
-    """Add lines to a roster file, in which ids and keys stay unique, all of them or none.
+    """Add all lines to a roster file, or none. Ids and keys must stay unique.
 
     :raises SchemaError: an id or a key is on the roster already
-    :raises SizeError: the file would exceed what is read of it
+    :raises SizeError: the file would exceed the size that `load_roster` accepts
     """
     with locked(lock_of(path)):
         roster = load_roster(path)
@@ -99,7 +99,7 @@ def add_to_roster(path: Path, *entries: RosterEntry) -> list[RosterEntry]:
 
 
 def lock_of(path: Path) -> Path:
-    """The file that whoever changes a roster holds."""
+    """The lock file for changes of a roster."""
     return beside(path, f".{path.name}.lock")
 
 
@@ -108,10 +108,10 @@ def admit(
 ) -> tuple[list[str], list[str]]:
     """Put the lines of approved requests (`EnrolmentRequest.check`) on a roster file, all of them or none.
 
-    :param lost: accounts that have lost their key: the provider vouches that they are who asks
-    :returns: the accounts that are new, and those whose key is replaced
+    :param lost: accounts that have lost their key; for them the provider vouches for the identity of the requester
+    :returns: the new accounts, and the accounts with a replaced key
     :raises SchemaError: an account is on the roster under a key that did not sign the request, or a key is taken
-    :raises SizeError: the file would exceed what is read of it
+    :raises SizeError: the file would exceed the size that `load_roster` accepts
     """
     with locked(lock_of(path)):
         return _admit(path, requests, lost)

@@ -1,7 +1,8 @@
-"""What a document should have had, in words: the one place where pydantic's errors become this package's own.
+"""The expected form of a document, in words. This is the only module that converts pydantic's errors into this
+package's own.
 
-A message is for the person who has the document. It names the place in the document and what the format asks for there,
-and of an unknown field the nearest known ones. It has no text of a library and no name of a class.
+A message is for the person who has the document. It names the place in the document and the format's requirement there.
+For an unknown field it names the nearest known fields. It contains no text of a library and no class name.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _NAMES = {
     "TiledParts": "window file",
     "Trust": "trust file",
 }
-"""The documents whose class is not named as people name the document."""
+"""Documents with a class name that differs from their usual name."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _VERSION = re.compile(r"V[0-9]+\Z")
 _MOST_NAMED = 12
@@ -94,9 +95,9 @@ def complaint(model: type[BaseModel], value: object, error: ValidationError) -> 
 
 
 def _reached(value: object, error: ErrorDetails) -> bool:
-    """Whether an error is about a part that the document has.
+    """Whether an error concerns a part that is present in the document.
 
-    Of a union pydantic reports every branch, and a branch whose fields are merely absent is rarely the one meant.
+    For a union pydantic reports every branch. A branch with only missing fields is rarely the intended one.
     """
     return error["type"] != "missing" or len(error["loc"]) < 2 or _parent(value, error["loc"]) is not None
 
@@ -134,7 +135,7 @@ def _steps(value: object, error: ErrorDetails) -> Iterator[int | str]:
 def _expected(kind: str, error: ErrorDetails) -> str:
     context = error.get("ctx") or {}
     if kind == "value_error":
-        # This package's own validators say what they expect.
+        # The validators of this package state their own expectation.
         return str(context.get("error", "a value of the format"))
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
@@ -185,7 +186,7 @@ def _unknown(model: type[BaseModel], value: object, error: ErrorDetails, place: 
 
 
 def _owners(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
-    """The models whose fields the last step of a place can be among."""
+    """The models that can own the field in the last step of a place."""
     owners: list[type[BaseModel]] = [model]
     for step in loc[:-1]:
         if isinstance(step, str):

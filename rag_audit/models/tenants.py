@@ -68,12 +68,13 @@ class TenantPolicyV2(TenantPolicy):
     noise: bool
     """whether scores get the policy's noise"""
     scores: ScoresPolicy | None
-    """the score window without noise; null with noise, whose window counts, and with a threshold"""
+    """the score window without noise; null with a threshold, and null with noise, because then the noise's score
+    window counts"""
     keep: Positive | None
-    """Pi: a position is kept for the window with probability Pi / 2^40; null keeps all"""
+    """Pi: a position is sampled for the window with probability Pi / 2^40; null samples all positions"""
     chance: Positive | None
     """Q: listing only, a position is listed at a query whatever it holds with probability Q / 2^40"""
     listed_max: Positive | None
     """M: listing only, the most positions of a list"""
     threshold: Positive | None
-    """listing only, the raw score from which a position is relevant"""
+    """randomized response only: the minimum raw score of a relevant position"""

@@ -1,9 +1,9 @@
-"""Entries and proofs of a large window in tiles: files named by their SHA-256 in a folder beside window.json
+"""Entries and proofs of a large window in tiles: files named by their SHA-256 in a folder next to window.json
 (docs/protocol.md, "Tiles").
 
-A tile says of which window it is, of which part, and which one in order, so that each way to hand in another one has a
-name of its own. Entries are read at once; proofs as they are asked for, a tile at a time, so that a window's size is
-not bounded by memory. A tile is checked each time that it is read.
+A tile states its window, its part and its number, so that each wrong tile gets an error with its own name. Entries are
+read at once. Proofs are read on demand, one tile at a time, so memory does not limit a window's size. Each read checks
+the tile.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MAX_TILE_BYTES = 64 << 20
 MAX_TILES = 1 << 17
 """The most tiles of one part."""
 MIN_ENTRY_BYTES = 32
-"""No entry of a ledger takes fewer bytes in a tile: the type alone takes more than half of them."""
+"""Minimum bytes of a ledger entry in a tile. The type field takes more than half of them."""
 UNSEEN_ENTRIES = 1 << 17
-"""The most entries that are believed to be in tiles whose files are missing or too short, all of them together."""
+"""Maximum total of declared entries in tiles with missing or truncated files."""
 MAX_ENTRIES_BYTES = 1 << 30
-"""The most bytes of all tiles of entries together, which are read into memory."""
+"""Maximum total bytes of all tiles of entries, which are read into memory."""
 _AT_HAND = 2
 """How many tiles of proofs stay in memory."""
 
@@ -62,7 +62,7 @@ class ProofTile(Model):
 
     sha256: Hex32
     seqs: Annotated[list[Count], Field(min_length=1)]
-    """whose proofs it has, in order, by the `seq` of the entry"""
+    """the entries that the proofs belong to, in order, by `seq`"""
 
 
 class EntryTiles(Model):
@@ -129,11 +129,11 @@ class Part:
     def read(self, number: int) -> list[Json]:
         """The values of a tile.
 
-        :raises MissingTile: there is no such file
-        :raises AlteredTile: its content is not that of its name
-        :raises ForeignTile: it is of another window
-        :raises ReorderedTile: it belongs to another place
-        :raises RagAuditError: it is no tile of this version, or larger than one may be
+        :raises MissingTile: the file does not exist
+        :raises AlteredTile: the content does not have the digest in the tile's name
+        :raises ForeignTile: the tile belongs to another window
+        :raises ReorderedTile: the tile belongs to another place
+        :raises RagAuditError: the file is no tile of this version, or exceeds a tile's maximum size
         """
         digest = self.digests[number]
         path, field = self._path(digest), f"{self.name}.tiles[{number}]"
@@ -177,7 +177,7 @@ def check_counts(entries: EntryTiles, proofs: Json, folder: Path, *, field: str)
             size = (folder / f"{tile.sha256}.json").stat().st_size
         most = size // MIN_ENTRY_BYTES
         held, unseen = held + min(tile.count, most), unseen + max(0, tile.count - most)
-    # A tile may be missing or cut, about which another error says more; its entries are believed within a limit.
+    # A missing or truncated tile gets its own error. Its declared number of entries counts here within a limit.
     most = held + min(unseen, UNSEEN_ENTRIES)
     tiles = proofs.get("tiles") if isinstance(proofs, dict) else None
     if isinstance(tiles, list):
@@ -197,11 +197,11 @@ def read_entries(
 ) -> list[Json]:
     """The ledger's entries.
 
-    :param first: how many tiles are left out, with the entries in them
-    :param unreadable: receives the error of the first tile that cannot be read, and the entries end before that tile;
-        an error is raised if this is None
-    :raises SizeError: they are more than memory is meant for
-    :raises SchemaError: a tile has another number of entries than it is said to have
+    :param first: the number of tiles to skip, with their entries
+    :param unreadable: receives the error of the first unreadable tile, and the entries end before that tile; None
+        raises the error
+    :raises SizeError: the entries exceed the memory limit
+    :raises SchemaError: a tile's number of entries differs from the declared number
     :raises RagAuditError: as `Part.read`
     """
     part = Part("entries", folder, opening, [tile.sha256 for tile in tiles.tiles])
@@ -231,8 +231,8 @@ def read_entries(
 
 
 class TiledProofs(Mapping[str, Json]):
-    """Proofs by the `seq` of their entry, of which a few tiles at a time are in memory. In the order of the tiles, each
-    is read once.
+    """Proofs by the `seq` of their entry. A few tiles at a time are in memory. Iteration in the order of the tiles
+    reads each tile once.
 
     :raises SchemaError: a `seq` occurs twice
     """
@@ -260,7 +260,7 @@ class TiledProofs(Mapping[str, Json]):
     def __getitem__(self, seq: str) -> Json:
         number, place = self._places[seq]
         if (known := self._unreadable.get(number)) is not None:
-            raise known  # without reading the tile again for each of its proofs
+            raise known  # avoids one more read of the tile for each of its proofs
         try:
             return self._tile(number)[place]
         except RagAuditError as exc:
@@ -304,8 +304,8 @@ class TiledProofs(Mapping[str, Json]):
 
 
 def read_receipts(value: Json, path: Path) -> Iterator[tuple[str, Json] | RagAuditError]:
-    """The receipts of a receipts.json with their names, a tile at a time; of a tile that cannot be read its error, as
-    one that is lost must not keep the others from being judged.
+    """The receipts of a receipts.json with their names, one tile at a time. For an unreadable tile the iterator yields
+    its error, so that the other receipts can still be judged.
 
     :param value: the file's value
     :raises SchemaError: the file has other fields

@@ -69,7 +69,7 @@ class ProviderTrust(Model):
 
 
 class WitnessTrust(Model):
-    """A witness, whose cosignature counts towards the quorum."""
+    """A witness. Its cosignature counts towards the quorum."""
 
     name: Line
     vkey: str
@@ -94,7 +94,7 @@ class BeaconTrust(Model):
 
 
 class VerifierTrust(Model):
-    """A verifier's key, whose challenges count."""
+    """A verifier's key. Its challenges count."""
 
     name: Line
     vkey: str
@@ -116,7 +116,7 @@ class Groth16Pin(Model):
 
 
 class Pins(Model):
-    """The digests of everything on which the meaning of a proof rests."""
+    """The digests of all inputs that define the meaning of a proof."""
 
     noise_table: Hex32 | None = None
     groth16: list[Groth16Pin] = Field(default_factory=list)
@@ -143,12 +143,12 @@ class Require(Model):
 
     mode: Literal["full", "sampled"] = "full"
     mechanisms: list[MechanismName] = Field(default_factory=lambda: [NOISE])
-    """the mechanisms that tenants may have; `none` accepts windows that prove integrity alone"""
+    """the allowed mechanisms of tenants; `none` accepts windows that prove only integrity"""
     max_epsilon: DecimalText | None = None
     max_odds_unlisted: DecimalText | None = None
     """the largest odds_unlisted, of tenants that sample"""
     min_keep: DecimalText | None = None
-    """the least share of positions that a sample keeps, beside noise too"""
+    """the minimum share of positions that a sample must contain, also for a tenant with noise"""
     max_delta: DecimalText | None = None
     min_k_max: Positive | None = None
     max_theta: DecimalText | None = None
@@ -157,14 +157,14 @@ class Require(Model):
     max_K_share: DecimalText | None = None
     """the largest ratio of top K to capacity"""
     max_score_hi: Positive | None = None
-    """largest upper end of the score window, raw units: above the embedder's scores, answers consist of noise alone"""
+    """maximum upper end of the score window, raw units: above the embedder's scores, answers consist of noise only"""
     min_score_width: Positive | None = None
     """least hi - lo, raw units: a narrow window makes scores yes or no, at a threshold that the provider chose"""
     a1: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
     d1: Literal["declared", "re-executed", "proved"] = "declared"
     coalition: Literal["not-checked", "checked"] = "checked"
     max_abandoned: Count | None = None
-    """the most windows of the origin that were opened since the last complete one and came to nothing"""
+    """the maximum number of abandoned windows of the origin since the last complete one"""
     max_empty: Count = MAX_EMPTY
     """the most windows of the origin that ended without a query since the last complete one: each is one more draw of
     the seed, and a service without customers for some days has some"""
@@ -172,10 +172,12 @@ class Require(Model):
     beta: DecimalText | None = None
     eta: DecimalText | None = None
     challenge: Literal["published", "own", "full"] = "own"
-    """whose draw must have been answered in sampled mode: one that the provider published, or the verifier's own"""
+    """in sampled mode, the challenge that must have been answered: one that the provider published, or the
+    verifier's own"""
     allow_unsafe_setup: bool = False
     allow_minority_quorum: bool = False
-    """whether a quorum of half the witnesses or fewer is allowed, under which two ledgers can each have a quorum"""
+    """whether a quorum of half the witnesses or fewer is allowed; with such a quorum, two different ledgers can each
+    have a quorum"""
 
 
 class Trust(Model):

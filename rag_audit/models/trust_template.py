@@ -37,9 +37,10 @@ def trust_template(
     require: Require,
     remarks: Mapping[str, str] | None = None,
 ) -> str:
-    """A commented trust.toml. Every argument is the verifier's own knowledge, and never copied from a window unseen.
+    """A commented trust.toml. Every argument must be the verifier's own knowledge, never copied from an unexamined
+    window.
 
-    :param remarks: what is said beside a requirement, by its name
+    :param remarks: the comment for a requirement, by the requirement's name
     """
 
     def remarked(item: Element, remark: str) -> Element:
@@ -112,7 +113,7 @@ def trust_template(
             ),
         )
     document.add("pins", pins)
-    # Trust files of earlier releases leave max_empty out, and are written again as they are.
+    # Trust files of earlier releases omit max_empty; rewriting such a file must not add it.
     unsaid = {"max_empty"} - require.model_fields_set
     exception = "" if unsaid else f", but an absent max_empty is {MAX_EMPTY}"
     required = table({}, f"an absent max_ or min_ is an unmet requirement{exception}")

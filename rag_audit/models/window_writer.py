@@ -36,8 +36,8 @@ _TOO_LARGE = "prove the records of a sampled challenge alone, or serve fewer que
 def save_window(file: WindowFile, path: Path, tiles: TiledParts | None = None) -> None:
     """Write the file atomically, so that a reader sees either the old file or the new one.
 
-    :param tiles: entries and proofs, if they are in tiles already; the file's own are then empty
-    :raises SizeError: `load` would refuse what is to be written; no file names what is written by then
+    :param tiles: entries and proofs, if they already are in tiles; the file's own must then be empty
+    :raises SizeError: the file would exceed the limits of `load`; the parts written before the error are unreferenced
     """
     small = tiles is None and _small(file)
     value = (file if small else file.model_copy(update={"entries": [], "proofs": {}})).dump()
@@ -74,8 +74,8 @@ def _small(file: WindowFile) -> bool:
 
 
 def _tiles(file: WindowFile, folder: Path) -> TiledParts:
-    """Write the tiles. The proofs are in the order in which a verifier asks for them, by tenant, whatever the order
-    of the records."""
+    """Write the tiles. The proofs are in the order of a verifier's requests, by tenant, independent of the order of
+    the records."""
     opening = digest_hex(file.entries[0])
 
     def of(seq: int) -> tuple[str, int]:
@@ -92,7 +92,7 @@ def _tiles(file: WindowFile, folder: Path) -> TiledParts:
 
 
 def stray_siblings(path: Path) -> list[Path]:
-    """The files beside a window file, and in its folder of tiles, that have a sibling's name and are not named by it.
+    """The unreferenced files with a sibling's name, next to a window file and in its folder of tiles.
 
     :raises EncodingError: the window file cannot be read
     """

@@ -1,7 +1,7 @@
 """window.json, the file that a verifier gets (docs/protocol.md, "window.json").
 
-One self-contained file, or a directory whose large parts are siblings named by their SHA-256. Of a window above a
-stated size entries and proofs are in tiles (`tiles`), and proofs are read as they are asked for.
+The window is one self-contained file, or a directory with large parts as siblings that are named by their SHA-256.
+Above a stated size, entries and proofs are in tiles (`tiles`), and proofs are read on demand.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=1"
 TILED_MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=2"
 MAX_WINDOW_BYTES = 256 << 20
 MAX_SIBLINGS_BYTES = 1 << 30
-"""The most bytes of all siblings together; one that several parts name counts for each."""
+"""Maximum total bytes of all siblings; a sibling counts once for each part that names it."""
 MAX_SIBLINGS_VALUES = MAX_VALUES
-"""The most JSON values of all siblings together."""
+"""Maximum total JSON values of all siblings."""
 MAX_CHALLENGES = 4096
 """The most challenges that a window file has: each that is none is a line of the report."""
 SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
@@ -62,7 +62,7 @@ class WindowFile(Model):
     roster: list[Json]
     tenants: list[Json]
     verification_keys: dict[Hex32, Json]
-    """verification keys by circuit digest; only a key whose digest trust.toml pins is used"""
+    """verification keys by circuit digest; the verifier uses only a key with a digest that trust.toml pins"""
     proofs: Mapping[str, Json]
     """proofs by the record's seq; of a window in tiles they are read as they are asked for"""
     challenges: Annotated[list[str], Field(max_length=MAX_CHALLENGES)]
@@ -76,7 +76,7 @@ class WindowFile(Model):
             or bad sibling names
         :raises SchemaError: a field is missing or unknown
         :raises VersionError: the media type or version is another
-        :raises SizeError: the file, or its siblings together, exceed the stated limits
+        :raises SizeError: the file, or the total of its siblings, exceeds the stated limits
         """
         return cls.load_with_digests(path)[0]
 
@@ -108,10 +108,10 @@ class WindowFile(Model):
     def load_after(
         cls, path: Path, known: Callable[[TiledParts], int]
     ) -> tuple[WindowFile, TiledParts | None]:
-        """`load` for a reader of a growing ledger, without the entries in tiles that it has read before.
+        """`load` for a reader of a growing ledger, without the entries in tiles that the reader has read earlier.
 
-        :param known: says of how many of the first tiles the entries are left out
-        :returns: the file, and what it names in tiles, or None if it has no tiles and therefore all entries
+        :param known: returns the number of first tiles that are skipped
+        :returns: the file, and its tiled parts, or None if it has no tiles and therefore all entries
         """
         value, _ = cls._read(path)
         if value["mediaType"] == MEDIA_TYPE:
@@ -132,7 +132,7 @@ class WindowFile(Model):
                 found=value.get("mediaType"),
             )
         siblings = {name: name[:64] for _, name in named_siblings(value, path)}
-        # Reading weighs the siblings first: nothing is hashed of a window that is refused for its size.
+        # `read_siblings` checks sizes first, so a window that is refused for its size costs no hashing.
         value.update(read_siblings(path, value))
         return value, {path.name: sha256(data).hex()} | siblings
 
@@ -144,7 +144,7 @@ class WindowFile(Model):
         known: Callable[[TiledParts], int] = lambda _: 0,
         unreadable: list[RagAuditError] | None = None,
     ) -> tuple[WindowFile, TiledParts]:
-        """The window file whose entries and proofs are in tiles.
+        """The window file, from a value with entries and proofs in tiles.
 
         :param unreadable: as in `read_entries`
         """
@@ -174,7 +174,7 @@ class WindowFile(Model):
         return file.model_copy(update={"proofs": proofs}), head
 
     def final_head(self) -> Checkpoint:
-        """The content of the final checkpoint, whose signatures are verified elsewhere.
+        """The content of the final checkpoint. This method does not verify its signatures.
 
         :raises EncodingError: the final checkpoint is not a checkpoint note
         """
@@ -191,7 +191,7 @@ class WindowFile(Model):
 
 
 class TiledParts(Model):
-    """What window.json has in place of entries and proofs, where they are in tiles."""
+    """The fields that replace entries and proofs in a window.json with tiles."""
 
     opening: Hex32
     """SHA-256 over entry 0, which every tile names"""
@@ -200,7 +200,7 @@ class TiledParts(Model):
 
 
 def read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
-    """The parts of a window file that are stored beside it, by key."""
+    """The parts of a window file that are stored as siblings, by key."""
     named = named_siblings(value, path)
     if lost := [f"{key}: {name}" for key, name in named if not (path.parent / name).exists()]:
         raise EncodingError("parts of the window file are missing", field=str(path), expected=", ".join(lost),
@@ -225,7 +225,7 @@ def read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
 
 
 def named_siblings(value: Mapping[str, Json], path: Path) -> list[tuple[str, str]]:
-    """The parts of a window file that stand beside it, with their files' names."""
+    """The parts of a window file that are stored as siblings, with the names of their files."""
     return [
         (key, _sibling_name(part["sibling"], field=f"{path.name}.{key}"))
         for key, part in value.items()

@@ -1,4 +1,4 @@
-"""What a provider asks a witness over HTTP beyond C2SP's `add-checkpoint` (docs/witnesses.md, "The extension")."""
+"""A provider's HTTP requests to a witness beyond C2SP's `add-checkpoint` (docs/witnesses.md, "The extension")."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Path = Annotated[list[Hex32], Field(max_length=63)]
 
 
 class NonceRequest(Model):
-    """Who asks for a nonce line, and for the opening of which window: the text of a note by the provider's key."""
+    """A request for a nonce line: the requesting provider and the window to open, as the text of a note by the
+    provider's key."""
 
     origin: Line
     window: Identifier
@@ -36,10 +37,10 @@ class NonceRequest(Model):
 
     @classmethod
     def of(cls, note: Note, *, field: str) -> NonceRequest:
-        """Read the text of a note, whose signature is not checked here.
+        """Read the text of a note. This method does not check its signature.
 
         :raises VersionError: the note is of another kind
-        :raises EncodingError: it has other lines
+        :raises EncodingError: the note has other lines
         """
         lines = note.text.split("\n")
         if lines[0] != NONCE_HEADER:
@@ -85,10 +86,10 @@ class ClosingRequest(Model):
 
 
 class RevealRequest(Model):
-    """An entry whose beacon is due.
+    """An entry with a due beacon.
 
     :param checkpoint: the checkpoint that ends with the entry, with a quorum's cosignatures
-    :param entry: the opening or the enrolment
+    :param entry: the window header or the enrolment
     :param index: its place in the ledger
     :param path: its inclusion path
     """
