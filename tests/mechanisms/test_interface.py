@@ -4,14 +4,16 @@ import inspect
 import math
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 
 from rag_audit.commit.draft import draft_policy
+from rag_audit.errors import PolicyError
 from rag_audit.mechanisms import ALL, Mechanism, named
 from rag_audit.mechanisms.base import KEPT
 from rag_audit.mechanisms.descriptions import ALL as DESCRIPTIONS
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.mechanisms.descriptions.base import LIMITS
+from rag_audit.mechanisms.descriptions.base import LIMITS, Option
 from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
@@ -21,6 +23,8 @@ from rag_audit.models.constants import Constants
 from rag_audit.models.policy import Policy
 from rag_audit.models.tenants import TenantPolicyV2
 from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.retrieval.engine import TenantIndex
+from rag_audit.retrieval.serving import Asked, serving
 
 KEEP = 7 * COIN_RANGE // 10
 DRAFTS = {
@@ -119,3 +123,32 @@ def test_an_explanation_starts_with_the_words(mechanism: Mechanism) -> None:
     kind = description(mechanism.name)
     explained = kind.explained(mechanism)
     assert explained[0] == kind.words and len(explained) >= 1 + mechanism.sampled
+
+
+@each
+def test_a_provider_draws_and_selects(mechanism: Mechanism) -> None:
+    """Draws belong to the slot alone, and a selection is a list that receipts accept."""
+    provider, random = serving(mechanism), np.random.default_rng(5)
+    index = TenantIndex(random.integers(-7, 8, (64, 16)).astype(np.int8), tuple(range(64)))
+    columns = {name: np.ones(64, np.int8) for name in mechanism.columns}
+    drawn = provider.draw(7, 64)
+    assert drawn.shape == (64,) and (drawn == provider.draw(7, 64)).all()
+    assert provider.draws == bool((drawn != provider.draw(8, 64)).any())
+    asked = Asked(index.rows[3], drawn if provider.draws else None, np.zeros(64, np.int8))
+    found = provider.select(index, [asked, asked], columns)
+    assert found[0] == found[1] and not isinstance(found[0], Exception)
+    assert mechanism.wrong_list(found[0], len(found[0])) is None
+    withheld = provider.withheld(index, lambda: index.rows[3], found[0], columns=columns, documents=range(64))
+    assert withheld <= {*found[0]} and (mechanism.withholds or not withheld)
+    alone = provider.withheld(index, lambda: index.rows[3], found[0], columns=columns, documents=())
+    assert alone == ({*found[0]} if mechanism.withholds else set())
+
+
+@kinds
+def test_an_option_chooses_the_mechanism(kind: type[Mechanism]) -> None:
+    words = description(kind.name)
+    assert all(form.split(":")[0] == kind.name for form in words.forms)
+    chosen = words.chosen(Option(None, "", kind.name, "", 64, 256))
+    assert type(chosen) is kind and chosen.tenant.capacity == 0
+    with pytest.raises(PolicyError, match="not a mechanism"):
+        words.chosen(Option(None, ":x:y", f"{kind.name}:x:y", "", 64, 256))
