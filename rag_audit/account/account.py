@@ -48,7 +48,8 @@ KEY_FILE = "account.skey"
 
 
 class AccountKeys:
-    """The keys in an account's folder. An old key is kept: receipts of its windows are countersigned with it.
+    """The keys in an account's folder. Old keys stay there: receipts of a window are countersigned with the key of that
+    window.
 
     :param directory: the account's folder
     """
@@ -102,7 +103,7 @@ class AccountKeys:
 
 
 def check_refusal(refusal: Refusal, request: SignedRequest, provider: VerifierKey) -> None:
-    """Check that a refusal is the provider's, of this request.
+    """Check that the provider signed a refusal, and that it refuses this request.
 
     >>> from rag_audit.models.trust import Trust
     >>> trust, folder = Trust.load(Path("docs/examples/trust.toml")), Path("docs/examples")
@@ -111,8 +112,8 @@ def check_refusal(refusal: Refusal, request: SignedRequest, provider: VerifierKe
     >>> request = SignedRequest.parse(read_json(folder / "request.json", max_bytes=4096), field="request")
     >>> check_refusal(refusal, request, key)
 
-    :raises OtherWindow: it is the refusal of another window, which says nothing about this request's own
-    :raises SignatureError: it is of another request, or not signed by the provider
+    :raises OtherWindow: the refusal belongs to another window, and leaves this request undecided in its own window
+    :raises SignatureError: the refusal is for another request, or not signed by the provider
     """
     named = (refusal.origin, refusal.account, refusal.i, refusal.hq)
     mine = (request.origin, request.account, request.i, request.hq)
@@ -128,12 +129,12 @@ def check_refusal(refusal: Refusal, request: SignedRequest, provider: VerifierKe
 
 
 def check_openings(query: OpenedQuery, receipt: OpenedReceipt) -> None:
-    """Check that a receipt's openings are those of the account's own question.
+    """Check that a receipt's openings belong to the account's own question.
 
-    cq is checked where the account can embed its question itself, to the last bit; of other embedders the provider
-    declares it, to its accounts as to a verifier.
+    The function checks cq if the account can embed its question to the last bit. For other embedders the provider
+    declares cq, to its accounts as to a verifier.
 
-    :raises InvalidProof: one is of another question
+    :raises InvalidProof: an opening belongs to another question
     """
     found = receipt.body
     checked = [("cq", query.cq, found.record.cq)] if re_executable(query.embedder.name) else []
@@ -151,12 +152,13 @@ def check_openings(query: OpenedQuery, receipt: OpenedReceipt) -> None:
 def check_documents(answer: Answer, receipt: OpenedReceipt, *, withholds: bool) -> None:
     """Check that an answer's documents are the committed ones at the receipt's positions, in rank order.
 
-    A tenant that samples returns the positions that it does not keep without a text, and their digests stay closed.
-    `receipts.contradictions` has checked by then where the mechanism allows such positions. What it allows, the
-    account cannot tell from a text that the provider withholds: docs/protocol.md, "Withheld texts", names what remains.
+    A tenant with sampling returns unsampled positions without a text, and their digests stay closed.
+    `receipts.contradictions` has already checked that the mechanism allows such positions. The account cannot
+    distinguish an allowed position from a text that the provider withholds; docs/protocol.md, "Withheld texts",
+    describes the remaining risk.
 
     :param withholds: whether the tenant's mechanism lists positions without their texts
-    :raises InvalidProof: a text or its metadata is another, left out or added, or the order is another
+    :raises InvalidProof: a text or its metadata differs, is omitted or was added, or the order differs
     """
     body = receipt.body
     texts = {d.position: d.passage.data for d in answer.documents}
@@ -186,7 +188,7 @@ RESTORED = (
     "this folder is an older copy of the account's folder, or another program asks with it: use the folder that has the"
     ' newest receipts, or wait for the next window (docs/accounts.md, "A restored folder")'
 )
-"""What an account is told where the provider recorded more of its queries than its folder has receipts of."""
+"""Hint for an account if the provider recorded more of its queries than its folder has receipts of."""
 
 
 class _Profile(Model):
@@ -254,8 +256,8 @@ class Account:
         return self._answered(digest), granted, self._pending(digest) is not None
 
     def unknown(self, window: Publication, recorded: Mapping[int, str]) -> list[int]:
-        """The numbers of queries that the provider's log has of this account, and that this folder knows nothing of: it
-        has neither a receipt of them nor the request that waits for its answer.
+        """The numbers of this account's queries that are in the provider's log and unknown to this folder: the folder
+        has neither a receipt of them nor a pending request.
 
         :param recorded: the account's records in the log, hq by number (`client.reading.recorded`)
         """
@@ -315,13 +317,14 @@ class Account:
         *,
         embedder: Embedder | None = None,
     ) -> Answer:
-        """Check an answer and keep its receipt. After a signed refusal the request may be replaced.
+        """Check an answer and store its receipt. After a signed refusal the account may replace the request.
 
-        The account knows its query, so it checks everything about it: that cq is the committed embedder's vector (A1,
-        for its own queries), and that the openings are those of its own salt.
+        The account knows its query, so it checks all values that depend on the query: that cq is the committed
+        embedder's vector (A1, for its own queries), and that the openings use the account's own salt.
 
         :raises RequestRefused: the provider refused, with its signed reason
-        :raises OtherWindow: another window refused, as a request is that comes late; this one keeps its number
+        :raises OtherWindow: another window refused, because the request arrived after its own window; the request's
+            number stays in use
         :raises SignatureError: `provider` did not sign the reply or the receipt
         :raises InvalidProof: the receipt contradicts the answer or the published commitments
         """
@@ -358,13 +361,14 @@ class Account:
         *,
         embedder: Embedder | None = None,
     ) -> Answer:
-        """Ask one question: sign and send the request, check the reply, and keep the receipt.
+        """Ask one question: sign and send the request, check the reply, and store the receipt.
 
-        Calls of several processes wait for each other. A question that an earlier call left without an answer is
-        repeated first, and its receipt kept; one that never left (`NotSent`) is forgotten, and its number free again.
+        A lock serialises calls by several processes. If an earlier call left a question without an answer, this call
+        first repeats that question and stores its receipt. A request that never left the account (`NotSent`) is
+        deleted, and its number becomes free.
 
-        :raises NothingToEmbed: the question is blank; nothing is signed or sent
-        :raises SizeError: the question is too long; nothing is signed or sent
+        :raises NothingToEmbed: the question is blank; no request is signed or sent
+        :raises SizeError: the question is too long; no request is signed or sent
         """
         check_question(text)
         with locked(self.directory / "lock"):
@@ -386,7 +390,7 @@ class Account:
             return self.accept(window, request, reply, provider, embedder=embedder)
 
     def holdings(self, window: Publication) -> Holdings:
-        """What the account was handed in a window, if its tenant lists by randomised response."""
+        """The documents that the account received in a window, if its tenant uses randomized response."""
         digest = window.opening_digest()
         return Holdings(self.directory / f"held-{digest[:16]}.jsonl", digest)
 
@@ -425,15 +429,15 @@ class Account:
     ) -> list[Path]:
         """Write, for each receipt of this window, a C2SP ``.tlog-proof`` of its record and the record's bytes.
 
-        The proof is against the window's final checkpoint with its cosignatures, so a reader who trusts the provider's
-        key and the witnesses needs nothing else to see that the record is in the log. It opens nothing that the receipt
-        opens.
+        The proof leads to the window's final checkpoint with its cosignatures. With the provider's key and the
+        witnesses' keys, a reader can check from this file that the record is in the log. The file reveals none of the
+        receipt's openings.
 
-        :param file: the closed window, its final checkpoint cosigned
-        :raises InvalidProof: the window lacks a receipt's record, and the receipt itself is the evidence
-        :raises SchemaError: the window is another, is not closed, or has other entries than those under its checkpoint
+        :param file: the closed window, with a cosigned final checkpoint
+        :raises InvalidProof: the window lacks a receipt's record; the receipt is the evidence
+        :raises SchemaError: the file is of another window, is not closed, or its entries do not match its checkpoint
         :raises SignatureError: its final checkpoint is not the provider's
-        :raises WindowStateError: nobody has cosigned the final checkpoint
+        :raises WindowStateError: the final checkpoint has no cosignature
         """
         log = FinalLog.of(file, log_key=provider)
         digest = window.opening_digest()
@@ -470,7 +474,7 @@ class Account:
         return self.directory / "receipts" / f"{digest[:16]}-{i}.json"
 
     def _opened(self, request: SignedRequest, embedder: Embedder) -> OpenedQuery:
-        """The question of a request: the one that was asked last, whose vector is known, or another."""
+        """The opened question of a request: the cached last question, with its vector, or a new one."""
         asked = self._asked
         named = (request.query, request.salt, embedder)
         if asked is not None and (asked.text, asked.salt.hex(), asked.embedder) == named:
@@ -478,16 +482,18 @@ class Account:
         return OpenedQuery(request.query, bytes.fromhex(request.salt), embedder)
 
     def _answered(self, digest: str) -> int:
-        """How many of a window's queries have a receipt: what is known of it, unless another process asked since."""
+        """Number of a window's queries with a receipt. The value is cached, and recounted if another process has
+        asked since."""
         known = self._answers.get(digest)
         if known is None or self._receipt_path(digest, known + 1).exists():
             known = self._answers[digest] = self._count(digest)
         return known
 
     def _count(self, digest: str) -> int:
-        """How many receipts of a window there are: the number of its last one, which alone is read.
+        """Number of a window's receipts: the number of its last receipt, the only one that this method reads.
 
-        Files are named by a part of the digest. Where one is missing or is of another window, all are read.
+        A part of the digest names the files. If a file is missing or belongs to another window, the method reads all
+        files.
         """
         folder, prefix = self.directory / "receipts", digest[:16]
         names = [path.name for path in folder.glob(f"{prefix}-*.json")]
@@ -530,7 +536,8 @@ def embedder_of(window: Publication, model: Path | None = None) -> Embedder:
 def check_receipt(
     text: str, window: Publication, provider: VerifierKey, *, request: SignedRequest | None = None
 ) -> OpenedReceipt:
-    """Check a receipt as an account does alone: signatures, inclusion, openings, and that it is for its own request.
+    """Check a receipt as an account can without other parties: signatures, inclusion, openings, and the match with its
+    own request.
 
     >>> from rag_audit.models.records import CountersignedReceipt
     >>> from rag_audit.models.trust import Trust
@@ -542,7 +549,7 @@ def check_receipt(
     [3, 6]
 
     :raises SignatureError: the provider did not sign the receipt for this window
-    :raises InvalidProof: the provider signed something that contradicts itself
+    :raises InvalidProof: the provider's signed data contradict each other
     """
     window.check()
     opening = window.parsed_opening()

@@ -1,7 +1,8 @@
-"""What an account of a listing tenant was handed, in a file of its own: a document is listed to an account once.
+"""The documents that an account of a tenant with randomized response received, in one file. The service lists a
+document to an account only once.
 
-The file is only appended to, and each line is durable before the answer is taken for accepted. A line that a crash left
-unfinished is dropped; the request is then repeated, and answered identically.
+The file is append-only, and each line is durable before the account accepts the answer. The reader drops an unfinished
+line after a crash; the account then repeats the request and gets the identical answer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MAX_HOLDINGS_BYTES = 1 << 30
 
 
 class _Header(Model):
-    """The first line: the window, whose positions mean nothing in another."""
+    """The first line. It names the window, because positions have no meaning in another window."""
 
     opening: Hex32
 
@@ -41,20 +42,20 @@ class Holdings:
 
     @property
     def documents(self) -> Mapping[int, AnsweredDocument]:
-        """The documents by position, in the order in which they came.
+        """The documents by position, in the order of their arrival.
 
         :raises SchemaError: the file is of another window
-        :raises EncodingError: the file is not one of holdings
+        :raises EncodingError: the file is not a file of received documents
         """
         if self._documents is None:
             self._documents = self._read()
         return self._documents
 
     def add(self, documents: Iterable[AnsweredDocument]) -> None:
-        """Append documents durably; those that are held already are left out.
+        """Append documents durably. The method skips documents that are already in the file.
 
-        :raises StoreError: they cannot be written
-        :raises SizeError: the file would exceed what is read of it; it stays as it is
+        :raises StoreError: the documents cannot be written
+        :raises SizeError: the file would exceed the size limit of its reader; it remains unchanged
         """
         known = dict(self.documents)
         fresh = {d.position: d for d in documents if d.position not in known}
@@ -88,11 +89,11 @@ class Holdings:
     def best(self, question: str, embedder: Embedder, most: int) -> list[AnsweredDocument]:
         """The best documents for a question, by exact score, then by smaller position.
 
-        A listing tenant hands a document to an account once, and in no order of relevance; what it was handed, the
-        account ranks by itself.
+        A tenant with randomized response returns a document to an account once, and in no order of relevance; the
+        account ranks its received documents itself.
 
-        :param embedder: the window's (`account.embedder_of`)
-        :param most: the most documents
+        :param embedder: the window's embedder (`account.embedder_of`)
+        :param most: the maximum number of documents
         :raises NothingToEmbed: the question is blank
         :raises SizeError: the question is too long
         """

@@ -14,8 +14,8 @@ def pack_receipts(paths: Sequence[Path], folder: Path, opening: str) -> tuple[Pa
     """Write countersigned receipts of files and folders into tiles, for a verifier who has many.
 
     :param opening: SHA-256 over entry 0 of their window
-    :returns: receipts.json, and how many it has
-    :raises EncodingError: a file is no receipt; nothing names what was written by then
+    :returns: the path of receipts.json, and its number of receipts
+    :raises EncodingError: a file is no receipt; the tiles written before the error are unreferenced
     :raises StoreError: the folder cannot be written
     """
     receipts, unread = load_receipts(paths)

@@ -1,7 +1,8 @@
 """Questions that an account has written down and not asked yet.
 
-A question gets its number and its signature when it is asked, since a provider answers the numbers of an account in
-their order: what is only prepared therefore blocks nothing, and can be dropped at any time.
+A question gets its number and its signature when the account asks it, since a provider answers the numbers of an
+account in their order. A question that is only prepared therefore blocks no other question, and can be dropped at any
+time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rag_audit.retrieval.query import check_question
 
 MAX_FILE_BYTES = 1 << 18
 ASIDE = "set-aside"
-"""The folder, within that of the questions, of files whose questions cannot be asked."""
+"""The subfolder of the questions' folder for files with invalid questions."""
 MAX_PREPARED = 65_536
 
 
@@ -65,9 +66,11 @@ class Questions:
         return path
 
     def __iter__(self) -> Iterator[tuple[Path, str | RagAuditError]]:
-        """Each question's file and text; or, of a file whose question can never be asked, the reason why.
+        """Each question's file and text. For a file with a question that can never be asked, the reason replaces the
+        text.
 
-        Such a file blocks no other one. Whoever reads the reason moves the file out of the way (`set_aside`).
+        Such a file blocks no other file. The caller that gets the reason moves the file to another folder
+        (`set_aside`).
         """
         for path in self._paths():
             try:
@@ -80,9 +83,9 @@ class Questions:
                 yield path, kept.query
 
     def set_aside(self, path: Path) -> Path:
-        """Move a file whose question cannot be asked into the folder `ASIDE`, where no later call reads it.
+        """Move a file with an invalid question into the folder `ASIDE`. Later calls do not read that folder.
 
-        :returns: where the file lies now
+        :returns: the file's new path
         :raises StoreError: the file cannot be moved
         """
         folder = self._folder / ASIDE

@@ -91,7 +91,7 @@ class WindowApplication(Application):
             await super()._respond(scope, receive, send)
 
     def _note(self, exchange: Exchange) -> None:
-        """Count and log a response. What an answer's size or time says of its content is left out."""
+        """Count and log a response. The log omits an answer's size and time, because they depend on its content."""
         path: str = exchange.scope["path"]
         route = path if path in FIXED else next((p for p in PREFIXES if path.startswith(p)), "other")
         outcomes: list[str] = exchange.scope.get(OUTCOMES, [])
@@ -109,7 +109,7 @@ class WindowApplication(Application):
         return "the service is stopping" if self._stopping() else unready(self._windows.newest)
 
     def collect(self) -> Iterable[Metric]:
-        """The gauges as they stand."""
+        """The current values of the gauges."""
         places = self.queries.places
         yield gauge("rag_audit_requests_in_service", "Requests that wait or are answered.", places.taken)
         yield gauge("rag_audit_requests_in_service_limit", "Beyond these a request gets 429.", places.most)

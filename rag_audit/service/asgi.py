@@ -1,5 +1,5 @@
-"""What every HTTP service of this package has in common, a provider's and a witness's: bodies that are read within
-limits of size and time, an id, a count and a line of the log for each request, and responses about the service itself.
+"""The common part of this package's HTTP services, for providers and witnesses: bodies that are read within limits of
+size and time; an id, a count and a log line for each request; and responses about the service itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST_FREE_BYTES = 16 << 20
 """Free space on a state's disk below which a service is not ready."""
 NOT_STORED = {"Cache-Control": "no-store"}
 RECEIVED = "rag_audit.received"
-"""The key of an ASGI scope under which the bytes of its body are counted."""
+"""The key in an ASGI scope for the number of received body bytes."""
 
 
 class Unreadable(Exception):
@@ -50,7 +50,7 @@ class Left(Exception):
 
 
 class Bodies:
-    """The reader of bodies, which bounds what all of them together hold in memory."""
+    """The reader of bodies. It limits the total memory of all bodies."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -60,11 +60,11 @@ class Bodies:
     async def taken(
         self, request: Request, most: int, *, kind: str | None = "application/json"
     ) -> AsyncIterator[bytes]:
-        """The body of a request, which counts as held until the block is left: what waits for an answer is in memory
-        as much as what is being received.
+        """The body of a request. It counts against the memory limit until the block ends, because a request that waits
+        for an answer occupies memory like a request that is being received.
 
-        :param kind: the content type that its header has to name, or None where any will do
-        :raises Unreadable: it is of another type, too large, too slow, or there are too many others
+        :param kind: the content type that the header has to name, or None to accept any
+        :raises Unreadable: the body has another type, is too large or too slow, or there are too many other bodies
         :raises Left: the client ended the connection
         """
         parts: list[bytes] = []
@@ -81,16 +81,16 @@ class Bodies:
             self.held -= held
 
     async def read(self, request: Request, most: int, *, kind: str | None = "application/json") -> bytes:
-        """The body of a request, which counts as held while it is received alone (`taken`)."""
+        """The body of a request. It counts against the memory limit only while it is received (`taken`)."""
         async with self.taken(request, most, kind=kind) as body:
             return body
 
     async def _receive(self, request: Request, most: int, parts: list[bytes], kind: str | None) -> None:
-        """Receive a body, and count as held whatever comes into the list."""
+        """Receive a body, and count every part that enters the list against the memory limit."""
         given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (None, given):
             raise Unreadable(415, f"the content type is not {kind}")
-        # A sender that is cut off may not read why: up to twice the limit is received, and what is too much dropped.
+        # A sender that is cut off may not read the reason, so up to twice the limit is received and the excess dropped.
         long, received = Unreadable(413, f"the request is longer than {most} bytes"), 2 * most
         length = request.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and int(length[:18]) > received:
@@ -144,8 +144,8 @@ class Exchange:
         """Count and log the response.
 
         :param responses: by route and status
-        :param route: what the request's path is counted under
-        :param more: further fields of its line of the log
+        :param route: the label of the request's path in the counter
+        :param more: further fields of the log line
         """
         responses.labels(route, str(self.status)).inc()
         log.info("request", extra={"fields": {"request_id": self.id, "method": self.scope["method"],
@@ -223,7 +223,7 @@ class Application(Collector):
 
 
 def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    """A gauge as it stands."""
+    """A gauge with its current value."""
     return GaugeMetricFamily(name, text, value=value)
 
 

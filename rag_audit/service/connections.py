@@ -25,8 +25,8 @@ RESERVED = 256
 
 
 def allow_connections(limits: Limits) -> None:
-    """Let this process open as many files as a service's connections need, as far as its hard limit allows: the usual
-    soft one, 1,024, is for programs that can wait for no more. Nothing changes where it is high enough.
+    """Raise this process's limit of open files to the number that a service's connections need, up to the hard limit.
+    The usual soft limit, 1,024, protects older programs. If the limit is high enough, the function changes nothing.
     """
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * limits.connections + RESERVED
@@ -57,12 +57,12 @@ class Refused(h11.RemoteProtocolError):
 
 
 def checked_header(data: bytes, most: int) -> None:
-    """Check the header section at the start of what arrived, as far as it is there.
+    """Check the received part of the header section.
 
-    :param data: what arrived and was not parsed
+    :param data: received bytes that are not parsed yet
     :param most: bytes of request line, fields and the empty line
-    :raises Refused: it is too large (RFC 9110, section 5.4), a line is folded (RFC 9112, section 5.2), or
-        `Transfer-Encoding` stands beside `Content-Length` or in HTTP/1.0 (RFC 9112, sections 6.1 and 6.3)
+    :raises Refused: the section is too large (RFC 9110, section 5.4), a line is folded (RFC 9112, section 5.2), or
+        `Transfer-Encoding` occurs with `Content-Length` or in HTTP/1.0 (RFC 9112, sections 6.1 and 6.3)
     """
     end = _END.search(data)
     size = len(data) if end is None else end.end()
@@ -90,10 +90,10 @@ class StrictConnection(h11.Connection):
         super().__init__(h11.SERVER, header_bytes)
         self._most = header_bytes
         self.refused: h11.RemoteProtocolError | None = None
-        """why nothing more of this connection is read"""
+        """the reason why the service reads no further request from this connection"""
 
     def next_event(self) -> Any:
-        """As h11's; what is refused is noted.
+        """Like h11's `next_event`. The method also notes a refused request.
 
         :raises h11.RemoteProtocolError: a request is refused
         """
@@ -117,8 +117,8 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
     most = most_connections(limits)
 
     class Patient(H11Protocol):
-        """A connection that ends if a request's header does not arrive, if nobody reads what is sent, and after the
-        first malformed request, since nobody knows where the next one begins.
+        """A connection that ends in three cases: a request's header does not arrive, the client does not read the
+        response, or a request is malformed, because the start of the next request is then unknown.
         """
 
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -174,7 +174,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")
-            # Closing now would discard what the client still sends, and the reset would take the answer along.
+            # Closing now would discard the client's remaining data, and the resulting reset could destroy the response.
             self.flow.resume_reading()
             self.transport.write_eof()
 

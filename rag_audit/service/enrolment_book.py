@@ -1,7 +1,7 @@
-"""A provider's book of enrolment requests: what waits, what was decided, and what a service says of it.
+"""A provider's book of enrolment requests: waiting requests, decided requests, and the service's answers to them.
 
 One SQLite file, which a running service and the provider's commands use at the same time. A request is durable before
-it is acknowledged, and a decision is one transaction, however many requests it is about.
+the service acknowledges it. A decision is one transaction, whatever the number of its requests.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from rag_audit.models.records import RosterEntry
 from rag_audit.models.roster import signed_by_roster
 
 MAX_PENDING = 32_768
-"""The most requests that wait for a decision, apart from those that the roster's key of their account signed."""
+"""Maximum number of requests that wait for a decision, without the requests signed by their account's key on the
+roster."""
 MAX_SIGNED = 16
 """The most requests of one account that its present key on the roster signed and that wait. Strangers, and holders of a
 key that the provider has replaced, cannot make such requests, so they cannot use up this number."""
 RECOUNT = 256
-"""So many requests are taken between two counts of those that wait."""
+"""Number of requests that the book takes between two counts of the waiting requests."""
 _APPLICATION_ID = 0x52_41_45_4E
 _VERSION = 1
 _SCHEMA = """
@@ -112,18 +113,18 @@ class EnrolmentBook(Closing):
     def take(
         self, request: EnrolmentRequest, now: int, windows: Sequence[str], *, signed: bool = False
     ) -> Kept:
-        """Keep a request that was checked, unless it is there, and say where it stands.
+        """Store a checked request, unless it is already stored, and return its state.
 
-        Anyone can ask under any id, so no number of requests under an id may keep the owner of the id out. Requests
-        that the roster's key did not sign share `MAX_PENDING` places. Once these are taken, requests for windows that
-        are no longer named go, and then the oldest requests under the id with the most: many requests under one id
-        displace requests under that id, and no others. Requests that the roster's key signed are counted by themselves,
-        and no other request displaces them.
+        Any party can send a request under any id, so no number of requests under an id may exclude the owner of the id.
+        Requests without a signature by the roster's key share `MAX_PENDING` places. When these are full, the book first
+        drops requests for windows that may no longer be named, and then the oldest requests under the id with the most
+        requests. Many requests under one id therefore displace only requests under that id. Requests signed by the
+        roster's key are counted separately, and no other request displaces them.
 
         :param windows: the windows that requests may name
-        :param signed: whether the key that the account has on the roster signed the request
-        :raises TooMany: `MAX_SIGNED` requests that the same key of the account signed wait; or `MAX_PENDING` others
-            do, each under an id of its own
+        :param signed: whether the account's key on the roster signed the request
+        :raises TooMany: `MAX_SIGNED` requests signed by the same key of the account wait; or `MAX_PENDING` others wait,
+            each under a different id
         """
         digest = request.digest()
         with self._lock, self._failing(), self._transaction():
@@ -197,16 +198,18 @@ class EnrolmentBook(Closing):
             )
 
     def find(self, digest: str) -> Kept | None:
-        """The request of that digest, if it is kept."""
+        """The request with this digest, or None."""
         with self._lock, self._failing():
             return self._find(digest)
 
     def requests(self, status: Standing | None = "pending", window: str | None = None) -> list[Kept]:
-        """The requests of a status and a window, or of all, by account; first those that the roster's key signed."""
+        """The requests of a status and a window, or of all, by account; requests signed by the roster's key come
+        first."""
         return self._rows("(?1 IS NULL OR status = ?1) AND (?2 IS NULL OR window = ?2)", status, window)
 
     def due(self, window: str, most: int) -> list[Kept]:
-        """Approved requests whose window may be open and that nobody has enrolled there, as they came."""
+        """Approved requests without an entry in the window that they name, in the order of their arrival. The window
+        may be open."""
         return self._rows(
             "due AND window = ?", window, most, order="ORDER BY received, account, digest LIMIT ?"
         )
@@ -287,7 +290,7 @@ class EnrolmentBook(Closing):
 
 
 _OPEN = "status = 'pending' AND NOT signed"
-"""Of requests that anyone could have made, those that wait."""
+"""Selects the waiting requests without a signature by the roster's key."""
 _SELECT = "SELECT body, status, reason, seq, received, signed FROM request"
 
 
@@ -298,12 +301,12 @@ def _kept(row: tuple[bytes, str, str, int | None, int, int]) -> Kept:
 
 
 class Intake:
-    """What a service answers to enrolment requests.
+    """Computes a service's answers to enrolment requests.
 
     :param key: the provider's key
     :param windows: the windows that requests may name
-    :param open_: the window that is open, or None
-    :param roster: the line that an account has on the roster, or None
+    :param open_: the open window, or None
+    :param roster: returns the roster line of an account, or None
     """
 
     def __init__(
@@ -326,13 +329,13 @@ class Intake:
         return EnrolmentOffer(origin=self._origin, windows=list(self._windows()), open=self._open())
 
     def answer(self, value: Json) -> EnrolmentAnswer:
-        """Keep a request, if it is a new one, and say where it stands.
+        """Store a request, if it is new, and return its state.
 
-        :raises SchemaError: it is no request, or one to another provider
-        :raises WindowStateError: it names a window for which none is taken
-        :raises SignatureError: its key did not sign it
-        :raises TooMany: too many wait (`EnrolmentBook.take`)
-        :raises StoreError: it cannot be kept
+        :raises SchemaError: the value is no request, or it is for another provider
+        :raises WindowStateError: the request names a window that takes no requests
+        :raises SignatureError: the request's key did not sign it
+        :raises TooMany: too many requests wait (`EnrolmentBook.take`)
+        :raises StoreError: the request cannot be stored
         """
         request = EnrolmentRequest.parse(value, field="request")
         if (known := self._book.find(request.digest())) is None:
@@ -344,7 +347,8 @@ class Intake:
             if request.previous == request.key:
                 raise SchemaError("the request replaces a key by itself", field="request.previous")
             request.check(origin=self._origin, window=request.window)
-            # `check` has verified the signature of `previous`; whether this is the account's key, the roster says.
+            # `check` has verified the signature of `previous`. The roster tells whether `previous` is the account's
+            # key.
             signed = request.previous is not None and signed_by_roster(request, self._roster(request.account))
             known = self._book.take(request, self._clock(), windows, signed=signed)
         return EnrolmentAnswer.sign(request, self._key, known.status, known.reason, known.seq)

@@ -1,4 +1,4 @@
-"""`POST /v1/enrolments`: accounts ask for their line on a roster; `GET` says for which windows."""
+"""`POST /v1/enrolments`: accounts ask for their line on a roster. `GET` returns the windows that take requests."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from rag_audit.service.queue import Desk
 
 PLACES, THREADS = 128, 2
 FULL_RETRY_S = 600
-"""After so long an account asks again whose provider has not decided about the others."""
+"""Seconds after which an account asks a second time, if its provider had not decided about the other requests."""
 MEDIA_TYPE = "application/json"
 PENDING = 202
 
 
 class Enrolments:
-    """The endpoint. Its refusals have the form of all other addresses: nothing that is lost depends on who says them.
+    """The endpoint. Its error responses have the same form as those of all other addresses. They are unsigned, because
+    no loss depends on their authenticity.
 
-    :param intake: what answers, or None where the provider takes no requests here
+    :param intake: computes the answers; None if the provider takes no requests here
     :param on_fault: called with an exception that is no named error, after which the service continues
     """
 
@@ -50,7 +51,7 @@ class Enrolments:
             response = error(
                 exc.status, "Unreadable", exc.detail, RETRY_S if exc.status in (408, 429) else None
             )
-            response.headers["Connection"] = "close"  # what is left of the body is not read
+            response.headers["Connection"] = "close"  # the service does not read the rest of the body
             return response
         except Left:
             return Response(status_code=400)

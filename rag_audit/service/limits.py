@@ -1,4 +1,4 @@
-"""What the HTTP service takes and how long it waits."""
+"""The limits of the HTTP service: sizes, numbers and waiting times."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from rag_audit.service.process import DRAIN_S
 class Limits:
     """The service's limits. Sizes are in bytes, times in seconds.
 
-    :param request_bytes: the largest signed request
-    :param request_values: the most JSON values of one request, which has a dozen: they take more memory than bytes
-    :param batch: the most requests of one batch
-    :param bodies_bytes: the most of all bodies that are being received or wait for their answer
-    :param waiting: the most requests that wait or are answered; one beyond them gets 429
-    :param of_account: the most of these of one account, so that it keeps no other out
-    :param answering: threads that answer requests together: while one waits for the disk, another computes
-    :param together: the most requests that one thread answers together
-    :param threads: threads that answer one request each, where it is proved first, or embedded by more than a table
-    :param reads: the most requests for public files that wait or are served from memory
-    :param connections: the most connections, each of which may need two of the files that the process may open
-    :param header_bytes: the largest header section of a request: request line, fields and the empty line
-    :param header_s: how long a request's header may take to arrive, and how long a connection may be silent before it
-    :param body_s: how long a request's body may take to arrive
-    :param send_s: how long a client may read nothing of what is sent to it
-    :param idle_s: how long a connection is kept between two requests
-    :param drain_s: how long a service that stops waits for answers under way
+    :param request_bytes: maximum size of a signed request
+    :param request_values: maximum JSON values of one request, which usually has a dozen: they take more memory than
+        bytes
+    :param batch: maximum requests of one batch
+    :param bodies_bytes: maximum total of all bodies that are being received or wait for their answer
+    :param waiting: maximum requests that wait or are answered; a request beyond them gets 429
+    :param of_account: maximum of these requests for one account, so that it cannot exclude other accounts
+    :param answering: number of threads that answer batches of requests: while one waits for the disk, another computes
+    :param together: maximum requests in a batch of one thread
+    :param threads: number of threads that answer one request each, if it is proved before the answer or needs an
+        embedder other than a table
+    :param reads: maximum requests for public files that wait or are served from memory
+    :param connections: maximum connections; each may need two of the process's open files
+    :param header_bytes: maximum header section of a request: request line, fields and the empty line
+    :param header_s: maximum time for a request's header to arrive, and maximum silence of a connection before it
+    :param body_s: maximum time for a request's body to arrive
+    :param send_s: maximum time during which a client may leave sent data unread
+    :param idle_s: maximum time that a connection stays open between two requests
+    :param drain_s: maximum time that a stopping service waits for answers in progress
     """
 
     request_bytes: int = MAX_REQUEST_BYTES

@@ -22,7 +22,7 @@ _POLL_S = 0.1
 
 
 class Answering(Protocol):
-    """What answers a request or refuses it: a window, or the windows of a service."""
+    """An object that answers or refuses a request: a window, or the windows of a service."""
 
     def handle(self, value: Json, *, eager: bool = False) -> Answer | Refusal:
         """As `Window.handle`."""
@@ -63,14 +63,14 @@ def listening(
     eager: Iterator[int] | None = None,
     field: str = "serve.socket",
 ) -> Iterator[threading.Thread]:
-    """Answer on a Unix socket that only this user can reach, a thread for each connection. After the block no
-    connection is taken any more, and answers under way leave first.
+    """Answer on a Unix socket that only this user can reach, with one thread for each connection. When the block ends,
+    the service accepts no more connections, and first sends the answers in progress.
 
     :param on_fault: called with an exception that is no named error, after which the service continues
     :param eager: an iterator with one value for each answer to prove before it leaves, whatever the policy
-    :param field: what an error calls the address
-    :returns: the thread that takes connections
-    :raises SetupError: another process listens there, the file is no socket, or it cannot be made
+    :param field: the name of the address in an error
+    :returns: the thread that accepts connections
+    :raises SetupError: another process listens there, the file is no socket, or the socket cannot be created
     """
     _free(address, field)
     running = Running()
@@ -80,7 +80,7 @@ def listening(
             answer_lines(window, self.rfile, self.wfile, eager or iter(()), running)
 
         def finish(self) -> None:
-            with suppress(OSError):  # a reply that nobody is there for
+            with suppress(OSError):  # the client left before it received the reply
                 super().finish()
 
     class Server(socketserver.ThreadingUnixStreamServer):
@@ -93,7 +93,7 @@ def listening(
             if exc is not None and not isinstance(exc, OSError):
                 on_fault(exc)
 
-    before = os.umask(0o177)  # the socket is nobody else's from the start
+    before = os.umask(0o177)  # only this user can reach the socket, from its creation on
     try:
         server = Server(str(address), Handler)
     except OSError as exc:

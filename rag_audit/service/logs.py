@@ -1,7 +1,7 @@
-"""Structured logs: one JSON object a line, with the request's id and nothing that a question or an answer says; and
-OpenTelemetry's spans around requests, where its API is installed and a program has set it up.
+"""Structured logs: one JSON object per line, with the request's id and without the content of questions and answers.
+OpenTelemetry spans around requests, if its API is installed and a program has configured it.
 
-A span has a beginning and an end, so it is for the provider's own eyes (docs/security.md, "Over HTTP").
+A span has a start time and an end time, so only the provider may see spans (docs/security.md, "Over HTTP").
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from starlette.requests import Request
 log = logging.getLogger("rag_audit.http")
 
 OUTCOMES = "rag_audit.outcomes"
-"""The key of an ASGI scope under which an endpoint leaves what became of its requests."""
+"""The key in an ASGI scope for the outcomes of an endpoint's requests."""
 REQUEST_ID = "rag_audit.request_id"
 _IDS = random.Random()  # seeded by the operating system, which is not asked for each: an id is no secret
 _WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 def request_id(given: str | None) -> str:
-    """The id of a request: the one that its sender gave, if it is well-formed, else a new one."""
+    """The id of a request: the sender's id if it is well-formed, else a new id."""
     return given if given is not None and _WELL_FORMED.match(given) else f"{_IDS.getrandbits(64):016x}"
 
 
@@ -38,7 +38,8 @@ def _second(since: int) -> str:
 
 
 class JsonLines(logging.Formatter):
-    """Records as JSON objects. The fields of a record's `fields` stand beside its time, level and event."""
+    """Log records as JSON objects. The entries of a record's `fields` become members next to its time, level and
+    event."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -49,7 +50,7 @@ class JsonLines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info is not None and record.exc_info[0] is not None:
-            value["exception"] = record.exc_info[0].__name__  # its message may hold what was sent
+            value["exception"] = record.exc_info[0].__name__  # its message may contain sent data
         return json.dumps(value, ensure_ascii=True)
 
 
@@ -87,7 +88,7 @@ else:
 
 @contextmanager
 def span(request: Request, name: str) -> Iterator[None]:
-    """A span around the block, as a child of the one that the request's `traceparent` header names."""
+    """A span around the block. Its parent is the span in the request's `traceparent` header."""
     if not TRACES:
         yield
         return

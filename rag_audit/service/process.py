@@ -1,4 +1,5 @@
-"""What a service's process needs wherever it listens: its end by a signal, and the work beside the answers."""
+"""Parts of a service's process that do not depend on its kind of address: termination by a signal, and background
+work."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from rag_audit._internal.errors import RagAuditError
 from rag_audit.attest.window import Window
 
 DRAIN_S = 10.0
-"""Seconds that a stopped service waits for answers under way; one that is cut off later is repeated by its account."""
+"""Seconds that a stopped service waits for answers in progress. An account repeats a request that is cut off later."""
 IDLE_S = 1.0
-"""Seconds between two searches for noise certificates to make, after one that found none."""
+"""Seconds between two searches for missing noise proofs, after a search without a result."""
 
 Say = Callable[[str], None]
 """A function that shows a person a line of progress."""
@@ -22,8 +23,9 @@ Say = Callable[[str], None]
 
 @contextmanager
 def stopped_by_signal() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, also for the first process of a container, whose default is to ignore
-    it. A second one ends the process at once. Only a process's main thread can be told so.
+    """Let SIGTERM end the block as Ctrl-C does. This also works for the first process of a container, which ignores
+    SIGTERM by default. A second signal ends the process at once. Python allows signal handlers only in a process's main
+    thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -42,9 +44,9 @@ def stopped_by_signal() -> Iterator[None]:
 
 @contextmanager
 def certifying(window: Window, ahead: int, say: Say) -> Iterator[None]:
-    """Run a thread beside the service that makes noise certificates for the next slots, for the duration of the block.
+    """Run a thread during the block that precomputes noise proofs for the next slots.
 
-    :param ahead: the number of next slots of each account; 0 for none
+    :param ahead: the number of next slots of each account; 0 precomputes none
     """
     stop = threading.Event()
 

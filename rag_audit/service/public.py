@@ -1,7 +1,8 @@
-"""`/public/..` and `/windows/<id>/..`: what a window publishes, kept by caches for as long as it stays true.
+"""`/public/..` and `/windows/<id>/..`: the published files of a window. Caches may store them for as long as they stay
+valid.
 
-Names are matched against those that a public folder has, and each part of a path is opened by itself without following
-links: witnesses leave notes there, and a link among them may lead anywhere.
+Requested names must match the names in a public folder, and the service opens each part of a path separately without
+following links. Witnesses write notes there, and a link among them could lead to any file.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ _PATH = re.compile(r"tile/([0-9]{1,2}|entries)/((?:x\d{3}/)*\d{3})(?:\.p/([0-9]{
 
 
 class LiveLog:
-    """The tiles of a window's ledger as far as it is durable. Safe to use from several threads.
+    """The tiles of the durable part of a window's ledger. Safe to use from several threads.
 
-    The checkpoint of a closed window is the published one with its cosignatures. Before that it is signed by the
-    provider alone, for each reader the same, and anew at most every `CHECKPOINT_S`.
+    The checkpoint of a closed window is the published one with its cosignatures. Before that, only the provider signs
+    it. It is the same for each reader, and is renewed at most every `CHECKPOINT_S`.
     """
 
     def __init__(self, window: Window, clock: Callable[[], float] = time.monotonic) -> None:
@@ -143,7 +144,7 @@ class Public:
         """A file at a window's own address, which no other window ever has."""
         window = self._windows.newest
         if window is None:
-            return no_window()  # it may be this one, which is opened again once its database answers
+            return no_window()  # it may be this window, which is reopened once its database answers
         if window.opening.window != request.path_params["window"]:
             return _missing()
         return await self._published(request, window, lasting=True)
@@ -174,13 +175,13 @@ class Public:
     def _log(self, window: Window) -> LiveLog:
         log = self._logs.get(window.opening_digest)
         if log is None or log.window is not window:
-            self._logs = {window.opening_digest: (log := LiveLog(window))}  # the tiles of one window are kept
+            self._logs = {window.opening_digest: (log := LiveLog(window))}  # only one window is cached
         return log
 
     def _whole(
         self, request: Request, file: FileIO, found: os.stat_result, headers: dict[str, str]
     ) -> Response:
-        # Files are replaced and never written to, so inode, time and size tell two contents apart.
+        # Files are replaced and never modified, so inode, time and size distinguish two contents.
         headers["ETag"] = f'"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"'
         headers["Last-Modified"] = formatdate(found.st_mtime, usegmt=True)
         if _same(request, headers["ETag"]) or request.method == "HEAD":
@@ -209,11 +210,11 @@ class _Streamed(StreamingResponse):
 
 
 def open_public(folder: Path, name: str) -> tuple[FileIO, os.stat_result] | None:
-    """Open a file of a public folder, or None if there is none that others may read.
+    """Open a file of a public folder, or return None if it has no such file that others may read.
 
-    :raises OSError: the folder cannot be opened, or a disk, a limit or the system keeps the file from being opened
-    :returns: the open file, and what it is. An object and no number: a thread that still reads a file whose client left
-        must find it closed, and not another file that has its number by then
+    :raises OSError: the folder cannot be opened, or a disk, a limit or the system prevents opening the file
+    :returns: the open file, and its status. The file is an object and not a descriptor number: after a client leaves, a
+        thread that still reads must find the file closed, and not another file with a reused number
     """
     place = -1
     try:
@@ -233,7 +234,7 @@ def open_public(folder: Path, name: str) -> tuple[FileIO, os.stat_result] | None
             with suppress(OSError):
                 os.close(place)
     found = os.fstat(handle)
-    # Another name of a secret file is no link that could be told apart, but only its owner can read what it names.
+    # A hard link to a secret file cannot be recognised as a link, but only its owner may read the file.
     if stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IROTH:
         return FileIO(handle), found
     os.close(handle)
@@ -258,8 +259,8 @@ def _missing() -> Response:
 
 
 def _unreadable(exc: Exception) -> Response:
-    """The response where a file may well be there: the ledger's database or a disk does not answer. What the error says
-    of the provider's database or folders is not for its accounts."""
+    """The response if the file may exist but the ledger's database or a disk does not answer. It omits the error's
+    text, which may describe the provider's database or folders."""
     log.warning("a published file cannot be read", extra={"fields": {"error": str(exc)}})
     value = {
         "error": "StoreError",

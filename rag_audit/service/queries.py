@@ -84,7 +84,7 @@ class Reply:
 
 @dataclass(eq=False)
 class HttpQuery(Query):
-    """A query over HTTP, whose window is in use until the query has ended."""
+    """A query over HTTP. Its window stays in use until the query has ended."""
 
     window: Window = field(init=False)
     reply: Reply | Exception = field(init=False, repr=False)
@@ -92,9 +92,10 @@ class HttpQuery(Query):
 
 
 class Queries:
-    """The endpoints that answer.
+    """The endpoints that answer queries.
 
-    A request's form and signature are checked before it takes a place, so that nobody takes one in another's name.
+    The service checks a request's form and signature before the request takes a place, so only an account itself can
+    occupy the account's places.
 
     :param eager: an iterator with one value for each answer to prove before it leaves, whatever the policy
     :param on_fault: called with an exception that is no named error, after which the service continues
@@ -139,7 +140,8 @@ class Queries:
         return await self._answer(request, batch=False)
 
     async def queries(self, request: Request) -> Response:
-        """Answer a list of requests, each as if it had been sent alone; those of one account in their order."""
+        """Answer a list of requests. Each gets the same answer as a single request; requests of one account are
+        answered in order."""
         return await self._answer(request, batch=True)
 
     async def _answer(self, request: Request, *, batch: bool) -> Response:
@@ -179,11 +181,11 @@ class Queries:
     def _received(
         self, body: bytes, source: str, most: int
     ) -> tuple[list[Json], list[HttpQuery | Reply | None]]:
-        """The requests in a body, and what each is received as.
+        """The requests in a body, and for each a query to answer, an immediate reply, or None.
 
         :param source: ``request`` for a single one, ``batch`` for a list
-        :param most: how many there may be
-        :raises Unreadable: the body is not JSON, or no list of so many requests
+        :param most: maximum number of requests
+        :raises Unreadable: the body is not JSON, or no list of at most this number of requests
         """
         limits = self._limits
         try:
@@ -259,7 +261,7 @@ class Queries:
             self._deliver(queries)
 
     def _answer_together(self, queries: Sequence[HttpQuery]) -> None:
-        """Answer queries together, those of each window."""
+        """Answer queries in batches, one batch for each window."""
         by_window: defaultdict[int, list[HttpQuery]] = defaultdict(list)
         for query in queries:
             by_window[id(query.window)].append(query)
@@ -272,7 +274,7 @@ class Queries:
                 query.reply = outcome if isinstance(outcome, Exception) else Reply.of(outcome)
 
     def _deliver(self, queries: Sequence[HttpQuery]) -> None:
-        """Hand replies over in the event loops that wait for them, each of which is woken once."""
+        """Deliver replies to the event loops that wait for them, with one wake-up for each loop."""
         by_loop: defaultdict[asyncio.AbstractEventLoop, list[HttpQuery]] = defaultdict(list)
         for query in queries:
             by_loop[query.replied.get_loop()].append(query)
@@ -307,7 +309,7 @@ class Queries:
         return Response(b"[" + b",".join(reply.data for reply in replies) + b"]", media_type=MEDIA_TYPE)
 
     def _busy(self, request: Request, value: Json = None) -> Response:
-        """The refusal of what finds no place; it names its request, so that the account can tell whose it is."""
+        """The refusal of a request without a free place. It names its request, so that the account can recognise it."""
         return self._refused(request, 429, "too many requests wait for an answer", value)
 
     def _refused(self, request: Request, status: int, detail: str, value: Json = None) -> Response:
@@ -319,12 +321,12 @@ class Queries:
         refusal = window.refuse(reason, detail, **named_in(value))
         response = _refusal(refusal.canonical(), status, RETRY_S if reason == "unavailable" else None)
         if status != 400:
-            response.headers["Connection"] = "close"  # what is left of the body is not read
+            response.headers["Connection"] = "close"  # the service does not read the rest of the body
         return response
 
 
 def no_window() -> Response:
-    """The response while no window is served, which nobody can sign."""
+    """The response while no window is served. No key exists to sign it."""
     return error(503, "WindowStateError", "no window is served at the moment", RETRY_S)
 
 

@@ -1,4 +1,5 @@
-"""Where requests wait for a thread: alone (`Desk`), or together and in turn of the accounts that ask (`FairQueue`)."""
+"""Queues of requests for threads: one request at a time (`Desk`), or in batches that take turns among accounts
+(`FairQueue`)."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ T = TypeVar("T")
 
 
 class Places:
-    """The places of a service, taken and given back in its event loop's thread only. No account has more than a share
-    of them, so that none keeps the others out.
+    """The places of a service. Only its event loop's thread takes them and returns them. Each account can take at most
+    a share of them, so that it cannot exclude other accounts.
 
-    :param most: of all accounts together
-    :param share: of one account
+    :param most: maximum for all accounts
+    :param share: maximum for one account
     """
 
     def __init__(self, most: int, share: int) -> None:
@@ -47,17 +48,17 @@ class Places:
 
 
 class FairQueue(Generic[T]):
-    """What waits for a thread, which takes several items at a time, in turn of those who wait: one's second item only
-    after everybody's first.
+    """A queue of items for threads that take several items at a time. Accounts take turns: the second item of an
+    account comes after the first items of all others.
 
-    :param together: the most items that are taken at a time
+    :param together: the maximum number of items in one batch
     """
 
     def __init__(self, together: int) -> None:
         self._together = together
         self._changed = threading.Condition()
         self._waiting: dict[str, deque[T]] = {}
-        """the items of each who waits; the order of the keys is whose turn it is"""
+        """the items of each waiting account; the order of the keys is the order of turns"""
         self._closed = False
 
     def put(self, who: str, item: T) -> None:
@@ -72,8 +73,8 @@ class FairQueue(Generic[T]):
             self._changed.notify()
 
     def take(self) -> list[T]:
-        """Wait for items, and take the first of everyone who waits, as far as the limit goes; with their next they
-        stand at the end. The list is empty once the queue is closed."""
+        """Wait for items, and take the first item of each waiting account, up to the limit. Accounts with more items
+        move to the end of the queue. The list is empty once the queue is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             taken: list[T] = []
@@ -87,7 +88,7 @@ class FairQueue(Generic[T]):
             return taken
 
     def close(self) -> list[T]:
-        """Let nothing wait any more.
+        """Close the queue. It accepts no further items.
 
         :returns: the items that waited
         """

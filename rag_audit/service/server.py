@@ -33,12 +33,12 @@ class Served(Protocol):
 
 
 class Server(Shutting):
-    """An application on a socket that listens, which is released when the server is shut.
+    """An application on a listening socket. Shutting the server releases the socket.
 
-    `run` answers until it is interrupted, in a program's main thread; `start` and `stop` do the same beside other work.
-    `url` is where the service is.
+    `run` answers until it is interrupted, in a program's main thread. `start` and `stop` do the same in the background.
+    `url` is the service's address.
 
-    :param listening: a socket that listens (`listen`)
+    :param listening: a listening socket (`listen`)
     """
 
     def __init__(self, app: Served, listening: socket.socket, limits: Limits) -> None:
@@ -72,18 +72,18 @@ class Server(Shutting):
             self._thread = None
 
     def shut(self) -> None:
-        """Stop, and release socket and threads. Shutting twice does nothing."""
+        """Stop, and release socket and threads. A second call has no effect."""
         self.stop()
         self._served.close()
         self._socket.close()
 
 
 class HttpService(Server):
-    """A window over HTTP; `windows` says which one answers.
+    """A window over HTTP. `windows` selects the window that answers.
 
     :param windows: the windows that answer
-    :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
-    :raises SetupError: the address is taken, or is not this machine's
+    :param address: host and port, where port 0 selects a free port; or a listening socket (`listen`)
+    :raises SetupError: the address is in use, or does not belong to this machine
     """
 
     def __init__(
@@ -113,12 +113,12 @@ def http_service(
     on_fault: Callable[[BaseException], None] = lambda _: None,
     intake: Intake | None = None,
 ) -> HttpService:
-    """A service for a window, or for windows that are exchanged while the service runs.
+    """A service for a window, or for windows that may be exchanged while the service runs.
 
-    :param served: the window; or windows, of which the newest answers whatever names no other
-    :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
-    :param intake: takes enrolment requests at `/v1/enrolments`; without it there are none
-    :raises SetupError: the address is taken, or is not this machine's
+    :param served: the window, or windows; the newest of these answers requests that name no other window
+    :param address: host and port, where port 0 selects a free port; or a listening socket (`listen`)
+    :param intake: takes enrolment requests at `/v1/enrolments`; without it the service takes none
+    :raises SetupError: the address is in use, or does not belong to this machine
     """
     windows = served if isinstance(served, Windows) else Windows(served)
     return HttpService(windows, address, limits=limits or Limits(), eager=eager or iter(()), on_fault=on_fault,

@@ -1,7 +1,8 @@
-"""The windows that a service answers for, which change while it answers.
+"""The windows that a service answers for. They can change while the service runs.
 
-A request names its window, so one that comes late still reaches the window that recorded it, as long as that is open
-here: it is answered identically, or refused by the window's own rules. All others reach the newest one.
+A request names its window, so a late request still reaches the window that recorded it, as long as that window is open
+here. The window then answers it identically, or refuses it by its own rules. All other requests reach the newest
+window.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from rag_audit.models.requests import Answer, Refusal
 from rag_audit.service.process import DRAIN_S
 
 NO_WINDOW_S = 5.0
-"""How long a line of a socket waits where no window is open, as while one is opened again after a full disk."""
+"""How long a line of a socket waits while no window is open, for example while a window is reopened after a full
+disk."""
 
 
 class NoWindow(ConnectionAbortedError):
@@ -25,9 +27,9 @@ class NoWindow(ConnectionAbortedError):
 
 
 class Windows:
-    """The open windows of a service, and how many requests use each. Safe to use from several threads.
+    """The open windows of a service, and the number of requests that use each. Safe to use from several threads.
 
-    `handle` and `refuse` do what a window's do, so that what serves a window's lines serves these windows'.
+    `handle` and `refuse` have the signatures of a window's methods, so the socket service accepts either.
 
     :param windows: the windows that are open from the start, the newest last
     """
@@ -74,7 +76,7 @@ class Windows:
         :param opening: the digest of the opening that the request names
         :param wait_s: how long a window may be waited for
         """
-        with self._changed:  # `unused` must see whoever has got a window
+        with self._changed:  # `unused` must count every caller that has received a window
             if not self._changed.wait_for(lambda: bool(self._windows), wait_s):
                 return None
             named = [window for window in self._windows if window.opening_digest == opening]

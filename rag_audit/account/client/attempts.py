@@ -1,7 +1,7 @@
-"""When a request is sent again, and what its sender is told in the end. No socket is used here.
+"""When a request is sent again, and which error its sender finally gets. This module uses no socket.
 
 A request is signed and durable before it leaves, and the same request gets the same answer, so it may be sent any
-number of times. It is not known to be unanswered unless it never left, or the provider refused it for good.
+number of times. It counts as unanswered only if it never left, or if the provider refused it finally.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Patience:
 
 @dataclass(frozen=True)
 class Wait:
-    """The request is to be sent again after so many seconds."""
+    """A decision to send the request once more after this number of seconds."""
 
     seconds: float
 
@@ -64,10 +64,10 @@ class Attempts:
         """whether any part of the request may have arrived"""
 
     def reply(self, status: int, after: str | None, body: bytes) -> Json | Wait:
-        """What a response says: a reply for the account to check, or when to send again.
+        """Interpret a response: return a reply for the account to check, or the time until the next attempt.
 
         :param after: the header `Retry-After`, a number of seconds or a date
-        :raises SetupError: the response is no reply, and patience has an end
+        :raises SetupError: the response is no reply, and patience is exhausted
         """
         self._sent = True
         value = _reply(body)
@@ -85,11 +85,11 @@ class Attempts:
         raise self._given_up(f"status {status}")
 
     def lost(self, found: str, *, sent: bool) -> Wait:
-        """When to send again after a connection that ended without a response.
+        """The time until the next attempt after a connection that ended without a response.
 
         :param sent: whether any part of the request may have left
-        :raises NotSent: no part of the request ever left, and patience has an end
-        :raises SetupError: a part may have left, and patience has an end
+        :raises NotSent: no part of the request ever left, and patience is exhausted
+        :raises SetupError: a part may have left, and patience is exhausted
         """
         self._sent = self._sent or sent
         wait = self._wait(0.0)
@@ -98,9 +98,9 @@ class Attempts:
         return wait
 
     def again(self, status: int, after: str | None) -> Wait:
-        """When to send what may be sent any number of times again, after a response that asks for it.
+        """The time until the next attempt of an idempotent request, after a response that asks for one.
 
-        :raises SetupError: patience has an end
+        :raises SetupError: patience is exhausted
         """
         self._sent = True
         wait = self._wait(retry_after(after) or 0.0)
@@ -125,7 +125,7 @@ class Attempts:
 
 
 def _reply(body: bytes) -> dict[str, Json] | None:
-    """An answer or a refusal by its form alone; the account checks it."""
+    """An answer or a refusal, recognised by its form only; the account checks it."""
     try:
         value = parse_json(body, source="reply", max_bytes=MAX_ANSWER_BYTES)
     except RagAuditError:

@@ -1,4 +1,4 @@
-"""How an account asks over HTTP to be enrolled: what is sent, and what a reply means. No socket is used here."""
+"""An account's enrolment over HTTP: the request, and the interpretation of the reply. This module uses no socket."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def offered() -> Reading[EnrolmentOffer]:
 
 
 def request_of(account: Account, offer: EnrolmentOffer, window: str | None) -> EnrolmentRequest:
-    """The account's request, the same as often as it is asked for: nothing of it is drawn.
+    """The account's request. It contains no random value, so every call returns the same request.
 
-    :param window: the window; by default the last one that the provider takes requests for
-    :raises SchemaError: the provider takes none for it
+    :param window: the window; by default the last window for which the provider takes requests
+    :raises SchemaError: the provider takes no requests for it
     """
     chosen = window or (offer.windows[-1] if offer.windows else "")
     if not chosen:
@@ -47,11 +47,11 @@ def answered(
     after: str | None,
     body: bytes,
 ) -> EnrolmentAnswer | Wait:
-    """What a response says: the provider's answer, checked, or when to send the request again.
+    """Interpret a response: return the provider's checked answer, or the time until the next attempt.
 
     :raises RequestRefused: the service does not take the request; the reason is the name of its error
     :raises SignatureError: the provider did not sign the answer
-    :raises SetupError: the response is no answer, or patience has an end
+    :raises SetupError: the response is no answer, or patience is exhausted
     """
     try:
         value = parse_json(body, source="answer", max_bytes=MAX_BYTES)

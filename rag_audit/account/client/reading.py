@@ -1,6 +1,6 @@
-"""What an account reads of a window over HTTP, and the checks of it: which files are wanted, never how they arrive.
+"""The files of a window that an account reads over HTTP, and their checks. The caller transports the files.
 
-A generator yields the address of each file that it wants and the most bytes that it may have, and is sent the content.
+A generator yields the address and the maximum size of each file that it needs, and receives the content.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_ENTRIES = 1 << 24
 
 
 def published(provider: VerifierKey) -> Reading[Publication]:
-    """The window that is served: its documents are those of its opening, which is entry 0 of the provider's log.
+    """The served window. Its documents must match its window header, which must be entry 0 of the provider's log.
 
     :raises InvalidProof: a published document is not the committed one, or the log has another entry 0
     :raises SignatureError: the provider did not sign the log's first checkpoint
@@ -54,7 +54,7 @@ def published(provider: VerifierKey) -> Reading[Publication]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a log says of one account.
+    """The entries of a log about one account.
 
     :param size: entries under the checkpoint that was read
     :param queries: the account's records, hq by the number of the query
@@ -65,10 +65,11 @@ class Recorded:
 
 
 def recorded(account: str, window: Publication, provider: VerifierKey) -> Reading[Recorded]:
-    """Read a window's log for the records of one account. All entries are read, and checked against the checkpoint.
+    """Read one account's records from a window's log. The function reads all entries, and checks them against the
+    checkpoint.
 
     :param account: the account's id
-    :raises InvalidProof: the entries are not those of the checkpoint
+    :raises InvalidProof: the entries do not match the checkpoint
     :raises SignatureError: the provider did not sign the checkpoint
     """
     base = address_of(window)
@@ -110,12 +111,12 @@ def _check_size(size: int) -> None:
 
 @dataclass(frozen=True)
 class Held:
-    """What a log says of an account's receipts.
+    """The result of comparing an account's receipts with the log.
 
     :param size: entries under the checkpoint that was read
-    :param checked: receipts whose records are in the log, which only grew since they were signed
+    :param checked: receipts with a record in the log, which only grew since they were signed
     :param later: receipts that are signed for a longer log than the checkpoint that was read
-    :param cosigned: how many of the given witnesses cosigned the checkpoint
+    :param cosigned: number of the given witnesses that cosigned the checkpoint
     """
 
     size: int
@@ -127,8 +128,8 @@ class Held:
 def held(
     account: Account, window: Publication, provider: VerifierKey, witnesses: tuple[VerifierKey, ...] = ()
 ) -> Reading[Held]:
-    """Check an account's receipts against the window's log: each record is where its receipt says, and each checkpoint
-    that the account has seen, in receipts or by an earlier call, is of a prefix of the log.
+    """Check an account's receipts against the window's log. Each record must be at the place that its receipt states.
+    Each checkpoint that the account has seen, in receipts or in an earlier call, must be a prefix of the log.
 
     :raises InvalidProof: the log contradicts a receipt, or shrank or changed; the receipts are the evidence
     :raises SignatureError: the provider did not sign the checkpoint
@@ -174,7 +175,7 @@ def _contained(record: QueryRecord, seen: Checkpoint, tree: HashTree, field: str
 
 
 def _not_before(seen: Path, tree: HashTree, log: str, provider: VerifierKey) -> None:
-    """Compare the log with the checkpoint that an earlier call kept."""
+    """Compare the log with the checkpoint that an earlier call stored."""
     if not seen.exists():
         return
     last = open_checkpoint(

@@ -36,14 +36,14 @@ T = TypeVar("T")
 
 
 class Client(Closing):
-    """A provider's service as an account sees it.
+    """An account's view of a provider's service.
 
     Several threads may share a `Client`; an `AsyncClient` belongs to one event loop, and uses the account's files in
     threads.
 
-    :param url: where the service is; what lies behind a proxy's path ends with that path
-    :param provider: the provider's key, under which whatever arrives is checked
-    :param transport: what carries requests, for tests
+    :param url: the address of the service; a service below a proxy's path has an address that ends with this path
+    :param provider: the provider's key, for checking all received data
+    :param transport: the carrier of requests, for tests
     :raises SetupError: the URL is not one of HTTP, or the environment names an unusable proxy (`proxies.proxy_of`)
     """
 
@@ -88,14 +88,14 @@ class Client(Closing):
         window: Publication | None = None,
         embedder: Embedder | None = None,
     ) -> Answer:
-        """Ask one question (`Account.ask`): the request is durable before it leaves and repeated until it is answered,
-        also by a later call or another process; the receipt is kept in the account's folder. A call that is cancelled
-        leaves its request to be repeated by the next.
+        """Ask one question (`Account.ask`). The request is durable before it leaves, and is repeated until it is
+        answered, also by a later call or another process. The receipt is stored in the account's folder. If a call is
+        cancelled, the next call repeats its request.
 
-        :param window: the window to ask in; if None, the one that was served when it was read last, which is read again
-            after a refusal
+        :param window: the window to ask in; if None, the served window of the last read, which a refusal causes to be
+            read anew
         :raises RequestRefused: the provider refused, with its signed reason
-        :raises SetupError: the provider did not answer in time; ask the same question again
+        :raises SetupError: the provider did not answer in time; ask the same question a second time
         """
         where = window or self._window or self.publication()
         try:
@@ -112,10 +112,10 @@ class Client(Closing):
         return self._read(offered())
 
     def enrol(self, account: Account, window: str | None = None) -> EnrolmentAnswer:
-        """Ask to be put on a window's roster, under the account's newest key; or what became of that request, which is
-        the same each time. Waiting for a decision is the caller's business.
+        """Ask for a place on a window's roster, under the account's newest key, or for the outcome of that request; the
+        request is the same each time. The caller has to wait for the decision.
 
-        :param window: the window's id; by default the last one that the provider takes requests for
+        :param window: the window's id; by default the last window for which the provider takes requests
         :raises RequestRefused: the service does not take the request
         :raises SetupError: the provider did not answer in time
         """

@@ -23,9 +23,9 @@ async def ask_in_a_thread(
     *,
     embedder: Embedder | None = None,
 ) -> Answer:
-    """`Account.ask`, whose requests are sent by a coroutine of the running event loop.
+    """`Account.ask` with a coroutine of the running event loop that sends the requests.
 
-    :raises asyncio.CancelledError: the call was cancelled; its request is sent again by the next one
+    :raises asyncio.CancelledError: the call was cancelled; the next call repeats its request
     """
     loop = asyncio.get_running_loop()
     sending: list[concurrent.futures.Future[Json]] = []

@@ -1,4 +1,4 @@
-"""What both clients say in HTTP, and what they make of its errors."""
+"""The HTTP settings that both clients share, and their conversion of HTTP errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADERS = {
     **IDENTITY,
 }
 LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=8)
-"""Connections that are kept: few, since an account asks one question at a time."""
+"""Maximum number of idle connections: small, since an account asks one question at a time."""
 
 
 def base_url(url: str) -> str:
@@ -43,7 +43,7 @@ def base_url(url: str) -> str:
 
 
 def options_of(url: str) -> Options:
-    """The arguments with which an httpx client reaches a service.
+    """The arguments for an httpx client of a service.
 
     :param url: as `base_url` gives it
     :raises SetupError: the environment names an unusable proxy or unusable certificates

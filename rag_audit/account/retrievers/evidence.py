@@ -16,7 +16,7 @@ from rag_audit.report.verification import verify_window
 from rag_audit.verify.verdict import Verdict
 
 KEY = "rag_audit"
-"""The metadata's key under which a passage has its evidence."""
+"""The metadata key for a passage's evidence."""
 
 
 class Evidence(Model):
@@ -61,10 +61,10 @@ class Evidence(Model):
         )
 
     def verdict(self, window: Path, trust: Path) -> Verdict:
-        """Verify the window, once it is closed, with all receipts that the account keeps of it.
+        """Verify the closed window with all of the account's receipts for it.
 
         :param window: the window's published folder, or its window.json
-        :param trust: the reader's own trust.toml, never one that came with the window
+        :param trust: the reader's own trust.toml, never a copy that came with the window
         :raises SchemaError: the folder is of another window
         """
         folder = window if window.is_dir() else window.parent

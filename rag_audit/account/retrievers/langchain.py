@@ -19,7 +19,7 @@ from rag_audit.account.retrievers.source import Found, Source
 class RagAuditRetriever(BaseRetriever):
     """An account's questions to a service as a LangChain retriever: `invoke`, `ainvoke`, `batch`, callbacks.
 
-    Parameters are those of `Source`. Questions of one account wait for each other, also those of a batch.
+    The parameters are those of `Source`. Questions of one account run one after another, also within a batch.
     """
 
     url: str

@@ -18,9 +18,9 @@ from rag_audit.account.retrievers.source import Found, Source
 
 
 class RagAuditRetriever(BaseRetriever):
-    """An account's questions to a service as a LlamaIndex retriever. Nodes have no scores: an answer is without them.
+    """An account's questions to a service as a LlamaIndex retriever. Nodes have no scores, because an answer has none.
 
-    Parameters are those of `Source`.
+    The parameters are those of `Source`.
     """
 
     def __init__(
@@ -41,12 +41,13 @@ class PassageNode(TextNode):
 
     @property
     def hash(self) -> str:
-        """The digest by which LlamaIndex joins nodes: it covers the id alone, since the metadata names the question."""
+        """The digest that LlamaIndex uses to identify nodes. It covers only the id, since the metadata names the
+        question."""
         return sha256(self.id_.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _node(found: Found) -> NodeWithScore:
-    # LlamaIndex takes `metadata` by this name, and its declared types name the field `extra_info` alone.
+    # LlamaIndex accepts `metadata` by this name, but its declared types only name the field `extra_info`.
     values: dict[str, Any] = {
         "id_": found.id,
         "text": found.text,

@@ -1,4 +1,5 @@
-"""What every framework's retriever asks: one account's questions to a service over HTTP, and its passages."""
+"""The common part of the retrievers for all frameworks: one account's questions to a service over HTTP, and its
+passages."""
 
 from __future__ import annotations
 
@@ -32,10 +33,10 @@ class RepeatedId(UserWarning):
 
 @dataclass(frozen=True)
 class Found:
-    """A passage that a question found.
+    """A passage in an answer to a question.
 
-    :param id: the same for each answer with this committed passage, and of no other passage of the window
-    :param metadata: what the provider keeps beside the text, and under `KEY` where the evidence of the answer is
+    :param id: the same for each answer with this committed passage, and different for other passages of the window
+    :param metadata: the metadata of the document, and under `KEY` the place of the answer's evidence
     """
 
     id: str
@@ -59,7 +60,7 @@ class Names:
         self._positions: dict[tuple[str, str], int] = {}
 
     def name(self, tenant: str, position: int, fields: Mapping[str, Json]) -> str:
-        """The id of the passage at a tenant's position, whose metadata has these fields."""
+        """The id of the passage with these metadata fields at a tenant's position."""
         placed = f"{self.opening[:16]}/{tenant}/{position}"
         name = name_of(fields)
         if name is None:
@@ -78,14 +79,14 @@ class Names:
 
 @dataclass
 class Source:
-    """One account's questions to a service. Safe to use from several threads; questions of one account wait for each
-    other.
+    """One account's questions to a service. Safe to use from several threads; questions of one account run one after
+    another.
 
     :param url: the service
-    :param account: the account's folder, in which its requests and receipts are kept
+    :param account: the account's folder, with its requests and receipts
     :param provider: the provider's vkey
-    :param model: the folder of the window's embedder's files, if it has any
-    :param top_k: the most passages; None for as many as the policy says
+    :param model: the folder with the files of the window's embedder, if it has any
+    :param top_k: the maximum number of passages; None uses the policy's number
     """
 
     url: str
@@ -109,10 +110,11 @@ class Source:
         self._key = VerifierKey.parse(self.provider, field="provider")
 
     def ask(self, question: str) -> list[Found]:
-        """The passages that answer a question, in the window that is served.
+        """The passages that answer a question, in the served window.
 
         :raises RequestRefused: the provider refused, with its signed reason
-        :raises SetupError: the provider did not answer in time; the same question sends the same request again
+        :raises SetupError: the provider did not answer in time; asking the same question sends the same request a
+            second time
         """
         with Client(self.url, self._key) as client:
             window = self._window = self._window or client.publication()
@@ -153,7 +155,8 @@ class Source:
         return self._embedders[digest]
 
     def _found(self, question: str, window: Publication, answer: Answer) -> list[Found]:
-        """An answer's passages; of an account whose tenant lists, the best of all that it was handed."""
+        """An answer's passages. For an account of a tenant with randomized response, the best of all documents that
+        it received."""
         record = check_receipt(answer.receipt, window, self._key).record
         documents = [d for d in answer.documents if d.text]
         most = self.top_k or Policy.parse(window.policy, field="policy").top_k

@@ -1,3 +1,3 @@
-"""One process for all windows of a provider: what it is told (`config`), where it keeps them (`shelf`), what it does
-next (`supervisor`), and who answers meanwhile (`service.windows`, `service.lines`).
+"""One process for all windows of a provider: its configuration (`config`), the folders of its windows (`shelf`), its
+next act (`supervisor`), and its answering services (`service.windows`, `service.lines`).
 """

@@ -1,5 +1,5 @@
-"""What a run does with its windows. Each act can be repeated: after a crash the next look at the folder finds it not
-done, or done.
+"""The acts of a run on its windows. Each act can be repeated: after a crash, the folder shows that the act is either
+complete or not done.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Acts:
     def open(self, place: Place, previous: PreviousWindow | None) -> Opening | list[str]:
         """Date, chain and publish a prepared window.
 
-        :returns: the opening, or the witnesses of whom no fresh nonce line is there
+        :returns: the window header, or the names of the witnesses without a fresh nonce line
         """
         told = self.config.told
         opens_at = self._clock() + told.schedule.lead_ms
@@ -135,14 +135,14 @@ class Acts:
                 previous=previous,
                 clock=self._clock,
             )
-        except PolicyError:  # policy or roster changed since: the index is kept where it still fits
+        except PolicyError:  # policy or roster changed since then; the index is reused if it still fits
             place.layout.prepared.unlink(missing_ok=True)
             raise
         drop_used(nonces, self.shelf.used_nonces())
         return opening
 
     def once(self, line: str) -> None:
-        """Say what is looked at again and again for the first time only."""
+        """Report a repeated observation only the first time."""
         if line not in self._noted:
             self._noted.add(line)
             self._say(line)
@@ -181,7 +181,7 @@ class Acts:
         return open_executor(proving.executor, workers=proving.workers)
 
     def forget(self, place: Place) -> None:
-        """Delete a window's secrets, as its policy says for this date."""
+        """Delete a window's secrets on the date that its policy sets."""
         forget(place.folder)
 
 

@@ -1,4 +1,4 @@
-"""provider.toml: what `rag-audit run` is told, in one file whose relative paths are relative to it."""
+"""provider.toml: the configuration of `rag-audit run` in one file. Relative paths in it are relative to the file."""
 
 from __future__ import annotations
 
@@ -70,11 +70,12 @@ class Documents(Model):
 class Schedule(Model):
     """[schedule]: when windows open and close.
 
-    :param lasts: from opening to closing; the policy's own interval if it is not given
-    :param lead: from the publication of an opening until the window opens, in which the witnesses have to cosign
-    :param prepare: how long before a window closes the next one is prepared
-    :param windows: end after so many windows; 0 goes on
-    :param prefix: what a window's id is made of, before its number
+    :param lasts: from opening to closing; by default the policy's own interval
+    :param lead: from the publication of a window header until the window opens; the witnesses have to cosign in this
+        time
+    :param prepare: how long before a window's closing the run prepares the next one
+    :param windows: the number of windows after which the run ends; 0 continues without end
+    :param prefix: the part of a window's id before its number
     """
 
     lasts: str | None = None
@@ -130,12 +131,12 @@ class Serve(Model):
 
 
 class Proving(Model):
-    """[proving]: what is proved once a window is closed, and where.
+    """[proving]: what the run proves after a window closes, and on which machines.
 
-    :param records: every record (`all`), or those that verifiers' challenges draw (`challenged`)
-    :param certify: whether a coalition proof is made if the policy asks for one
-    :param executor: a cluster, as `prove --executor`; this machine if it is not given
-    :param workers: processes on this machine; 0 proves in the service's own
+    :param records: every record (`all`), or the records that verifiers' challenges draw (`challenged`)
+    :param certify: whether the run makes a coalition proof if the policy asks for one
+    :param executor: a cluster, as in `prove --executor`; by default this machine
+    :param workers: processes on this machine; 0 proves in the service's own process
     """
 
     records: Literal["all", "challenged"] = "challenged"
@@ -156,10 +157,10 @@ class Enrolling(Model):
 
 
 class WitnessKey(Model):
-    """[[witness]]: a witness whose cosignatures every window waits for.
+    """[[witness]]: a witness. Every window waits for its cosignatures.
 
-    :param url: where it is asked over HTTP; without it, it looks at the public folder by itself
-    :param plain: it knows C2SP's tlog-witness alone, and gives no nonce
+    :param url: the address for requests over HTTP; without it, the witness reads the public folder itself
+    :param plain: the witness only supports C2SP's tlog-witness, and gives no nonce
     """
 
     name: str
@@ -186,11 +187,12 @@ class WitnessKey(Model):
 class Config(Model):
     """The content of provider.toml.
 
-    :param folder: where the windows are kept
-    :param policy: a policy as `policy new` writes it; id and dates are each window's own
-    :param nonces: the folder in which witnesses leave the lines of `witness nonce`, one in each file
-    :param store: where the windows' ledgers are, as `open --store`
-    :param beacon: the witnesses' nonces, or drand's quicknet, whose signatures somebody puts into public/notes
+    :param folder: the folder of the windows
+    :param policy: a policy as `policy new` writes it; each window sets its own id and dates
+    :param nonces: the folder where witnesses put the lines of `witness nonce`, one per file
+    :param store: the place of the windows' ledgers, as in `open --store`
+    :param beacon: the witnesses' nonces, or drand's quicknet; for drand, another process has to put its signatures into
+        public/notes
     """
 
     folder: str
@@ -266,7 +268,7 @@ class RunConfig:
 
     @property
     def folder(self) -> Path:
-        """Where the windows are kept."""
+        """The folder of the windows."""
         return self.path(self.told.folder)
 
     @property
@@ -293,9 +295,10 @@ class RunConfig:
         )
 
     def check(self, now: int) -> None:
-        """Read what every window needs, so that what is wrong with it is said before anything starts.
+        """Read all inputs that every window needs, so that the command reports errors in them before it starts a
+        service.
 
-        :raises RagAuditError: a file cannot be read, or the policy is none for this embedder
+        :raises RagAuditError: a file cannot be read, or the policy does not fit this embedder
         """
         policy = self.policy(f"{self.told.schedule.prefix}1", now)
         check_policy(policy, self.embedder(policy).dimension)
@@ -330,7 +333,7 @@ class RunConfig:
 
 
 def line_of(text: str, place: Sequence[str | int]) -> int:
-    """The line of a TOML text in which a field stands, or the header of its table if it is missing there.
+    """The line of a TOML text with a field, or with the header of its table if the field is missing there.
 
     :param place: keys, and the numbers of tables in a list
     """

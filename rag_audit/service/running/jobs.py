@@ -1,4 +1,4 @@
-"""Work that takes minutes, in threads beside a loop that looks at everything else."""
+"""Tasks that take minutes, in threads, so that the loop can continue with other work."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 
 class Stopped(Exception):
-    """The run ends; what was being done goes on where it stopped when it is started again."""
+    """The run ends. A restart continues the interrupted work."""
 
 
 class Jobs:
-    """Named jobs, each of which runs once at a time.
+    """Named jobs. Each runs at most once at a time.
 
-    :param inline: run each at once where it is started, for tests
+    :param inline: run each job at once in the calling thread, for tests
     """
 
     def __init__(self, *, inline: bool = False) -> None:
@@ -46,9 +46,9 @@ class Jobs:
         return found
 
     def check(self, *_: object) -> None:
-        """A progress function by which a job hears that it should end.
+        """A progress function that tells a job to end.
 
-        :raises Stopped: it should
+        :raises Stopped: the job should end
         """
         if self.stopping.is_set():
             raise Stopped

@@ -1,7 +1,7 @@
-"""Accounts that join the open window of a run: approved requests become entries of its log, while it answers.
+"""Accounts that join the open window of a run. Approved requests become entries of its log while it answers queries.
 
-One batch at a time: its entries name one nonce of each witness, which is revealed over one checkpoint. Whoever is
-approved meanwhile is in the next batch.
+One batch runs at a time. Its entries name one nonce of each witness, which is revealed over one checkpoint. Requests
+that are approved during a batch enter the next batch.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ NEXT = "from the next window on, by its roster"
 
 
 class Joining:
-    """The enrolments of a run. It does nothing where the configuration keeps no requests.
+    """The enrolments of a run. It is inactive if the configuration stores no requests.
 
-    :param asking: what asks witnesses that have an address
-    :param once: says a line the first time
+    :param asking: sends requests to witnesses that have an address
+    :param once: reports a line only the first time
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Joining:
         self._tidied: set[str] = set()
 
     def intake(self, key: SigningKey, origin: str, clock: Callable[[], int]) -> Intake | None:
-        """What answers requests over HTTP, if they are kept."""
+        """The object that answers requests over HTTP, or None if the configuration stores no requests."""
         if self.book is None:
             return None
         return Intake(self.book, key, origin, windows=self._windows, open_=self._open, clock=clock,
@@ -75,9 +75,10 @@ class Joining:
         return [name, self._shelf.place(number + 1).window]
 
     def look(self, window: Window, now: int) -> str | None:
-        """Do what approved requests for an active window ask for next. A book that fails keeps no window from its end.
+        """Take the next step for approved requests of an active window. A failure of the book never prevents a window
+        from ending.
 
-        :returns: what was done or begun, or None
+        :returns: a description of the step, or None
         """
         if self.book is None or now < window.opening.opens_at:
             return None
@@ -125,7 +126,7 @@ class Joining:
         return f"enrol {len(made)} in {name}"
 
     def _settled(self, book: EnrolmentBook, window: Window, due: Sequence[Kept]) -> bool:
-        """Note what is so already, as after a crash, and for whom the window has no place."""
+        """Record requests that already have an entry, as after a crash, and requests without a place in the window."""
         state = window.state
         lines = [kept.request.roster_entry() for kept in due]
         there = {n for n, line in enumerate(lines) if state.accounts.get(line.account) == line}

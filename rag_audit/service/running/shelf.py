@@ -29,13 +29,14 @@ MAX_STATE_BYTES = 1 << 24
 
 
 class RunState(Model):
-    """run.json: what the windows' folders do not say. Without it, published windows are read back once more.
+    """run.json: the facts that the windows' folders do not contain. Without it, the run reads published windows back
+    once more.
 
-    :param prefix: what windows' ids are made of, before their number
-    :param published: windows of which everything is done but what verifiers may still challenge
-    :param abandoned: those of them that came to nothing
+    :param prefix: the part of windows' ids before their number
+    :param published: windows with no remaining work except the answers to later challenges
+    :param abandoned: the abandoned windows among them
     :param answered: digests of the challenges that are answered
-    :param seen: about the last time that the run has seen
+    :param seen: approximately the last time that the run has observed
     """
 
     v: One = 1
@@ -79,11 +80,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a run keeps in mind of an opened window.
+    """The facts about an opened window that a run caches.
 
     :param delete_after: when its secrets are deleted
-    :param witnesses: the witnesses whose cosignatures it waits for
-    :param nonces: commitments to nonces that its opening names
+    :param witnesses: the witnesses that the window waits for
+    :param nonces: commitments to nonces in the window header
     """
 
     delete_after: int
@@ -138,11 +139,11 @@ class Shelf:
         return sorted(places(self.folder, self.state.prefix), key=lambda p: p.number)
 
     def latest(self) -> Place | None:
-        """The last window whose opening is durable."""
+        """The last window with a durable header."""
         return next((p for p in reversed(self.places()) if p.opened), None)
 
     def facts(self, place: Place) -> Facts:
-        """What an opened window's commitment says of it."""
+        """The facts from an opened window's commitment."""
         if place.window not in self._facts:
             stored = load_stored(place.folder)
             policy = Policy.parse(stored.policy, field="commitment.json.policy")
@@ -238,7 +239,7 @@ def in_order(folder: Path, state: RunState) -> list[Place]:
 
 
 def without_commands(text: str) -> str:
-    """What a window waits for, without the commands on its folder that a run makes needless."""
+    """The condition that a window waits for, without the commands on its folder that a run makes unnecessary."""
     for pattern, instead in (
         (r", then run `rag-audit [a-z]+`.*", ""),
         (r": `rag-audit (serve|prove|open)[^`]*`.*", ""),
@@ -250,7 +251,7 @@ def without_commands(text: str) -> str:
 
 
 def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
-    """Where one window stands, as `Standing` has it with the window's id; or how far its preparation is.
+    """The state of one window: `Standing` with the window's id, or the progress of its preparation.
 
     :param now: milliseconds since the epoch
     """

@@ -1,6 +1,7 @@
-"""What a run does next, decided from its windows' folders: one act a step, so that it can end between any two of them.
+"""Decides a run's next act from its windows' folders. Each step is one act, so the run can end between any two steps.
 
-Everything that has happened is in the folders. Memory holds windows that are open, jobs under way, and what was said.
+The folders contain everything that has happened. Memory contains only open windows, jobs in progress, and the reported
+lines.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from rag_audit.service.running.witnesses import NoteWatcher, Submissions
 from rag_audit.service.windows import Windows
 
 RETRY_MS = 30_000
-"""After a failed act the same is tried again so much later."""
+"""Delay before a failed act is tried a second time."""
 SEEN_MS = 60_000
 """How often the time is written down, and by how much a clock may go back without a word."""
 REMIND_MS = 600_000
-"""How often it is said again what is waited for."""
+"""Interval between repeated reports of the same waiting condition."""
 ROOM_BYTES = 1 << 20
-"""What has to fit on the disk before a window that could not be written is opened again."""
+"""Bytes that must be free on the disk before the run reopens a window that could not be written."""
 
 
 class Supervisor:
@@ -81,7 +82,7 @@ class Supervisor:
     def step(self) -> str | None:
         """Do the next act that is due.
 
-        :returns: what was done or begun, or None if there is nothing to do for now
+        :returns: a description of the finished or started act, or None if no act is due
         """
         now = self._look_at_the_clock()
         if (done := self._ended_jobs(now)) is not None:
@@ -108,7 +109,7 @@ class Supervisor:
     # -- one window ------------------------------------------------------------------------------------------
 
     def _unfinished(self) -> list[Place]:
-        """The opened windows of which something is still to be done, in order."""
+        """The opened windows with remaining work, in order."""
         published = set(self.shelf.state.published)
         return [p for p in self.shelf.places() if p.window not in published and p.opened]
 
@@ -219,7 +220,7 @@ class Supervisor:
         window.shut()
 
     def _quiet(self, name: str) -> None:
-        """End what runs beside a window."""
+        """End the background work of a window."""
         if (stack := self._beside.pop(name, None)) is not None:
             stack.close()
 
@@ -263,7 +264,7 @@ class Supervisor:
         return f"open {place.window}"
 
     def _previous(self) -> PreviousWindow | None:
-        """The last window that a witness knows. One that no witness cosigned is in nobody's chain."""
+        """The last window that a witness knows. A window without a cosignature is in no witness's chain."""
         for place in reversed([p for p in self.shelf.places() if p.opened]):
             keys = self.shelf.facts(place).witnesses
             if len(missing_cosignatures(place.layout.public, 1, keys)) < len(keys):
@@ -279,7 +280,7 @@ class Supervisor:
         )
 
     def _followed(self, place: Place) -> bool:
-        """Whether a later window has its beacon, or none is to come, so that nobody asks anything of this one."""
+        """Whether a later window has its beacon, or none will follow, so that no party asks this window any more."""
         later = [p for p in self.shelf.places() if p.number > place.number and p.opened]
         open_ = [self.windows[p.window] for p in later if p.window in self.windows]
         if any(not _abandoned(w) and w.status != "committed" for w in open_):
@@ -319,7 +320,7 @@ class Supervisor:
                     continue
                 try:
                     digest = digest_hex(read_text(path, max_bytes=MAX_NOTE_BYTES))
-                except RagAuditError as exc:  # whoever leaves it must not keep the others from their answers
+                except RagAuditError as exc:  # must not delay the answers to the others
                     self._tried.add(path)
                     self._say(f"{name}: {path.name} is not answered: {exc}")
                     continue
@@ -341,7 +342,7 @@ class Supervisor:
             raise
         self._say(f"{place.window}: {made} proofs made for {note.name}")
 
-    # -- clock, failures, what is said -----------------------------------------------------------------------
+    # -- clock, failures, reports ---------------------------------------------------------------------------------
 
     def _look_at_the_clock(self) -> int:
         now = self._clock()
@@ -374,7 +375,7 @@ class Supervisor:
             return None
 
     def _failed(self, what: str, exc: RagAuditError | OSError, now: int) -> None:
-        """Put off what failed: an act by its owner, a job by whoever starts it again."""
+        """Postpone a failed act for its owner, and a failed job for the act that starts it."""
         kind, _, name = what.partition(" ")
         owners = {"prepare": "the next window", "challenge": "challenges", "close": name, "prove": name}
         self._later[owners.get(kind, what)] = now + RETRY_MS
@@ -382,7 +383,7 @@ class Supervisor:
         self._say(f"{what}: {exc}{hint}; it is tried again in {RETRY_MS // 1000} s")
 
     def _wait(self, name: str, what: str, now: int) -> None:
-        """Say what a window waits for, once, and again from time to time."""
+        """Report the condition that a window waits for, once, and then at intervals."""
         said, at = self._waits.get(name, ("", 0))
         if said != what or not 0 <= now - at < REMIND_MS:
             self._waits[name] = (what, now)

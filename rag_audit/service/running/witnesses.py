@@ -1,6 +1,6 @@
-"""What a run takes from its witnesses and asks of them: the notes that they leave in a window's public folder, their
-nonce lines, of which each opening takes one of every witness, and requests to witnesses that have an address, each in
-a thread of its own and with growing patience.
+"""A run's exchange with its witnesses: the notes that they put into a window's public folder; their nonce lines, one
+per witness for each window header; and requests to witnesses that have an address, each in a separate thread and with
+growing intervals between attempts.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class NoteWatcher:
         self._seen: dict[Path, tuple[int, int]] = {}
 
     def admit_new(self, window: Window) -> list[str]:
-        """Take what is new: cosignatures one by one, then each beacon's reveals together.
+        """Admit new notes: cosignatures one by one, then all reveals of each beacon.
 
-        :returns: the names of the files that were taken
+        :returns: the names of the admitted files
         """
         fresh: list[Path] = []
         for path in sorted(window.context.layout.public.notes.glob("*.txt")):
@@ -55,7 +55,7 @@ class NoteWatcher:
         taken = [p.name for p in cosigned] if self._together(window, cosigned) else [
             p.name for p in cosigned if self._admit(window, [p])
         ]  # fmt: skip
-        # A reveal may come before the cosignatures that it rests on: whatever comes, all that wait are tried again.
+        # A reveal may arrive before the cosignatures that it needs, so each arrival retries all waiting notes.
         notes = window.context.layout.public.notes
         for size in sorted({p.name.split("-")[1] for p in notes.glob("beacon-*-*.txt")}):
             together = sorted(notes.glob(f"beacon-{size}-*.txt"))
@@ -75,7 +75,7 @@ class NoteWatcher:
     def _admit(self, window: Window, paths: list[Path]) -> bool:
         try:
             window.admit([read_text(path, max_bytes=MAX_NOTE_BYTES) for path in paths])
-        except StoreError:  # no fault of the notes: they are looked at again
+        except StoreError:  # the notes are not at fault; a later look retries them
             for path in paths:
                 self._seen.pop(path, None)
             raise
@@ -95,7 +95,7 @@ def _nonces(window: Window, size: str) -> int:
 
 
 def admit_notes(window: Window, say: Say) -> None:
-    """Take the witnesses' notes from public/notes: cosignatures one by one, then each beacon's reveals together."""
+    """Admit the witnesses' notes from public/notes: cosignatures one by one, then all reveals of each beacon."""
     reveals = defaultdict(list)
     for path in sorted(window.context.layout.public.notes.glob("*.txt")):
         try:
@@ -125,8 +125,8 @@ def find_beacon(
 ) -> tuple[WitnessBeacon | None, list[str]]:
     """A fresh nonce commitment of every witness, from the files in a folder, or one file.
 
-    :param used: commitments that an opening names already
-    :returns: the beacon, or None with the names of the witnesses of whom there is none
+    :param used: commitments that a window header already names
+    :returns: the beacon, or None with the names of the witnesses without a fresh commitment
     """
     found: dict[str, dict[str, str]] = {}
     known = {str(w): w.name for w in witnesses}
@@ -183,11 +183,11 @@ def _lines(folder: Path) -> list[Path]:
 
 
 FIRST_MS, LAST_MS = 2_000, 60_000
-"""How long a witness that failed or refused is left alone, at first and at most."""
+"""First and maximum delay before the run contacts a witness that failed or refused."""
 
 
 class Submissions:
-    """The requests of a run to its witnesses. What they answer lies in the folders where `Notes` looks for it.
+    """A run's requests to its witnesses. Their answers are written to the folders that `Notes` reads.
 
     :param origin: the ledger's name
     """
@@ -208,9 +208,9 @@ class Submissions:
         self._said: dict[str, str] = {}
 
     def look(self, window: Window) -> str | None:
-        """Begin to ask for what a window lacks of a witness.
+        """Start a request to a witness for the cosignature or nonce that a window lacks.
 
-        :returns: what was begun, or None
+        :returns: a description of the started request, or None
         """
         for remote in self._remotes:
             if self._free(remote) and self._lacks(window, remote):
@@ -218,10 +218,10 @@ class Submissions:
         return None
 
     def nonces(self, missing: Sequence[str], window: str, folder: Path | None = None) -> str | None:
-        """Begin to ask for a nonce line that a window's opening, or its enrolments, lack.
+        """Start a request for a nonce line that a window header, or the window's enrolments, lack.
 
-        :param missing: the names of the witnesses of whom there is none
-        :param folder: where the line goes, if it is for enrolments
+        :param missing: the names of the witnesses without a nonce line
+        :param folder: the destination of the line, if it is for enrolments
         """
         for remote in self._remotes:
             if remote.key.name in missing and self._free(remote):
