@@ -82,13 +82,21 @@ class WindowApplication(Application):
             "rag_audit_public_bytes", "Bytes of public files that were sent.", registry=registry
         )
 
-    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] == "/v1/query" and scope["method"] == "POST":
-            # Nearly every request, which need not find its way through routes and layers.
-            response = await self.queries.query(Request(scope, receive))
-            await response(scope, receive, send)
-        else:
-            await super()._respond(scope, receive, send)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request, with an id, counted and logged."""
+        if scope["type"] != "http":
+            return
+        exchange = Exchange(scope, send)
+        try:
+            with exchange.guarded(self._on_fault):
+                if scope["path"] == "/v1/query" and scope["method"] == "POST":
+                    # Nearly every request, which need not find its way through routes and layers.
+                    response = await self.queries.query(Request(scope, receive))
+                    await response(scope, receive, exchange.send)
+                else:
+                    await self._routed(scope, receive, exchange.send)
+        finally:
+            self._note(exchange)
 
     def _note(self, exchange: Exchange) -> None:
         """Count and log a response. The log omits an answer's size and time, because they depend on its content."""

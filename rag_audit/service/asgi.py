@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import os
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, generate_latest
@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ExceptionHandler, Message, Receive, Scope, Send
+from starlette.types import ExceptionHandler, Message, Scope, Send
 
 from rag_audit.service.limits import Limits
 from rag_audit.service.logs import REQUEST_ID, log, request_id
@@ -140,6 +140,19 @@ class Exchange:
         self.sent += len(message.get("body", b""))
         await self._send(message)
 
+    @contextmanager
+    def guarded(self, on_fault: Callable[[BaseException], None]) -> Iterator[None]:
+        """Keep what ends the response from ending the service.
+
+        :param on_fault: called with an exception that is no named error
+        """
+        try:
+            yield
+        except (OSError, ClientDisconnect):
+            log.info("client left", extra={"fields": {"request_id": self.id}})
+        except Exception as exc:
+            on_fault(exc)
+
     def note(self, responses: Counter, route: str, **more: object) -> None:
         """Count and log the response.
 
@@ -181,27 +194,6 @@ class Application(Collector):
         self._responses = Counter(responses, "HTTP responses by route and status.", ["route", "status"],
                                   registry=self._registry)  # fmt: skip
         self._registry.register(self)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request, with an id, counted and logged."""
-        if scope["type"] != "http":
-            return
-        exchange = Exchange(scope, send)
-        try:
-            await self._respond(scope, receive, exchange.send)
-        except (OSError, ClientDisconnect):
-            log.info("client left", extra={"fields": {"request_id": exchange.id}})
-        except Exception as exc:
-            self._on_fault(exc)
-        finally:
-            self._note(exchange)
-
-    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._routed(scope, receive, send)
-
-    @abstractmethod
-    def _note(self, exchange: Exchange) -> None:
-        """Count and log a response."""
 
     @abstractmethod
     async def unready(self) -> str | None:

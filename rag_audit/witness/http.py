@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit._internal.errors import RagAuditError, SignatureError, SizeError, StoreError
@@ -246,9 +247,14 @@ class WitnessApplication(Application):
         super().__init__(routes, {HTTPException: _named}, "rag_audit_witness_responses", on_fault)
         self._named = {route.path for route in self.routes}
 
-    def _note(self, exchange: Exchange) -> None:
-        path: str = exchange.scope["path"]
-        exchange.note(self._responses, path if path in self._named else "other")
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request, with an id, counted and logged."""
+        if scope["type"] != "http":
+            return
+        exchange = Exchange(scope, send)
+        with exchange.guarded(self._on_fault):
+            await self._routed(scope, receive, exchange.send)
+        exchange.note(self._responses, scope["path"] if scope["path"] in self._named else "other")
 
     def collect(self) -> Iterable[Metric]:
         """The current values of the gauges."""
