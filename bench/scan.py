@@ -26,7 +26,7 @@ from rag_audit.proofs.backends.scan import (
     commit_index,
     verify_batch,
 )
-from rag_audit.proofs.backends.scan.column import KeptJob
+from rag_audit.proofs.backends.scan.column import ColumnJob
 from rag_audit.proofs.backends.scan.key import PROTOCOL, SLOT
 from rag_audit.proofs.backends.scan.listing import ListJob, held_digest, held_rows
 from rag_audit.proofs.statements.retrieve import ListedStatement, Statement
@@ -118,7 +118,7 @@ def measure_mechanisms(
     costs: dict[str, Cost] = {}
     documents, vector = plain.capacity, case.vector.tobytes()
     slot = asked.encode(SLOT)
-    costs["kept"], column = measured(KeptJob(documents, bytes(32), slot, KEEP, S0, S1).run)
+    costs["kept"], column = measured(ColumnJob("kept", documents, bytes(32), slot, KEEP, S0, S1).run)
     proof_of_kept, rows, blindings = (
         b64decode(column.proof["proof"]),
         column.commitment.points,
