@@ -1,4 +1,5 @@
-"""What another window over updated documents would change: those that come, go and stay, by tenant."""
+"""The changes that another window over updated documents would make: added, removed and unchanged documents, by
+tenant."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from rag_audit.retrieval.documents import DocumentStore
 
 @dataclass(frozen=True)
 class Changes:
-    """A tenant's documents against those of a window. One that a tenant has twice counts twice; one whose metadata is
-    another comes and goes.
+    """A tenant's documents compared with a window's documents. Two copies of a document count twice. A document with
+    changed metadata counts as removed and added.
 
-    :param added: documents that the window does not hold
-    :param removed: documents that only the window holds
+    :param added: documents that are not in the window
+    :param removed: documents that are only in the window
     :param unchanged: the number of documents in both
     """
 
@@ -29,11 +30,11 @@ class Changes:
 
 
 def changes(directory: Path, documents: Mapping[str, Sequence[Passage]]) -> dict[str, Changes]:
-    """Compare documents with those of a window, open, closed or prepared.
+    """Compare documents with the documents of a window, open, closed or prepared.
 
     :param documents: documents by tenant
-    :returns: the changes of every tenant that one of them has, sorted by its id
-    :raises WindowStateError: the folder holds no window's texts
+    :returns: the changes of every tenant in either, sorted by its id
+    :raises WindowStateError: the folder contains no window's texts
     """
     path = Layout(directory).documents
     if not path.exists():

@@ -8,11 +8,11 @@ from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms.defaults import EPS_JOINT
 
 LATTICES = (64, 32, 16)
-"""The lattices on which a target is calibrated, finest first, unless one is given."""
+"""The lattices for calibrating a target, finest first, if none is given."""
 DEFAULT_GAINS = (1, 8, 64)
 DEFAULT_LATTICE = 32
 DEFAULT_EPS_ACC = "4"
-"""What a policy says of one account where its noise is given."""
+"""A policy's text about the target for one account, if its noise was given."""
 
 
 @dataclass(frozen=True)

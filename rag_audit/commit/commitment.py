@@ -46,7 +46,7 @@ from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import TenantIndex, check_capacity
 
 _DOCUMENT_BYTES = 64
-"""More than an answer has for a document beside its text and metadata."""
+"""Upper bound on a document's fields in an answer other than its text and metadata."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class WindowSecrets:
         return hmac.new(self.document_key, f"/{name}\0{tenant}".encode(), hashlib.sha256).digest()
 
     def held_secret(self, slot: SlotKey, hq: str, before: str | None) -> bytes:
-        """The 32 secret bytes behind the commitment to what an account holds after a record: HMAC-SHA256(document_key,
-        "/held" || 0 || slot, hq and the commitment before it). Another question in the slot has other ones, and so has
-        another chain before it, which a restored backup would begin.
+        """The 32 secret bytes behind the commitment to an account's disclosed set after a record:
+        HMAC-SHA256(document_key, "/held" || 0 || slot, hq and the previous commitment). A different question in the
+        slot gives different bytes. A different previous chain, which a restored backup could start, does so too.
 
-        :param before: what the account's record before this one names; None before its first
+        :param before: the commitment in the account's previous record; None before its first
         """
         named: Json = {
             "tenant": slot.tenant, "account": slot.account, "i": slot.i, "hq": hq, "before": before,
@@ -102,13 +102,13 @@ class WindowSecrets:
         return hmac.new(self.document_key, b"/held\0" + jcs(named), hashlib.sha256).digest()
 
     def with_new_seed(self) -> WindowSecrets:
-        """The same secrets beside another seed, drawn from the operating system."""
+        """The same secrets with another seed, drawn from the operating system."""
         return replace(self, s0=random_element(), s1=random_element())
 
     def save(self, path: Path, *, again: bool = False) -> None:
         """Write the secrets to a new file with mode 0600.
 
-        :param again: replace the file that is there
+        :param again: replace an existing file
         """
         value: Json = {
             "v": 1,
@@ -145,8 +145,8 @@ class CommittedTenant:
     """One tenant's private index and its public entry.
 
     :param documents_at: the document at each occupied position
-    :param documents: the tree whose root is C_docs, with one leaf for each position
-    :param points: the points whose digest C_idx is; empty for proof systems without points
+    :param documents: the tree with root C_docs and one leaf for each position
+    :param points: the points with digest C_idx; empty for proof systems without points
     """
 
     entry: TenantEntry
@@ -186,7 +186,7 @@ def check_inputs(
     documents: Mapping[str, Sequence[Passage]],
     embedder: Embedder,
 ) -> Manifest:
-    """Check that a window's inputs fit together.
+    """Check that a window's inputs are consistent.
 
     :param documents: documents by tenant; every tenant of the policy must have its own, within its capacity
     :returns: the embedder's manifest
@@ -213,10 +213,10 @@ def check_inputs(
 
 
 def check_answers(tenant: str, documents: Sequence[Passage], longest: int) -> None:
-    """Check that accounts can read every answer, that of the longest documents included.
+    """Check that accounts can read every answer, even the answer with the longest documents.
 
-    :param longest: the most documents of an answer
-    :raises PolicyError: they are too long together
+    :param longest: the maximum number of documents in an answer
+    :raises PolicyError: the total of the longest documents exceeds the limit
     """
     sizes = heapq.nlargest(
         longest,
@@ -249,7 +249,8 @@ def commit(
     beacon: BeaconSource,
     previous: PreviousWindow | None,
 ) -> Commitment:
-    """Commit to policy, roster, embedder and seed, beside the tenants' indices and texts (`commit_tenant`)."""
+    """Commit to policy, roster, embedder and seed. The tenants' indices and texts are already committed
+    (`commit_tenant`)."""
     opening = opening_of(origin=origin, policy=policy, roster=roster, manifest=manifest, beacon=beacon,
                          tenants=[t.entry for t in tenants.values()], window_secrets=window_secrets,
                          previous=previous)  # fmt: skip
@@ -287,10 +288,10 @@ def opening_of(
 
 
 def check_circuits(policy: Policy, manifest: Manifest) -> None:
-    """Check that the circuits that the policy names are the ones with which records will be proved.
+    """Check that the policy names the circuits that will prove its records.
 
-    :raises PolicyError: a digest is not the one that this release gives for policy and embedder, or it cannot prove a
-        statement for them: `embed` with an embedder without integer normalisation, or with more than 64 tokens
+    :raises PolicyError: a digest differs from this release's digest for policy and embedder, or the circuit cannot
+        prove a statement for them: `embed` with an embedder without integer normalisation, or with more than 64 tokens
     """
     for part in policy.tenants:
         if part.system not in SYSTEMS:

@@ -1,4 +1,5 @@
-"""What each mechanism promises and costs at a policy's sizes, in a line each, for the person who chooses one."""
+"""The guarantee and the cost of each mechanism at a policy's sizes, one line each, for the person who chooses a
+mechanism."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from rag_audit.models.tenants import TenantPolicy
 from rag_audit.relation.coins import COIN_RANGE
 
 SEVERAL = 4
-"""Positions of a document for which a warning gives the figures: a file of two pages at the usual size of chunks."""
+"""Number of positions per document in a warning's figures: a file of two pages at the usual size of chunks."""
 
 
 def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
@@ -32,7 +33,7 @@ def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
 
 
 def _warnings(policy: Policy, sizes: Sizes) -> list[str]:
-    """What a reader of the policy should know: little retrieval is left, or a figure says little."""
+    """Warnings for a reader of the policy: little retrieval quality remains, or a figure has little meaning."""
     found = []
     for tenant in policy.tenants:
         own, name = policy.mechanism(tenant), tenant.tenant
@@ -44,7 +45,8 @@ def _warnings(policy: Policy, sizes: Sizes) -> list[str]:
 
 
 def _of_documents(policy: Policy, tenant: TenantPolicy) -> list[str]:
-    """What the figures of one position are for documents of several, and what they leave unprotected."""
+    """The figures for documents with several positions, derived from the figures of one position, and the risks that
+    they leave."""
     name, own = tenant.tenant, policy.mechanism(tenant)
     found = []
     if own.limit == "max_epsilon":

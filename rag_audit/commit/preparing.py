@@ -1,9 +1,9 @@
-"""The beginning of a window: its folder, what is committed there, and its opening.
+"""The beginning of a window: its folder, its commitments, and its header.
 
-A window is opened in one go (`begin`), or in two parts: preparing it, which takes long, and opening what is prepared,
-which does not. The first part needs neither dates nor the window before, so it runs while that one serves. The second
-waits for the closing record of the window before, since the opening names the root that has it (docs/protocol.md,
-"Witness rules"; docs/decisions/0039-prepare-date-and-chain-a-window-apart.md).
+A window is opened in one step (`begin`) or in two steps: preparing it, which takes long, and opening the prepared
+window, which is fast. The first step needs neither dates nor the previous window, so it can run while the previous
+window serves. The second step waits for the trailer of the previous window, since the window header names the root that
+contains it (docs/protocol.md, "Witness rules"; docs/decisions/0039-prepare-date-and-chain-a-window-apart.md).
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ from rag_audit.proofs.policy import check_policy
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 
 LATER = frozenset({"window", "opens_at", "closes_at", "delete_after"})
-"""The policy's fields on which nothing that is prepared rests."""
+"""The policy fields that the preparation does not depend on."""
 
 
 class Preparation(Model):
-    """prepared.json: what a prepared window will open with. It is private, since commitments are published with the
-    opening only.
+    """prepared.json: the inputs of a prepared window's opening. The file is private, since commitments are published
+    only with the window header.
 
-    :param origin: the ledger's name, if it is known already
-    :param beacon: the source that was named when the window was prepared, if any; another one may replace it
+    :param origin: the ledger's name, if it is already known
+    :param beacon: the source that was named during preparation, if any; the opening may replace it
     """
 
     v: One = 1
@@ -88,7 +88,7 @@ class Preparation(Model):
         return [VerifierKey.parse(w, field="prepared.json.witnesses") for w in self.witnesses]
 
     def parsed_policy(self) -> Policy:
-        """The policy, whose dates may be past."""
+        """The policy. Its dates may be in the past."""
         return Policy.parse(self.policy, field="prepared.json.policy")
 
     def redated(self, policy: Policy) -> Policy:
@@ -111,10 +111,10 @@ class Preparation(Model):
 
 
 def load_preparation(directory: Path) -> tuple[Preparation, WindowSecrets]:
-    """Read a preparation back with the secrets that were drawn for it. What it committed to is compared with the index
-    and the texts when the window is read back.
+    """Read a preparation back with its secrets. A later step, which reads the window back, compares the commitments
+    with the index and the texts.
 
-    :raises WindowStateError: nothing is prepared there
+    :raises WindowStateError: the folder has no prepared window
     :raises StoreError: a part is missing
     """
     layout = Layout(directory)
@@ -136,7 +136,7 @@ def load_preparation(directory: Path) -> tuple[Preparation, WindowSecrets]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a window commits to, checked to fit together.
+    """The inputs that a window commits to, checked for consistency.
 
     :param documents: each tenant's passages by position
     :param manifest: the manifest under C_emb
@@ -158,9 +158,9 @@ class Inputs:
     ) -> Inputs:
         """Check the inputs of a window.
 
-        :param documents: each tenant's documents, a text or a passage each
-        :param embedder: the default one if None
-        :raises PolicyError: the inputs do not fit together
+        :param documents: each tenant's documents, each as a text or a passage
+        :param embedder: None selects the default embedder
+        :raises PolicyError: the inputs are inconsistent
         """
         tokens = policy.tokens
         embedder = embedder or get_embedder(query_tokens=tokens.query, document_tokens=tokens.document)
@@ -194,7 +194,7 @@ def make_folder(folder: Path) -> None:
 
 
 def witnesses_of(witnesses: Sequence[VerifierKey], beacon: BeaconSource) -> list[VerifierKey]:
-    """The witnesses whose cosignatures the window waits for: the given ones, or else the beacon's.
+    """The witnesses that the window waits for: the given witnesses, or by default the beacon's.
 
     :raises PolicyError: there are no witnesses
     """
@@ -219,11 +219,10 @@ def require_future(policy: Policy, now: int) -> None:
 
 @dataclass(frozen=True)
 class Terms:
-    """What an opening says besides what is committed to.
+    """The contents of a window header that are not commitments.
 
-    :param witnesses: the witnesses whose cosignatures the window waits for
-    :param opens_in: milliseconds after which the window opens once everything is committed; the policy's dates are kept
-        if it is None
+    :param witnesses: the witnesses that must cosign before the window continues
+    :param opens_in: milliseconds from the last commitment to the opening of the window; None uses the policy's dates
     """
 
     origin: str
@@ -243,8 +242,8 @@ def begin(
     check_line(terms.origin, field="origin")
     _require_unfinished(folder, hint="use Window.resume")
     secrets, tenants = inputs.commit_index(folder, progress)
-    # All that takes long is done by now, so that a date counted from here leaves the witnesses their time. The date is
-    # checked again, since large indices can take longer than their provider expected.
+    # All slow steps are complete at this point, so a date counted from here leaves the witnesses their time. The date
+    # is checked a second time, since large indices can take longer than their provider expected.
     policy = _dated(inputs.policy, terms.opens_in, clock, inputs.embedder.dimension)
     commitment = commit(
         origin=terms.origin, policy=policy, roster=inputs.roster, manifest=inputs.manifest, tenants=tenants,
@@ -290,10 +289,10 @@ def read_back(
 def committed_embedder(
     manifest: Manifest, policy: Policy, embedder: Embedder | None = None, model: Path | None = None
 ) -> Embedder:
-    """The embedder that a window committed to: the given one, or that of its name.
+    """The embedder that a window committed to: the given one, or the one with the committed name.
 
-    :param model: its files, if it has any and is not given itself
-    :raises StoreError: it is not the committed one
+    :param model: the folder of its files, if it has any and `embedder` is None
+    :raises StoreError: the embedder does not match the commitment
     """
     part, tokens = manifest["embedder"], policy.tokens
     embedder = embedder or get_embedder(
@@ -316,14 +315,15 @@ def prepare(
     witnesses: Sequence[VerifierKey] = (),
     progress: OpenProgress | None = None,
 ) -> Preparation:
-    """Embed the texts and commit to them for a window that `open_prepared` will open, whenever that is.
+    """Embed the texts and commit to them for a window that `open_prepared` will open at any later time.
 
-    Nothing is published. An interrupted call resumes as `Window.open` does, and so does `Window.open` itself.
+    This function publishes no data. An interrupted call resumes as `Window.open` does; `Window.open` can also resume
+    it.
 
-    :param policy: its dates do not count yet, past or not
+    :param policy: its dates have no effect yet and may be past
     :param beacon: the witnesses' nonces, if they are known
     :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
-    :raises WindowStateError: the folder already holds a window
+    :raises WindowStateError: the folder already contains a window
     """
     if origin is not None:
         check_line(origin, field="origin")
@@ -361,15 +361,16 @@ def open_prepared(
     opens_in: int | None = None,
     clock: Callable[[], int] = now_ms,
 ) -> Opening:
-    """Date a prepared window, chain it, and write and publish its opening, entry 0; `Window.resume` then goes on.
+    """Date a prepared window, chain it, and write and publish its header, entry 0. `Window.resume` then continues.
 
-    Neither texts nor rows are read: the work is that of signing one checkpoint. What is left out is taken from the
-    preparation.
+    The function reads neither texts nor rows: its cost is the cost of signing one checkpoint. Omitted arguments are
+    taken from the preparation.
 
-    :param policy: one that differs from the prepared one in id and dates only
+    :param policy: a policy that differs from the prepared one only in id and dates
     :param opens_in: as for `Window.open`
-    :raises WindowStateError: nothing is prepared in the folder
-    :raises PolicyError: the policy is another, would open in the past, or has another roster; no beacon is known
+    :raises WindowStateError: the folder has no prepared window
+    :raises PolicyError: the policy differs otherwise, would open in the past, or has another roster; or no beacon is
+        known
     """
     if origin is not None:
         check_line(origin, field="origin")

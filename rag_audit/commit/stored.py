@@ -51,7 +51,7 @@ OpenProgress = Callable[[str, int, int], None]
 
 
 class StoredCommitment(Model):
-    """commitment.json: the provider's copy of what the opening commits to."""
+    """commitment.json: the provider's copy of the committed values."""
 
     opening: Opening
     policy: dict[str, Json]
@@ -62,7 +62,7 @@ class StoredCommitment(Model):
 
     @classmethod
     def of(cls, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> StoredCommitment:
-        """A commitment, with the witnesses whose cosignatures its window waits for."""
+        """A commitment, with the witnesses that its window waits for."""
         return cls(
             opening=commitment.opening,
             policy=commitment.policy.dump(),
@@ -73,7 +73,7 @@ class StoredCommitment(Model):
         )
 
     def publication(self) -> Publication:
-        """What is published of it, opening.json."""
+        """The published part of the commitment, opening.json."""
         return Publication(
             mediaType=PUBLICATION,
             opening=self.opening.dump(),
@@ -151,8 +151,8 @@ def commit_tenants(
 ) -> tuple[WindowSecrets, dict[str, CommittedTenant]]:
     """Embed the tenants' texts, place them at random positions, and commit to vectors and texts.
 
-    What an interrupted call left in the folder of an `unfinished` window is used if everything that goes into indices
-    and texts is the same; otherwise it is deleted, secrets and all.
+    If an interrupted call left parts in the folder of an `unfinished` window, this call reuses them if all inputs of
+    indices and texts are the same. Otherwise it deletes them, including the secrets.
 
     :raises RagAuditError: a text that cannot be embedded
     :raises StoreError: a file cannot be written, or changed since it was
@@ -262,7 +262,7 @@ def _committed(
     window_secrets: WindowSecrets,
     progress: OpenProgress | None = None,
 ) -> CommittedTenant:
-    """The commitments to a tenant's stored index and texts; those that take long are read from their file."""
+    """The commitments to a tenant's stored index and texts. The function reads slow commitments from their file."""
     name = tenant_policy.tenant
     salt = to_bytes(window_secrets.index_salts[name])
     shown = progress and functools.partial(progress, f"index of {name}")
@@ -273,10 +273,10 @@ def _committed(
 
 
 def draw_seed(directory: Path, window_secrets: WindowSecrets) -> WindowSecrets:
-    """Draw the seed of a window that is about to open, in place of the one beside which it was prepared.
+    """Draw the seed of a window that is about to open, and replace the seed from its preparation.
 
-    Nothing that takes long rests on the seed. A folder that is not opened yet may be a copy of another, or a restored
-    backup: from one seed, and one beacon, both windows would draw the same noise.
+    No slow computation depends on the seed. An unopened folder may be a copy of another folder, or a restored backup.
+    With one seed and one beacon, both windows would draw the same noise.
     """
     drawn = window_secrets.with_new_seed()
     drawn.save(Layout(directory).secrets, again=True)
@@ -284,7 +284,8 @@ def draw_seed(directory: Path, window_secrets: WindowSecrets) -> WindowSecrets:
 
 
 def store_texts(directory: Path, tenants: Mapping[str, CommittedTenant]) -> None:
-    """Store the tenants' texts by position beside their indices. An earlier attempt may have stored other tenants'."""
+    """Store the tenants' texts by position next to their indices. The function removes the texts of other tenants,
+    which an earlier attempt may have stored."""
     with DocumentStore(Layout(directory).documents) as documents:
         documents.keep(tenants)
         for name, tenant in tenants.items():
@@ -292,7 +293,7 @@ def store_texts(directory: Path, tenants: Mapping[str, CommittedTenant]) -> None
 
 
 def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> None:
-    """Store the rest of a commitment beside its indices and texts: the documents behind the opening."""
+    """Store the rest of a commitment next to its indices and texts: the documents that the window header commits to."""
     write_stored(directory, StoredCommitment.of(commitment, witnesses))
 
 
@@ -310,10 +311,10 @@ def write_stored(directory: Path, stored: StoredCommitment) -> None:
 
 
 def forget(directory: Path) -> None:
-    """Delete a window's secrets: seed, blindings, and the key under which queries and salts were retained.
+    """Delete a window's secrets: seed, blindings, and the key that encrypts retained queries and salts.
 
-    Nothing can be proved or answered any more; what was published stays verifiable. The policy's `delete_after` is
-    the date on which `Window.resume` does the same by itself.
+    After the deletion no proof or answer can be made for the window; published data remain verifiable. On the policy's
+    date `delete_after`, `Window.resume` does the same without a call of this function.
 
     :raises WindowStateError: a process has the window open
     """
@@ -325,9 +326,9 @@ def forget(directory: Path) -> None:
 
 
 def load_stored(directory: Path) -> StoredCommitment:
-    """The provider's copy of what the opening commits to, which nothing is compared with here.
+    """The provider's copy of the committed values. This function compares it with no other data.
 
-    :raises EncodingError: it cannot be read
+    :raises EncodingError: the file cannot be read
     """
     value = read_json(Layout(directory).commitment, max_bytes=MAX_COMMITMENT_BYTES)
     return StoredCommitment.parse(value, field="commitment.json")
@@ -336,8 +337,8 @@ def load_stored(directory: Path) -> StoredCommitment:
 def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[VerifierKey]]:
     """Read a stored commitment back, and recompute every commitment from its parts.
 
-    :returns: the commitment, and the witnesses whose cosignatures the window waits for
-    :raises StoreError: a part is missing, damaged, or not the one that the opening committed to
+    :returns: the commitment, and the witnesses that the window waits for
+    :raises StoreError: a part is missing, damaged, or does not match the commitment in the window header
     :raises WindowStateError: the secrets were deleted on the policy's date
     """
     stored = load_stored(directory)

@@ -21,13 +21,14 @@ def face(
     key: SigningKey | None = None,
     places: Mapping[str, str] | None = None,
 ) -> str:
-    """A report in one format, which ends with a line break. Only what this format needs is loaded.
+    """A report in one format, with a line break at the end. The function loads only the modules that this format needs.
 
     :param name: one of `rag_audit.cli.reports.FORMATS`
-    :param checks: of text, every check and figure
-    :param colour: of text, for a terminal
-    :param key: of a verification summary, the key that signs it
-    :param places: of SARIF, the paths of window and trust file by role, relative to where a code host looks for them
+    :param checks: for text, show every check and figure
+    :param colour: for text, colour the output for a terminal
+    :param key: for a verification summary, the key that signs it
+    :param places: for SARIF, the paths of window and trust file by role, relative to the folder where a code host looks
+        for them
     """
     match name:
         case "json":

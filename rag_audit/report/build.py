@@ -33,7 +33,7 @@ from rag_audit.verify.inputs import Inputs, printable_name
 from rag_audit.verify.standing import base_id
 
 _PAST = ("opening-quorum", "beacon", "opens", "first-query", "last-query", "closing", "final-quorum")
-"""What has happened by the time that a window is verified."""
+"""The checks of events that precede a verification."""
 
 
 _LIMITS = {"window": MAX_WINDOW_BYTES, "trust": MAX_TRUST_BYTES}
@@ -49,7 +49,7 @@ def report_of(
     """The report of a verdict.
 
     :param now: the time of verification in milliseconds since the epoch; the present by default
-    :param command: the words of the command line, with files' names alone
+    :param command: the words of the command line, with only the last part of each file's path
     :param version: the release that verified; this one by default
     """
     facts = verdict.facts
@@ -140,7 +140,7 @@ def _levels(figures: model.Figures, established: bool) -> model.Figures:
 
 
 def _witnessed(vouching: Vouching, passed: Passed) -> Vouching:
-    """Who vouches, each witness with what it put its name to as far as the checks show that."""
+    """The vouching parties. Each witness has only the acts that the checks confirm."""
     held = {part: passed.holds(claim) for part, claim in WITNESSED.items()}
     witnesses = [
         w.model_copy(update={part: getattr(w, part) and held[part] for part in held})
@@ -260,7 +260,7 @@ def _figures(verdict: ReportedVerdict) -> model.Figures:
 
 
 def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
-    """The bound for the chain's windows together, of which this verification judges the last alone."""
+    """The composed bound for the chain's windows. This verification judges only the last of them."""
     policies = verdict.facts.policies
     if not policies:
         return None
@@ -279,7 +279,7 @@ def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
 
 
 def _condition(others: int) -> str:
-    """What a figure for several windows rests on, of which this run did not verify the given number."""
+    """The condition of a figure for several windows, if this run did not verify the given number of them."""
     each = "the other window" if others == 1 else f"each of the other {others:,} windows"
     return f"the figure holds only if {each} verifies, which this run did not check"
 
@@ -331,9 +331,9 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
 def report_of_error(
     error: RagAuditError, filing: model.Filing, paths: Collection[Path] = ()
 ) -> model.ShortReport:
-    """The report of a run that ended in a named error, and so in no verdict.
+    """The report of a run that ended in a named error, and therefore has no verdict.
 
-    :param paths: the files and folders that the run was given, of which a report has the last names alone
+    :param paths: the files and folders given to the run; the report shows only their last names
     """
 
     def local(text: str) -> str:
@@ -353,7 +353,7 @@ def report_of_error(
         actual=model.NO_FILE if error.missing else local(found or message),
         next_step=error.hint or "correct what is named, and run the same command again",
     )
-    # UNMET would say that the window is sound, which nobody has found out.
+    # UNMET would claim that the window is sound, which this run has not established.
     word = "FAIL" if error.exit_code is ExitCode.FAIL else "MALFORMED"
     return _short(
         outcome=word,
@@ -383,7 +383,7 @@ def report_of_fault(error: BaseException, filing: model.Filing) -> model.ShortRe
 
 
 def report_of_beginning(filing: model.Filing) -> model.ShortReport:
-    """What stands in a report's file while the run lasts, and stays there if somebody stops the run."""
+    """The preliminary content of a report's file during the run. It remains if the run is stopped."""
     return _short(
         outcome="UNFINISHED",
         exit_code=int(ExitCode.MALFORMED),
@@ -397,7 +397,7 @@ def report_of_beginning(filing: model.Filing) -> model.ShortReport:
 def report_without_window(
     verdict: ReportedVerdict, fault: BaseException, filing: model.Filing
 ) -> model.ShortReport:
-    """The report of a verdict whose whole report could not be made."""
+    """The report of a verdict, without the parts that a fault of this program prevented."""
     # Whatever else a line of the whole report has may be what could not be made.
     checks = [_line(check, verdict, base=check.id) for check in verdict.checks]
     return _short(
@@ -421,11 +421,11 @@ def filing_of(
     command: Sequence[str] = (),
     now: int | None = None,
 ) -> model.Filing:
-    """When, by what and from which files a report was made.
+    """The time, program version and input files of a report.
 
     :param inputs: the files that were read
-    :param files: the files that the run was given, by role; a file that was not read is named too, with its digest if
-        the file can be read now
+    :param files: the files given to the run, by role; a file that was not read is also named, with its digest if the
+        file can be read now
     """
     listed = input_files(inputs)
     for role, path in (files or {}).items():

@@ -1,9 +1,9 @@
-"""What a report says that a window shows: each sentence with the checks that it rests on.
+"""The report's claims about a window: each sentence with the checks that it depends on.
 
-One table has every sentence by an id. A report holds a sentence only if each check of its row passed, and every format
-of a report renders the sentences of that one list. A check that did not run passes only where the window holds nothing
-that the check is about (`needed.needed_checks`). The same table decides what tables and pictures may show: an instant
-of the window, what a witness did, and whether a requirement of trust.toml counts as met.
+One table has every sentence by an id. A report contains a sentence only if each check of its row passed, and every
+format of a report renders the sentences of that one list. A check that did not run counts as passed only if the window
+contains no part that the check is about (`needed.needed_checks`). The same table decides which facts tables and
+pictures may show: an instant of the window, a witness's act, and whether a requirement of trust.toml counts as met.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _POLICY = ("opening.signature", "opening.root", "opening.complete", "opening.pol
 
 @dataclass(frozen=True)
 class Claim:
-    """The checks that a sentence rests on.
+    """The checks that a sentence depends on.
 
-    :param checks: each has to have passed, by its id without a tenant
-    :param ran: those of them that have to have run, whatever the window holds
+    :param checks: the checks that must have passed, by their ids without a tenant
+    :param ran: the subset of checks that must have run, whatever the window contains
     """
 
     checks: tuple[str, ...]
@@ -94,14 +94,15 @@ INSTANTS: Mapping[str, Claim] = {
     "final-quorum": Claim(("ledger.quorum", *_END)),
     "delete-after": Claim(_POLICY),
 }
-"""What happened when, by the kind of an event. The other kinds (`challenge`, `verified`) say what was handed in."""
+"""The sentence for an event, by its kind. The other kinds (`challenge`, `verified`) describe the verifier's own
+inputs."""
 
 WITNESSED: Mapping[str, Claim] = {
     "opening": Claim(("opening.signature", "opening.root")),
     "end": Claim(_END),
     "beacon": Claim(("opening.beacon",)),
 }
-"""What a witness put its name to."""
+"""The claims that a witness's signature supports."""
 
 REQUIREMENTS: Mapping[str, Claim] = {
     "mechanisms": Claim(("trust.mechanisms", *_POLICY)),
@@ -125,14 +126,15 @@ REQUIREMENTS: Mapping[str, Claim] = {
     "setup": Claim(("trust.setup", "proof.key", "proof.embed.key", "coalition.key")),
     "quorum": Claim(("opening.signature", "opening.quorum", "opening.root", "ledger.quorum", *_END)),
 }
-"""What a requirement of trust.toml counts as met by, beside its own check."""
+"""The checks that must pass for a requirement of trust.toml to count as met, in addition to the requirement's own
+check."""
 
 
 class Passed:
-    """Which checks passed.
+    """The set of passed checks.
 
-    :param checks: those that ran
-    :param needed: the ids of those that had to run on the window
+    :param checks: the checks that ran
+    :param needed: the ids of the checks that had to run on the window
     """
 
     def __init__(self, checks: Sequence[Check], needed: frozenset[str]) -> None:
@@ -343,4 +345,4 @@ _WORDS: Mapping[str, Callable[[Window], str | None]] = {
     "next": _next,
     "cumulative": _cumulative,
 }
-"""Each sentence, or None where the window has nothing that the sentence could be about."""
+"""Each sentence, or None if the window has no part that the sentence could be about."""

@@ -1,7 +1,7 @@
-"""The bound for several windows over one index together, for `rag-audit cumulative`.
+"""The composed bound for several windows over one index, for `rag-audit cumulative`.
 
-Each window has its own bound, and a coalition that asks in all of them learns from all of them. The windows' losses
-add, so their distributions are convolved; the sum of the epsilons would be far too large.
+Each window has its own bound, and a coalition that asks in all of them learns from all of them. The windows' privacy
+losses add, so the function convolves their distributions; the sum of the epsilons would be far too large.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class CumulativeJson(TypedDict):
 
 @dataclass(frozen=True)
 class Cumulative:
-    """The bound for all windows together.
+    """The composed bound for all windows.
 
-    :param alone: each window's exact eps at the same delta
-    :param tenants: the tenants that every window serves, to which the bound applies
-    :param odds_unlisted: the most by which the absence of a document of one position becomes more likely for k_max
-        accounts that received it in none of the windows; None without samples
-    :param odds_unlisted_all_accounts: the same for all accounts that the tenant may have in each window
+    :param alone: each window's own exact eps at the same delta
+    :param tenants: the tenants that every window serves; the bound applies to them
+    :param odds_unlisted: the maximum factor by which the absence of a document of one position becomes more likely for
+        k_max accounts that received it in none of the windows; None without samples
+    :param odds_unlisted_all_accounts: the same factor for all accounts that the tenant may have in each window
     """
 
     windows: Sequence[WindowPart]
@@ -95,9 +95,10 @@ class Cumulative:
 def load_window(path: Path) -> WindowPart:
     """Read a window's policy from window.json, from the window's folder, or from a policy file.
 
-    The window is not verified here, but its policy must be well-formed and the committed one.
+    This function does not verify the window, but the policy must be well-formed and match its commitment.
 
-    :raises RagAuditError: the file is unreadable or malformed, or the policy is not the one that the opening commits to
+    :raises RagAuditError: the file is unreadable or malformed, or the policy does not match the window header's
+        commitment
     """
     dimension: object = None
     value = None if path.is_dir() else read_json(path, max_bytes=MAX_WINDOW_BYTES)
@@ -124,7 +125,7 @@ def load_window(path: Path) -> WindowPart:
 def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulative:
     """The exact bound for a coalition of at most k_max accounts in each of the windows.
 
-    :param delta: delta for all windows together; the largest delta_policy by default
+    :param delta: the total delta of all windows; the largest delta_policy by default
     :raises PolicyError: there is no window, a window is given twice, the windows have no tenant in common, or delta is
         bad
     """
@@ -144,7 +145,7 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
         )
     total = delta or str(max((Decimal(part.policy.delta_policy) for part in windows), default=Decimal(0)))
     bounds = [_of_tenant(windows, tenant, total) for tenant in tenants]
-    # Without windows there are no tenants, and the accountant says so.
+    # Without windows there are no tenants, and the accountant raises the error.
     bound = max(bounds, key=lambda b: b.eps) if bounds else accounting.cumulative([], total)
     alone = [
         max((_of_tenant([part], tenant, total).eps for tenant in tenants), default=0.0) for part in windows
@@ -173,10 +174,11 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
 
 
 def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts: bool) -> float | None:
-    """The factor for documents that were received in none of the windows, each of which draws its positions anew; None
-    where a tenant keeps every position in one of them.
+    """The factor for documents that were received in none of the windows. Each window draws its sample anew. None if a
+    tenant samples every position in one of the windows.
 
-    :param all_accounts: count the queries of all accounts that the tenant may have, instead of those of k_max
+    :param all_accounts: count the queries of all accounts that the tenant may have, instead of the queries of k_max
+        accounts
     """
     factors = []
     for tenant in tenants:

@@ -1,5 +1,5 @@
-"""What a check means (explanations.toml), and what a false check can come from: the provider, the
-reader's own pin, or a file that is not the published one.
+"""The meaning of each check (explanations.toml), and the possible causes of a false check: the provider, the reader's
+own pin, or a file that differs from the published one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Cause(StrEnum):
 
 
 def cause_of(checks: Sequence[CheckLine]) -> Cause:
-    """What the false checks of a report can come from."""
+    """The possible cause of a report's false checks."""
     false = {check.base for check in checks if check.outcome == "fail"}
     if false & _FILE:
         return Cause.FILE
@@ -94,9 +94,9 @@ SENTENCES = {
     ),
     Cause.WINDOW: "At least one statement of the window is false. Rely on no figure of this page.",
 }
-"""What a failed window means, by its cause."""
+"""The meaning of a failed window, by its cause."""
 CAVEAT = (
     "The file is not what the provider signed, so what else did not pass may follow from that: fetch the file again"
     " before you hold any of it against the provider."
 )
-"""Printed beside the checks that did not pass, where the cause is the file."""
+"""Printed with the checks that did not pass, if the cause is the file."""

@@ -1,13 +1,14 @@
 """A closed window for other tools: proofs for snarkjs, static tiles of its log (C2SP tlog-tiles), and COSE Receipts
 (RFC 9942, RFC9162_SHA256).
 
-Nothing here verifies a window: readers of the files check them with keys of their own. A receipt is a COSE_Sign1 whose
-detached payload is the root that its inclusion proof leads to. A checkpoint's signature is over other bytes, so a
-receipt needs the log's key once more: only the provider can make the first one of a window. Every receipt of one tree
-signs the same root under the same header, so there is one signature; each adds its path.
+This module verifies no window: readers of the files check them with their own keys. A receipt is a COSE_Sign1 with a
+detached payload, the root of its inclusion proof. A checkpoint's signature covers other bytes, so a receipt needs
+another signature by the log's key: only the provider can make the first receipt of a window. Every receipt of one tree
+signs the same root under the same header, so there is one signature, and each receipt adds its path.
 
-The CBOR of a receipt takes the twenty lines of `cbor`. The maintained packages bring more than the base install should
-have for them (pycose: ecdsa, certvalidator and cbor2; cwt: cbor2 and pyhpke); cwt reads the files in tests/interop.
+The function `cbor` encodes a receipt's CBOR in twenty lines. The maintained packages have dependencies that the base
+install should not need for this purpose (pycose: ecdsa, certvalidator and cbor2; cwt: cbor2 and pyhpke); cwt reads the
+files in tests/interop.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from rag_audit.proofs.statements.coalition import CoalitionStatement
 ALG, KID, CWT_CLAIMS, VDS, VDP = 1, 4, 15, 395, 396
 """labels of header parameters (RFC 9052, RFC 9597, RFC 9942)"""
 ED25519 = -19
-"""RFC 9864: Ed25519 and nothing else, for EdDSA (-8) leaves the curve open and is deprecated"""
+"""RFC 9864: exactly Ed25519. EdDSA (-8) leaves the curve open and is deprecated"""
 RFC9162_SHA256 = 1
 INCLUSION = -1
 ISSUER, SUBJECT = 1, 2
@@ -96,8 +97,8 @@ class CoseReceipts:
                 "the key is of another signature type", field=key.name, expected="a log's key, 0x01"
             )
         self._log = log
-        # RFC 9942 signs the root alone: neither which log it is of, nor the tree's size, without which some paths hold
-        # for two places. The checkpoint says both, and brings the witnesses' cosignatures.
+        # RFC 9942 only signs the root. It signs neither the log's name nor the tree's size, and without the size some
+        # paths are valid for two places. The checkpoint contains both, and the witnesses' cosignatures.
         self._protected = cbor(
             {
                 ALG: ED25519,
@@ -123,14 +124,14 @@ class CoseReceipts:
 def write_cose(
     file: WindowFile, directory: Path, key: SigningKey, *, only: Collection[int] = ()
 ) -> list[int]:
-    """Write `<index>.cose` and `<index>.entry`, the canonical bytes that it is a receipt of, for each entry.
+    """Write `<index>.cose` and `<index>.entry`, the receipt and the canonical bytes of its entry, for each entry.
 
-    :param only: the indices to write; all if there is none
-    :returns: the indices
+    :param only: the indices to write; empty writes all
+    :returns: the written indices
     :raises SchemaError: the window is not closed, or its entries are not the ones under the checkpoint
     :raises SignatureError: the key did not sign the window's checkpoint
-    :raises WindowStateError: nobody has cosigned the checkpoint
-    :raises EncodingError: the ledger has no entry of an index
+    :raises WindowStateError: the checkpoint has no cosignature
+    :raises EncodingError: the ledger has no entry with one of the indices
     :raises StoreError: a file cannot be written
     """
     log = FinalLog.of(file, log_key=key.verifier)

@@ -1,7 +1,7 @@
-"""What a report says of a window beside its checks and figures, taken from the case once the checks are done.
+"""The report's description of a window in addition to checks and figures. It comes from the case after the checks.
 
-Nothing here decides anything, and nothing raises: a part that a window lacks, or that is not well-formed, is left out,
-and the check that is about it says so.
+This module makes no decision and raises no error. It omits a part that is missing from a window or not well-formed; the
+check of that part reports the error.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ PARTS = 48
 
 @dataclass(frozen=True)
 class Facts:
-    """A window as its report has it, and what the verifier asked for.
+    """A window as its report describes it, and the verifier's requirements.
 
-    :param policies: of this window and of those before it, where all that were handed in are in its chain; else none
+    :param policies: the policies of this window and of the previous windows that were supplied, if all of these are in
+        its chain; else empty
     """
 
     window: WindowReport
@@ -67,7 +68,7 @@ class Facts:
 
 
 def facts_of(case: Case, inputs: Inputs) -> Facts:
-    """The facts of a case whose checks have run."""
+    """The facts of a case after its checks."""
     return Facts(
         window=_window(case),
         tenants=_tenants(case),
@@ -103,7 +104,7 @@ def receipt_files(inputs: Inputs) -> ReceiptFiles:
 
 
 def _policies(case: Case) -> list[Policy]:
-    """The policies of the chain that was handed in, each well-formed and the one that its opening commits to."""
+    """The policies of the supplied chain. Each is well-formed and matches its window header's commitment."""
     if not case.previous or case.tallies.get("chain_reached") != len(case.previous):
         return []
     found = [case.policy]

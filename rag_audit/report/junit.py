@@ -1,7 +1,7 @@
 """The JUnit face: each check is a test case, as a build server's test report shows them.
 
-A false check, a check that leaves the figures unproven, and an unmet limit are failures. A check that could not be
-decided is an error. The form is the one that Jenkins reads (its junit-10.xsd).
+A false check, a check that leaves the figures unproven, and an unmet limit are failures. An undecided check is an
+error. The form follows Jenkins's schema (junit-10.xsd).
 """
 
 from __future__ import annotations

@@ -43,12 +43,12 @@ STRENGTHS = {
 
 
 def strength(eps: float) -> str:
-    """What an epsilon is worth, in words."""
+    """The strength of an epsilon, in words."""
     return STRENGTHS[tier(eps)]
 
 
 def privacy_words(report: Report) -> list[str]:
-    """What epsilon is, whether it is good, and two figures beside it."""
+    """The meaning of epsilon, its strength, and two related figures."""
     f = report.figures
     if f.standing == "not-established":
         return ["nothing is established: a window that did not pass its checks has no figure"]
@@ -149,12 +149,12 @@ def vouched_words(report: Report) -> list[str]:
 
 
 def _silent(report: Report) -> bool:
-    """Whether the report states nothing of the window, also where the checks that it would rest on passed."""
+    """Whether the report makes no statement about the window, even if the checks for such a statement passed."""
     return report.outcome in ("FAIL", "UNDECIDED")
 
 
 def _bare(report: Report) -> bool:
-    """Whether no tenant has a mechanism, so that nothing rests on a beacon."""
+    """Whether no tenant has a mechanism, so that no figure depends on a beacon."""
     return report.shows("answers") and not any(named(t.mechanism).protects for t in report.tenants)
 
 
@@ -212,12 +212,12 @@ def _wanted(r: Requirement) -> str:
 
 
 def weaker_words(report: Report) -> list[str]:
-    """What is weaker than it could be: set-up, D1, sampled, coalition among others."""
+    """The weaker aspects of the verification: set-up, D1, sampled mode, coalition and others."""
     return [f"{w.id}: {w.words}" for w in report.weaker] or ["nothing that this release could strengthen"]
 
 
 def retrieval_words(report: Report) -> list[str]:
-    """What retrieval loses, by mechanism."""
+    """The cost in retrieval quality, by mechanism."""
     by_words: dict[str, list[str]] = {}
     for r in report.retrieval:
         by_words.setdefault(r.words, []).append(r.tenant)
@@ -256,7 +256,7 @@ def handed_out(tenant: TenantReport, queries: int) -> tuple[float, float]:
 
 
 def outside_words(report: Report) -> list[str]:
-    """What the figures do not cover, in one sentence; the full list follows the report."""
+    """The risks that the figures do not cover, in one sentence; the full list follows the report."""
     noisy = [t for t in report.tenants if named(t.mechanism).uses_delta]
     lines = [
         "what a listed position holds (a passage that is handed out is seen), what a model writes from it, coalitions"
@@ -274,7 +274,7 @@ def outside_words(report: Report) -> list[str]:
 
 
 def chain_words(report: Report) -> list[str]:
-    """Which window comes before, and what the next one has to name."""
+    """The previous window, and the window header fields that the next window has to name."""
     chain = report.chain
     before = (
         "the origin's first window"

@@ -1,8 +1,9 @@
-"""A provider's own run of attacks beside a verdict (docs/attacks.md, "Attack results in a report").
+"""A provider's own run of attacks, shown with a verdict (docs/attacks.md, "Attack results in a report").
 
-Nothing here is proved, and no check looks at it. What a verifier adds is that the run is of this window's policy, and
-the certified figures, which are computed again: those in the file are the provider's words. A lower bound above one of
-them is said loudly, since then the accounting, the engine or the measurement is wrong.
+This module proves no result, and no check uses it. The verifier only adds two facts: the run belongs to this window's
+policy, and the certified figures are recomputed, because the file's certified figures are the provider's claim. If a
+lower bound exceeds a certified figure, the report warns prominently, since the accounting, the engine or the
+measurement is then wrong.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from rag_audit.verify.case import Case
 from rag_audit.verify.inputs import Inputs, printable_name, reading
 
 MAX_COUNTS = 64
-"""Different numbers of questions for which figures are computed: a run of all attacks has about eight."""
+"""Maximum different numbers of questions that get figures: a run of all attacks has about eight."""
 LABEL = "the provider's own measurement, which this verdict does not prove and no check rests on"
 
 
 def read_measured(path: Path, case: Case, inputs: Inputs) -> Attacks:
-    """A provider's attacks.json beside a window.
+    """A provider's attacks.json for a window.
 
     :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
     :raises RagAuditError: the file cannot be read
@@ -40,7 +41,7 @@ def read_measured(path: Path, case: Case, inputs: Inputs) -> Attacks:
 
 
 def uncertified(attacks: Attacks) -> Attacks:
-    """A provider's own measurements without the certified figures beside them, of a window that is not established."""
+    """A provider's own measurements without certified figures, for a window with no established figures."""
     parts = [
         part.model_copy(update={"rows": [row.model_copy(update={"points": [
             point.model_copy(update={"lists_auc_at_most": None, "eps_certified": None, "above": False})
@@ -52,12 +53,12 @@ def uncertified(attacks: Attacks) -> Attacks:
 
 
 def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> Attacks:
-    """A run beside a window.
+    """A run, compared with a window.
 
     :param opening: the digest of the window's entry 0
     :param field: the file's name
-    :raises MeasurementError: the run is of another window, or of no mechanism that the policy has, or of other n, k_max
-        or K
+    :raises MeasurementError: the run is of another window, or of a mechanism that the policy does not have, or of other
+        n, k_max or K
     :raises SchemaError: the run contradicts itself: two results are of one attack and cell, or a mechanism is not named
     """
     seen = {(r.attack, r.cell.mechanism, r.cell.defence, r.cell.accounts) for r in run.results}
@@ -172,12 +173,12 @@ def _attacks(run: AttackRun, parts: list[AttackPart], certify: _Certified, left_
 
 
 def _allowed(r: AttackResult, policy: Policy) -> bool:
-    """Whether a result is of what a window answers: no defence, and at most k_max accounts of n questions."""
+    """Whether a window's policy allows a result's setting: no defence, and at most k_max accounts of n questions."""
     return r.cell.defence == "none" and r.cell.accounts <= policy.k_max and r.queries <= policy.n
 
 
 class _Certified:
-    """What is certified of the queries that were asked; attacks ask few different numbers of them."""
+    """The certified figures for the asked numbers of queries; attacks use few different numbers."""
 
     def __init__(self, run: AttackRun) -> None:
         self._delta = run.delta
@@ -186,7 +187,7 @@ class _Certified:
         """each lower bound that lies above the certified epsilon, in words"""
 
     def point(self, r: AttackResult, mechanism: Mechanism, tenants: list[str]) -> AttackPoint:
-        """One result beside what is certified."""
+        """One result with its certified figures."""
         epsilon, ceiling = self._figures(mechanism, r.cell.accounts, r.queries)
         bounds, accounts = r.bounds, r.cell.accounts
         above = bounds is not None and bounds.lower > epsilon

@@ -1,9 +1,9 @@
-"""The report of a verification: everything that any of its faces says, as one typed model (docs/report.md).
+"""The report of a verification: the complete content of all its formats, as one typed model (docs/report.md).
 
-A report is made once, by `build.report_of`, and rendered by each face. It holds nothing secret: what it quotes stands
-in window.json, in trust.toml or in the countersigned receipts, and of paths it has the last name alone. Reals are
+`build.report_of` makes a report once, and each format renders it. A report contains no secret: all quoted text is in
+window.json, in trust.toml or in the countersigned receipts, and each path is reduced to its last name. Reals are
 decimal strings, as in every published file; `inf` is written out. Every text is one line of visible characters,
-whatever a file holds.
+whatever a file contains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _text(value: object) -> object:
 
 
 Text = Annotated[str, BeforeValidator(_text)]
-"""One line of visible characters: what is not visible is escaped (`errors.printable`)."""
+"""One line of visible characters; invisible characters are escaped (`errors.printable`)."""
 Number: TypeAlias = int
 """An integer. A report must be able to say each value that a check can judge, also a value that the check finds out of
 range, so the integers of a report have no limits."""
@@ -38,15 +38,16 @@ class Protection(Model):
     """How strong the protection of a window's documents is (`report.strength`)."""
 
     level: Level
-    """that of the tenant whose protection is the weakest"""
+    """the level of the tenant with the weakest protection"""
     reasons: list[Text]
     """why it is no stronger"""
     warning: Text | None
-    """of a pass whose protection is weak or none: the sentence that keeps a reader from taking a pass for protection"""
+    """for a pass with weak or no protection: the sentence that prevents a reader from mistaking a pass for
+    protection"""
 
 
 class TenantReport(Model):
-    """What protects one tenant's documents, and the parameters from which its figures follow."""
+    """The mechanism that protects one tenant's documents, and the parameters that determine its figures."""
 
     tenant: Text
     mechanism: MechanismName
@@ -54,12 +55,13 @@ class TenantReport(Model):
     eps: Real | None
     """epsilon over all outcomes for k_max accounts; null where no check could compute it"""
     odds_unlisted: Real | None
-    """the most by which the absence of a document of one position becomes more likely for k_max accounts that never
-    received it; null where every position is kept"""
+    """the maximum factor by which the absence of a document of one position becomes more likely for k_max accounts
+    that never received it; null if every position is sampled"""
     odds_unlisted_all_accounts: Real | None
     """the same for all accounts that the tenant may have"""
     chance_listed: Real | None
-    """of listing: how likely chance alone lists a given position to one of k_max accounts"""
+    """for randomized response: the probability that chance without relevance lists a given position to one of k_max
+    accounts"""
     positions_listed: Number | None
     """the most of its positions that can have been listed"""
     capacity: Number
@@ -72,7 +74,7 @@ class TenantReport(Model):
     lattice: Number
     sigma_over_delta: Real | None
     keep: Real | None
-    """the share of positions that a sample keeps; null where every position is kept"""
+    """the share of positions in a sample; null if every position is sampled"""
     chance: Real | None
     """of listing: the probability that a position is listed at a query whatever it holds"""
     keep_coin: Number | None
@@ -94,7 +96,7 @@ class KeyReport(Model):
 
 
 class WitnessReport(KeyReport):
-    """A witness that trust.toml names, and what it put its name to."""
+    """A witness named in trust.toml, and the acts that it signed."""
 
     opening: bool
     end: bool
@@ -102,7 +104,7 @@ class WitnessReport(KeyReport):
 
 
 class BeaconReport(Model):
-    """What the noise and the samples depend on beside the provider's seed."""
+    """The sources, other than the provider's seed, of the noise and the samples."""
 
     source: Literal["witnesses", "drand"]
     witnesses: list[Text]
@@ -111,14 +113,14 @@ class BeaconReport(Model):
 
 
 class Vouching(Model):
-    """Who vouches for what the report says."""
+    """The parties that vouch for the report's facts."""
 
     provider: KeyReport
     witnesses: list[WitnessReport]
     quorum: Number
     beacon: BeaconReport
     verifiers: list[KeyReport]
-    """whose challenges count"""
+    """the verifiers with challenges that count"""
     accounts_named: Number
     """accounts that trust.toml knows to be independent of the provider"""
 
@@ -138,16 +140,16 @@ class Counts(Model):
     entries: Number
     records: Number
     asked: Number | None
-    """records that must have proofs; null where no challenge says which"""
+    """records that must have proofs; null if no challenge determines them"""
     proved: Number
-    """records whose every list is proved"""
+    """records with all lists proved"""
     proofs: Number
     """records and commitments that the window file carries proofs of"""
     receipts_handed_in: Number
     """files"""
     receipts_accepted: Number
     receipts_agreeing: Number
-    """accepted ones that the ledger agrees with"""
+    """accepted receipts that agree with the ledger"""
     receipts_independent: Number
     """of accounts that trust.toml names, each record once"""
     receipts_other: Number
@@ -191,7 +193,7 @@ class Activity(Model):
 
 
 class Link(Model):
-    """What an opening says, or has to say, of the window before it."""
+    """The data about the previous window that a header contains, or has to contain."""
 
     opening: Hex32
     root: Hex32
@@ -207,10 +209,10 @@ class Chain(Model):
     given: Number
     """earlier windows handed in"""
     reached: Number
-    """those of them that the chain reaches"""
+    """the number of previous windows that the chain reaches"""
     words: Text
     after: Link | None
-    """what the opening of the next window has to name; null where this one has no end"""
+    """the data that the next window's header has to name; null if this window has no end"""
 
 
 class InputFile(Model):
@@ -233,7 +235,7 @@ class ReceiptFiles(Model):
 
 
 class WindowReport(Model):
-    """The window, by what it publishes."""
+    """The window, from its published data."""
 
     origin: Text
     window: Text
@@ -254,10 +256,10 @@ class WindowReport(Model):
 
 
 class Explanation(Model):
-    """What a check's failing means to a reader (`rag-audit explain CHECK`)."""
+    """The meaning of a failing check for a reader (`rag-audit explain CHECK`)."""
 
     means: Text
-    """what the check says where it passes"""
+    """the statement that holds if the check passes"""
     failed: Text
     """what follows where it does not"""
     honest_causes: list[Text]
@@ -273,7 +275,7 @@ class CheckLine(Model):
 
     id: Text
     base: Text
-    """the id without its tenant, by which the check is documented"""
+    """the id without its tenant, as in the documentation"""
     tenant: Text | None
     outcome: StatusName
     decides: bool
@@ -292,17 +294,17 @@ class Bound(Model):
     name: Text
     eps: Real
     counts: bool
-    """whether it is the one that counts"""
+    """whether this is the counting bound"""
     reason: Text | None
     """why it is not valid"""
 
 
 class Cumulative(Model):
-    """The bound for this window and the ones before it that were handed in, together."""
+    """The composed bound for this window and the supplied previous windows."""
 
     windows: Number
     condition: Text
-    """what the figure rests on besides: this run verified the last of the windows alone"""
+    """a further condition of the figure: this run verified only the last of the windows"""
     eps: Real
     delta: Real
     odds_unlisted: Real | None
@@ -329,9 +331,10 @@ class Figures(Model):
     """the most accounts that a tenant may have, which `eps_all_accounts` speaks of"""
     eps_realised: Real | None
     realised_above: bool
-    """whether `eps_realised` lies above `eps`, which happens and contradicts nothing (docs/accounting.md)"""
+    """whether `eps_realised` exceeds `eps`, which can happen without a contradiction (docs/accounting.md)"""
     odds_unlisted: Real | None
-    """the most by which the absence of a document becomes more likely for k_max accounts that never received it"""
+    """the maximum factor by which the absence of a document becomes more likely for k_max accounts that never
+    received it"""
     odds_unlisted_all_accounts: Real | None
     """the same for all accounts that a tenant may have"""
     positions_per_document: Number | None
@@ -375,9 +378,9 @@ class Requirement(Model):
     """null where trust.toml leaves it out, which no window meets"""
     found: Text
     outcome: StatusName
-    """that of the check; unproven where the check passed on what other checks left open"""
+    """the outcome of the check; unproven if the check passed on facts that other checks left open"""
     scope: Text | None
-    """whom the requirement was held against, where that is not every tenant"""
+    """the tenants that the requirement applied to, if not every tenant"""
     used: Real | None
     """the share of the limit that is used: 1 is at the limit, more is beyond it; null where neither is a number"""
 
@@ -411,7 +414,7 @@ class Weakness(Model):
 
 
 class Measured(Model):
-    """What questions find on a public collection under such a setting (docs/study.md)."""
+    """The share of questions with their passage on a public collection under such a setting (docs/study.md)."""
 
     collection: Text
     setting: Text
@@ -422,7 +425,7 @@ class Measured(Model):
 
 
 class Retrieval(Model):
-    """What a tenant's mechanism costs its readers."""
+    """The cost of a tenant's mechanism for its readers."""
 
     tenant: Text
     words: Text
@@ -430,7 +433,7 @@ class Retrieval(Model):
 
 
 class AttackPoint(Model):
-    """What an attack got by so many accounts."""
+    """The result of an attack by this number of accounts."""
 
     accounts: Number
     auc: list[Real]
@@ -459,7 +462,7 @@ class AttackPart(Model):
 
 
 class Attacks(Model):
-    """A provider's own run of attacks, which changes nothing of the verdict."""
+    """A provider's own run of attacks. It does not affect the verdict."""
 
     label: Text
     answered_by: Text
@@ -474,18 +477,18 @@ class Attacks(Model):
 
 
 class Filing(Model):
-    """What has to be known to file a report, and to check it again."""
+    """The data needed to file a report, and to repeat its verification."""
 
     verified_at: Number
     version: Text
     inputs: list[InputFile]
     receipts: ReceiptFiles
     command: list[Text]
-    """the words of the command line, with the files' names alone"""
+    """the words of the command line, with only the last names of the files"""
 
 
 NO_FILE = "no file of this name"
-"""What a run found where an input is missing."""
+"""The value in an error for a missing input."""
 
 
 class Malformed(Model):
@@ -502,7 +505,7 @@ class Malformed(Model):
 
     @property
     def words(self) -> str:
-        """What could not be used, in one line that says nothing twice."""
+        """The unusable input, in one line without repetition."""
         return self.message if self.actual in (self.message, NO_FILE) else f"{self.message}: {self.actual}"
 
 
@@ -514,7 +517,7 @@ class Report(Model):
     malformed: None = None
     """of a run without a verdict, what could not be used (`ShortReport`)"""
     fault: None = None
-    """of a short report, what kept the whole one from being made (`ShortReport`)"""
+    """for a short report, the fault that prevented the whole report (`ShortReport`)"""
     outcome: OutcomeName
     exit_code: Annotated[int, Field(ge=0, le=3)]
     line: Text
@@ -522,10 +525,11 @@ class Report(Model):
     sentence: Text
     """the verdict in words"""
     decided_by: list[Text]
-    """the checks whose outcome is the verdict's; empty where every check passed"""
+    """the checks with the verdict's outcome; empty if every check passed"""
     protection: Protection
     claims: list[ClaimLine]
-    """what the window shows, in sentences whose checks passed; none where something is false or undecided"""
+    """the proved facts about the window, in sentences with only passed checks; empty if a check is false or
+    undecided"""
     window: WindowReport
     tenants: list[TenantReport]
     figures: Figures
@@ -544,7 +548,7 @@ class Report(Model):
     filing: Filing
 
     def shows(self, claim: str) -> bool:
-        """Whether the window shows what a sentence of `claims` says."""
+        """Whether the window shows the fact stated by a sentence of `claims`."""
         return any(line.id == claim for line in self.claims)
 
 
@@ -552,7 +556,7 @@ NO_PROTECTION = Protection(level="not-established", reasons=["this report has no
 
 
 class ShortReport(Model):
-    """The report of a run that has no whole report: the fields of `Report`, of which those about the window are empty.
+    """The report of a run without a whole report. It has the fields of `Report`; the fields about the window are empty.
 
     Without a verdict the outcome is MALFORMED (an input could not be used, which `malformed` explains), INTERNAL (a
     fault of this program) or UNFINISHED (the run was stopped). With a verdict the outcome is the verdict's, and `fault`
@@ -589,7 +593,7 @@ class ShortReport(Model):
 
     @property
     def lines(self) -> list[CheckLine]:
-        """The checks and, where there is no verdict, a line that says so, for formats that consist of checks."""
+        """The checks and, if there is no verdict, a line about it, for formats that consist of checks."""
         if self.malformed is None and self.outcome not in ("INTERNAL", "UNFINISHED"):
             return self.checks
         name = "input.readable" if self.malformed is not None else "program.finished"

@@ -26,10 +26,12 @@ COVERS = (
 
 
 def covers(policies: Sequence[Policy]) -> str:
-    """`COVERS`, and with noise or listing how likely one account is handed a given document whatever it asks.
+    """`COVERS`, and with noise or randomized response the probability that one account receives a given document
+    whatever it asks.
 
-    :param policies: the policies of one window, or of several windows over one index, whose common tenants count
-    :returns: the text; empty if every tenant has mechanism none, whose answers no figure bounds
+    :param policies: the policies of one window, or of several windows over one index; the text covers their common
+        tenants
+    :returns: the text; empty if every tenant has mechanism none, because no figure bounds its answers
     """
     shared = set.intersection(*({t.tenant for t in policy.tenants} for policy in policies))
     windows = {name: [(p.mechanism_of(name), p.n) for p in policies] for name in sorted(shared)}
@@ -71,7 +73,7 @@ def figures_text(figures: PolicyFigures, covered: str) -> str:
 
 
 def unlisted(odds: str, all_accounts: str, tenants: Sequence[str]) -> str:
-    """What `odds_unlisted` says of some tenants, in words.
+    """The meaning of `odds_unlisted` for some tenants, in words.
 
     :param odds: the factor for k_max accounts
     :param all_accounts: the factor for all accounts that a tenant may have
@@ -99,7 +101,7 @@ def by_odds(tenants: Iterable[tuple[str, str | None, str | None]]) -> list[str]:
 
 
 def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
-    """What protects each tenant, in words."""
+    """The protection of each tenant, in words."""
     lines = []
     for name, tenant in tenants.items():
         kind = description(tenant["mechanism"]).words
@@ -258,7 +260,7 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _coalition(p: Policy, mechanisms: Collection[Mechanism]) -> str:
-    """What k_max limits under these mechanisms."""
+    """The effect of k_max under these mechanisms."""
     decisive = min(mechanisms, key=lambda m: LIMITS.index(m.limit))
     queries = f"{p.k_max * p.n:,} queries"
     return (
@@ -268,7 +270,7 @@ def _coalition(p: Policy, mechanisms: Collection[Mechanism]) -> str:
 
 
 def _length(p: Policy) -> str:
-    """What the lists of the tenants have to do with top_k, which listing does not read."""
+    """The relation of the tenants' list lengths to top_k. Randomized response does not use top_k."""
     mechanisms = {tenant.tenant: p.mechanism(tenant) for tenant in p.tenants}
     lengths = [f"{name} {m.longest}" for name, m in mechanisms.items() if not m.ranked]
     own = f"With listing a list has at most listed_max positions instead: {', '.join(lengths)}."
@@ -279,7 +281,7 @@ def _length(p: Policy) -> str:
 
 
 def _unit(mechanisms: Collection[Mechanism]) -> str:
-    """What the figures of one position are for a document of several."""
+    """The relation of the figures for one position to a document with several positions."""
     several = []
     if any(m.limit == "max_epsilon" for m in mechanisms):
         several.append("loses up to s times epsilon")
@@ -294,12 +296,12 @@ def _unit(mechanisms: Collection[Mechanism]) -> str:
 
 
 def _no_assumption(mechanism: Mechanism) -> str:
-    """What accounts_max makes possible, where the tenant's mechanism promises anything."""
+    """The bound that accounts_max makes possible, if the tenant's mechanism promises any protection."""
     return ", so a bound with no assumption on coalitions exists" if mechanism.protects else ""
 
 
 def _mechanism(mechanism: Mechanism) -> tuple[str, str]:
-    """A tenant's mechanism, and what it promises and costs."""
+    """A tenant's mechanism, with its guarantee and cost."""
     sentence = "; ".join(description(mechanism.name).explained(mechanism))
     return mechanism.name, f"{sentence[0].upper()}{sentence[1:]}."
 
@@ -363,7 +365,7 @@ def _required(policy: Policy, method: str) -> float:
 
 
 def _by_method(policy: Policy) -> str:
-    methods = [name for name in accounting.METHODS if name != "exact"]  # whose formula is the analytic one
+    methods = [name for name in accounting.METHODS if name != "exact"]  # its formula is the analytic one
     return ", ".join(f"{name} {_required(policy, name):.5g}" for name in methods)
 
 

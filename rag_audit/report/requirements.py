@@ -1,4 +1,4 @@
-"""The requirements of trust.toml beside what a window has, and how near each comes to its limit."""
+"""The requirements of trust.toml with the window's values, and the remaining distance to each limit."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def requirements_of(
     *,
     established: bool,
 ) -> list[Requirement]:
-    """The requirements that a window was held against.
+    """The requirements that the window was checked against.
 
-    A requirement counts as met only if every check passed that its finding rests on (`claims.REQUIREMENTS`).
+    A requirement counts as met only if every check passed that its finding depends on (`claims.REQUIREMENTS`).
 
     :param checks: the checks by id
     :param eps: epsilon of the whole window
-    :param established: whether the window's figures are established; where they are not, no requirement counts as met
+    :param established: whether the window's figures are established; if not, no requirement counts as met
     """
     found = []
     for name, (kind, words) in WORDS.items():
@@ -96,7 +96,7 @@ def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
 
 
 def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) -> str | None:
-    """The tenants that a limit was held against, where it is not every tenant's (docs/protocol.md, "Checks")."""
+    """The tenants that a limit applies to, if not every tenant (docs/protocol.md, "Checks")."""
     if name == "max_epsilon" and found != eps:
         inside = [t.tenant for t in tenants if named(t.mechanism).limit == name]
         reason = "no epsilon bounds what answers of"
@@ -113,7 +113,7 @@ def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) 
 
 
 def _odds_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
-    """The tenants without noise, and what the others have instead of the limit."""
+    """The tenants without noise, and the other tenants' replacement for the limit."""
     if not inside or not outside:
         return None
     rest = [
@@ -137,7 +137,7 @@ def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str, passed:
         kind="at-least",
         limit=limit,
         found=str(signed),
-        # Without a signature of the provider's there is nothing that witnesses could have cosigned.
+        # Without the provider's signature there is no text that witnesses could have cosigned.
         outcome="fail" if len(parts) < 2 or worse is None else _outcome(worse.status, "quorum", passed),
         scope=None,
         used=_used("at-least", limit, str(signed)),

@@ -1,12 +1,12 @@
-"""The SARIF 2.1.0 face (OASIS, 27 March 2020): what a code scanner's viewer shows of a verdict.
+"""The SARIF 2.1.0 format (OASIS, 27 March 2020): a verdict for a code scanner's viewer.
 
-Each check that ran is a rule, and each that did not pass is a result. A false check is an error, and so is a check that
-leaves the window's figures unproven. An unmet limit is a warning. A check that could not be decided is of kind `open`,
-which the standard gives no level; so that no viewer is silent about it, it is a notification of level error too.
-An input that could not be used is an error.
+Each check that ran is a rule, and each check that did not pass is a result. A false check is an error, and so is a
+check that leaves the window's figures unproven. An unmet limit is a warning. An undecided check has the kind `open`,
+for which the standard allows no level; it is therefore also a notification of level error, so that every viewer shows
+it. An unusable input is an error.
 
-Code hosts ask more than the standard: every rule has a short and a full description, help and a level, and every result
-has a file by a relative path and a region in it.
+Code hosts demand more than the standard: every rule has a short and a full description, help and a level, and every
+result has a file by a relative path and a region in it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS = {
 }
 WINDOW, TRUST = "window.json", "trust.toml"
 OWN = ("input.readable", "program.finished")
-"""What stands among the results of a run without a verdict."""
+"""The id of the result for a run without a verdict."""
 
 
 def render(report: Report | ShortReport, places: Mapping[str, str] | None = None) -> str:

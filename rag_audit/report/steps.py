@@ -1,4 +1,4 @@
-"""What a reader of a report does next."""
+"""The next steps for a reader of a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def next_steps_of(
     """The next steps, the most urgent one first.
 
     :param checks: every check
-    :param deciding: the checks whose outcome is the verdict's
+    :param deciding: the checks with the verdict's outcome
     :param weaker: ids of weaknesses
     :param protection: how strong the protection of the window is
     """
@@ -95,7 +95,7 @@ def next_steps_of(
 
 
 def _remedies(checks: Sequence[CheckLine], deciding: Sequence[str]) -> list[str]:
-    """What establishes the checks that left a window open."""
+    """The steps that establish the checks that left a window open."""
     if "trust.records" in deciding:
         return [
             "ask the provider whether anybody asked a question in this window: a window without an answer has nothing"

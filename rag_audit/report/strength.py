@@ -1,7 +1,7 @@
-"""How strong the protection of a window is: one function, from which every format of a report takes its words.
+"""The strength of a window's protection. Every format of a report takes its words from this one function.
 
-The tiers of epsilon are those that Ponomareva et al. (2023, "How to DP-fy ML", section 5.2) propose: strong up to 1,
-moderate up to 10, weak above. A window is as strong as the weakest of its tenants.
+The tiers of epsilon follow Ponomareva et al. (2023, "How to DP-fy ML", section 5.2): strong up to 1, moderate up to 10,
+weak above. A window is as strong as the weakest of its tenants.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SHOWN = 4
 
 
 def tier(eps: float) -> Level:
-    """The level of an epsilon; an epsilon that is infinite, or no number, protects nothing."""
+    """The level of an epsilon. An infinite epsilon, or a value that is not a number, gives no protection."""
     if eps <= 1:
         return "strong"
     if eps <= 10:

@@ -1,8 +1,8 @@
-"""The text face, for people: the verdict, what decided it, figures in words, and what is outside.
+"""The text format, for people: the verdict, the deciding checks, figures in words, and the limits of the claims.
 
 The first screen answers ten questions (docs/report.md, "Ten questions"). The table of checks follows with `--checks`,
-and where something did not pass. The verdict line stands at the left margin and is the only line there that quotes a
-file; everything else that does is indented or has a label before it, so no file can write a verdict.
+and if a check did not pass. The verdict line begins at the left margin. It is the only such line that quotes a file;
+every other quoting line is indented or begins with a label, so no file can imitate a verdict.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _row(label: str, texts: list[str], paint: _Paint) -> list[str]:
 
 
 def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str]:
-    """What decided the verdict, with its explanation; then how many others did not pass."""
+    """The deciding checks, with their explanation; then the number of other checks that did not pass."""
     deciding = [c for c in failed if c.decides]
     lines = [paint.bold("what decided it")]
     for check in deciding[:_SHOWN]:
@@ -174,7 +174,7 @@ def _answers(report: Report, paint: _Paint) -> list[str]:
 
 
 def _filing(report: Report | ShortReport, paint: _Paint) -> list[str]:
-    """By what the report can be filed and checked again."""
+    """The data for filing the report and for repeating the verification."""
     filing = report.filing
     lines = [paint.bold("filed under")]
     lines += [f"  {f.role:9}  {f.name}  {f.sha256 or 'no file'}" for f in filing.inputs]
@@ -186,9 +186,9 @@ def _filing(report: Report | ShortReport, paint: _Paint) -> list[str]:
 
 
 def wrapped(text: str, first: str = "  ", rest: str | None = None) -> list[str]:
-    """A sentence in lines of at most `WIDTH` characters, words with hyphens whole.
+    """A sentence in lines of at most `WIDTH` characters; words with hyphens are not split.
 
-    :param first: what stands before the first line, and before the others too unless `rest` says otherwise
+    :param first: the prefix of the first line, and also of the others if `rest` is None
     """
     indent = first if rest is None else rest
     return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
@@ -200,7 +200,7 @@ def bullets(items: list[str]) -> list[str]:
 
 
 def check_lines(checks: list[CheckLine]) -> list[str]:
-    """Every check with what was found, and what was expected where it did not pass."""
+    """Every check with its actual value, and with the expected value if it did not pass."""
     lines = []
     for check in checks:
         place = "" if check.at is None else f"  at {check.at}"
@@ -275,7 +275,7 @@ def figure_lines(report: Report) -> list[str]:
 
 
 def requirement_lines(report: Report) -> list[str]:
-    """Every requirement of trust.toml beside what the window has."""
+    """Every requirement of trust.toml with the window's value."""
     lines = []
     for r in report.requirements:
         limit = "absent from trust.toml" if r.limit is None else f"{r.kind.replace('-', ' ')} {r.limit}"
@@ -298,7 +298,7 @@ def alarm_lines(attacks: Attacks | None) -> list[str]:
 
 
 def attack_lines(attacks: Attacks) -> list[str]:
-    """What the provider's attacks got beside what is certified."""
+    """The results of the provider's attacks with the certified figures."""
     lines = [
         f"attacks: {attacks.label}",
         f"  answered by {attacks.answered_by}; {attacks.members} members, {attacks.others} others, seed {attacks.seed}",

@@ -1,4 +1,5 @@
-"""A window verified with everything that this installation has, and what a report says of it besides."""
+"""Verifies a window with all optional packages of this installation, and adds the report's description of the
+window."""
 
 from __future__ import annotations
 
@@ -54,16 +55,16 @@ RETURNED_TEXTS = (
     " mechanism sampling rests on it. Receipts do not show a text that the provider withholds at the end of a list"
     " (mechanism sampling), or from every answer whose receipt the verifier has (noise with sampling, listing)"
 )
-"""Printed besides, where a tenant samples."""
+"""An additional line, printed if a tenant samples."""
 
 
 @dataclass(frozen=True)
 class ReportedVerdict(Verdict):
-    """A verdict with what a report says of the window besides.
+    """A verdict with the report's description of the window.
 
     :param described: the facts of the window, or the exception that prevented this description: a fault of the
-        description costs no verdict
-    :param measured: a provider's own run of attacks, which changes nothing of the verdict
+        description does not affect the verdict
+    :param measured: a provider's own run of attacks; it does not affect the verdict
     """
 
     described: Facts | Exception = field(kw_only=True, repr=False, compare=False)
@@ -71,9 +72,9 @@ class ReportedVerdict(Verdict):
 
     @property
     def facts(self) -> Facts:
-        """What a report says of the window besides.
+        """The report's description of the window.
 
-        :raises Exception: the one that kept the facts from being made
+        :raises Exception: the exception that prevented the description
         """
         if isinstance(self.described, Exception):
             raise self.described
@@ -81,7 +82,7 @@ class ReportedVerdict(Verdict):
 
     @property
     def does_not_prove(self) -> list[str]:
-        """What the verdict does not say, in sentences for people."""
+        """The claims that the verdict does not make, in sentences for people."""
         tenants = self.figures.get("tenants", {}).values()
         present = {t["mechanism"] for t in tenants}
         return [
@@ -131,11 +132,11 @@ def verify_window(
     inputs: Inputs | None = None,
     checking: Callable[[WindowFile], Checking] | None = None,
 ) -> ReportedVerdict:
-    """Verify a window as a third party that trusts nothing but `trust`; other parameters are those of `open_window`.
+    """Verify a window as a third party that trusts only `trust`. The other parameters are those of `open_window`.
 
     :param model: the folder of the embedder's files, if it has any, to re-execute A1 on disclosed queries
-    :param attacks: what `rag-audit attack run` measured, attacks.json, to be shown beside the verdict
-    :param checking: makes how the window's proofs are verified, if not in this process and all of them
+    :param attacks: the measurements of `rag-audit attack run`, attacks.json, to be shown with the verdict
+    :param checking: makes the object that verifies the window's proofs; by default this process verifies all of them
     :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
     :raises RagAuditError: the window, the trust file, the attacks or a challenge of the verifier's own cannot be read
         (exit code 2)

@@ -1,12 +1,12 @@
-"""The in-toto face: a verification summary (https://slsa.dev/verification_summary/v1), signed where a key is given.
+"""The in-toto format: a verification summary (https://slsa.dev/verification_summary/v1), signed if a key is given.
 
-The statement says what was verified (window.json and its siblings, by digest), under which policy (trust.toml), by
-what and when, and whether it passed. It claims no SLSA level: `verifiedLevels` has the strength of the protection under
-a name of our own, so that a policy engine does not take PASSED for protection. What a window's verdict is about stands
-in another field of our own, whose name is a URN as in-toto asks of extensions. Anything but exit code 0 is FAILED,
-since the format knows no third word; our field has the outcome.
+The statement names the verified files (window.json and its siblings, by digest), the policy (trust.toml), the verifier
+and the time, and the result. It claims no SLSA level: `verifiedLevels` has the strength of the protection under a name
+of our own, so that a policy engine does not mistake PASSED for protection. Another field of our own has the subject of
+the window's verdict; its name is a URN, as in-toto requires of extensions. Every exit code except 0 becomes FAILED,
+since the format has no third word; our field has the outcome.
 
-With a key the statement is the payload of a DSSE envelope, under an Ed25519 signature over DSSE's pre-authentication
+With a key, the statement is the payload of a DSSE envelope, with an Ed25519 signature over DSSE's pre-authentication
 encoding. The package in-toto-attestation makes the same statement through protobuf, which a base install should not
 need for one JSON object; a test encodes statement and envelope a second time, by the published rules.
 """
@@ -34,9 +34,8 @@ LEVELS = {
     "moderate": "RAG_AUDIT_PROTECTION_MODERATE",
     "strong": "RAG_AUDIT_PROTECTION_STRONG",
 }
-"""The level of a summary by the strength of the protection. The format leaves names to each verifier that do not begin
-with SLSA_, and has the word FAILED for what did not pass. UNKNOWN is for a pass whose whole report could not be
-made."""
+"""The level of a summary by the strength of the protection. The format lets each verifier choose names that do not
+begin with SLSA_, and defines FAILED for a result that did not pass. UNKNOWN is for a pass without a whole report."""
 
 
 def render(report: Report | ShortReport, key: SigningKey | None = None) -> str:

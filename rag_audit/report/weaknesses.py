@@ -1,4 +1,4 @@
-"""What of a window is weaker than it could be, and what its mechanisms cost their readers."""
+"""The aspects of a window that could be stronger, and the cost of its mechanisms for their readers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def weaknesses_of(
 
 
 def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:
-    """What each tenant's mechanism costs its readers."""
+    """The cost of each tenant's mechanism for its readers."""
     return [
         Retrieval(tenant=t.tenant, words=description(t.mechanism).cost(t), measured=_measured(t))
         for t in tenants
@@ -80,7 +80,7 @@ def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:
 
 
 def _measured(tenant: TenantReport) -> list[Measured]:
-    """What questions found on public collections under the measured settings on either side of the tenant's."""
+    """The results on public collections under the nearest measured settings below and above the tenant's setting."""
     from rag_audit.report.html.study import settings_of, strength, study
 
     kind = description(tenant.mechanism)

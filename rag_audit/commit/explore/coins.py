@@ -1,11 +1,12 @@
-"""Simulation of sampling and of listing on a provider's own documents and questions.
+"""Simulation of sampling and of randomized response on a provider's own documents and questions.
 
-The mechanisms are those of docs/accounting.md, "Mechanisms based on Bernoulli bits". Kept positions are ranked by their
-exact scores, without a lattice; what a window would list beyond them, where fewer than K are kept, is left out. Texts
-of positions that are not kept count nowhere, since a window returns none of them.
+The mechanisms are defined in docs/accounting.md, "Mechanisms based on Bernoulli bits". Sampled positions are ranked by
+their exact scores, without a lattice. If fewer than K positions are sampled, a window fills its list with other
+positions; the simulation omits them. Texts of unsampled positions do not count, since a window returns none of them.
 
-A repetition is a window: its kept positions are drawn once. For listing, accounts ask n questions each, in an order
-that the seed gives, and keep what they are listed. Coins come from numpy's PCG64 instead of a window's committed seed.
+A repetition is one window: its sample is drawn once. For randomized response, each account asks n questions, in an
+order given by the seed, and stores its listed documents. The Bernoulli bits come from numpy's PCG64 instead of a
+window's committed seed.
 """
 
 from __future__ import annotations
@@ -51,20 +52,21 @@ class CoinPointJson(TypedDict):
 
 @dataclass
 class Account:
-    """What an account was listed in a window, and what it would have been by chance alone."""
+    """The positions listed to an account in a window, and the positions that chance without relevance would have
+    listed."""
 
     held: Bits
     by_chance: Bits
 
     @classmethod
     def new(cls, capacity: int) -> Account:
-        """An account that was listed nothing yet."""
+        """An account without listed positions."""
         return cls(np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_))
 
 
 @dataclass(frozen=True)
 class SampledTopK:
-    """The exact first K of the kept positions."""
+    """The exact first K of the sampled positions."""
 
     sampling: coins.Sampling
     remembers: ClassVar[bool] = False
@@ -76,7 +78,7 @@ class SampledTopK:
         return f"sampling, keep {_decimal(self.sampling.keep)}"
 
     def epsilon(self, accounts: int) -> float:
-        """There is no finite bound over all outcomes: an exact list says what it holds."""
+        """Returns infinity: no finite bound over all outcomes exists, because an exact list reveals its content."""
         return math.inf
 
     def check(self, capacity: int) -> None:
@@ -85,20 +87,20 @@ class SampledTopK:
     def answer(
         self, scores: Scores, kept: Bits, account: Account, random: np.random.Generator, top_k: int
     ) -> dict[str, Positions]:
-        """The positions with a text in which an account finds a passage, by what is counted (`CoinPoint`).
+        """The positions, with their texts, in which an account can find a passage, by counting method (`CoinPoint`).
 
         :param scores: the raw score of every position
-        :param kept: the positions that the window keeps
+        :param kept: the sampled positions of the window
         """
         return {"in_list": _best(scores, kept, top_k)}
 
 
 @dataclass(frozen=True)
 class RandomisedList:
-    """Listing by randomised response.
+    """Randomized response.
 
-    :param threshold: raw score from which a position is relevant
-    :param most: longest list
+    :param threshold: minimum raw score of a relevant position
+    :param most: maximum length of a list
     """
 
     sampling: coins.Listing
@@ -149,16 +151,16 @@ CoinMechanism: TypeAlias = SampledTopK | RandomisedList
 
 @dataclass(frozen=True)
 class CoinPoint:
-    """What one mechanism finds, and what it promises.
+    """The retrieval results and the guarantee of one mechanism.
 
     :param in_list: a question's passages in the list that answers it
-    :param held: a question's passages among the account's best K of all that it was listed so far; None for mechanisms
-        that list again what an account holds
-    :param by_chance: the same for lists of chance alone
+    :param held: a question's passages among the best K of all documents listed to the account so far; None for
+        mechanisms that may list a document to an account more than once
+    :param by_chance: the same for lists drawn by chance without relevance
     :param texts: documents in a list, on average
     :param eps: bound over all outcomes by size of the coalition
-    :param odds_unlisted: the most by which the absence of a document of one position becomes more likely for a
-        coalition that never received it, by size of the coalition
+    :param odds_unlisted: the maximum factor by which the absence of a document of one position becomes more likely for
+        a coalition that never received it, by size of the coalition
     """
 
     mechanism: CoinMechanism
@@ -171,7 +173,7 @@ class CoinPoint:
 
     @property
     def recall(self) -> Recall:
-        """What an account finds that keeps what it was listed."""
+        """The recall of an account that stores its listed documents."""
         return self.held or self.in_list
 
     def as_json(self) -> CoinPointJson:
@@ -225,11 +227,11 @@ def measure(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> CoinPoint:
-    """What a mechanism finds of the sample's passages.
+    """Measure how many of the sample's passages a mechanism finds.
 
-    :param n: questions that an account asks in a window
+    :param n: number of questions of an account in a window
     :param ks: sizes of coalitions
-    :param repeats: windows, in each of which every question is asked once
+    :param repeats: number of windows; each window asks every question once
     :raises PolicyError: a parameter is out of range
     """
     capacity = sample.index.capacity
@@ -266,7 +268,7 @@ def measure(
 
 @dataclass
 class _Found:
-    """Shares of passages found and whether any was, by what is counted, question by question."""
+    """Shares of passages found, and whether any passage was found, by counting method, question by question."""
 
     shares: dict[str, npt.NDArray[np.float64]]
     hits: dict[str, npt.NDArray[np.float64]]

@@ -1,4 +1,4 @@
-"""The noises that an exploration measures when nobody names others."""
+"""The default noises of an exploration."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ HINT_PICTURE = "pip install 'ragaudit-zk[experiments]'"
 
 
 def table(exploration: Exploration) -> str:
-    """The grid as a table, after a note on what the figures cover."""
+    """The grid as a table, after a note on the scope of the figures."""
     head = f"{'gains':18} {'R':>5} {'lo..hi':>11} {'sigma/Delta':>11} {'n':>6} {'k':>4} {'eps_audit':>10} "
     lines = [
         COVERS,
@@ -41,7 +41,7 @@ def table(exploration: Exploration) -> str:
 
 
 def coin_table(points: Sequence[CoinPoint], exploration: Exploration, n: int) -> str:
-    """The mechanisms made of coins as a table, with what each promises."""
+    """The mechanisms based on Bernoulli bits as a table, with their guarantees."""
     k = exploration.top_k
     sizes = list(points[0].eps)
     head = "".join(f"{f'eps({size})':>9}" for size in sizes)
@@ -80,7 +80,8 @@ def _percent(recall: Recall) -> str:
 def draw(exploration: Exploration, path: Path, coins: Sequence[CoinPoint] = ()) -> None:
     """Draw recall against eps_audit, in the format of the file's suffix (png, svg, pdf).
 
-    :param coins: mechanisms made of coins, drawn beside the floor of mechanisms whose accounts draw independently
+    :param coins: mechanisms based on Bernoulli bits; the plot also has the floor of mechanisms with independent draws
+        for each account
 
     :raises SetupError: matplotlib is not installed, or does not know the format
     """

@@ -23,7 +23,7 @@ class SampleError(RagAuditError):
 
 @dataclass(frozen=True)
 class Passage:
-    """One document, the names by which a question may refer to it, and its place in its file."""
+    """One document, its names in questions, and its place in its file."""
 
     names: tuple[str, ...]
     text: str
@@ -122,13 +122,13 @@ def load_passages(
 ) -> list[Passage]:
     """Read the documents of one tenant.
 
-    From a file: JSON Lines, plain or gzip, ``{"text": "..", "id": ".."}``, the id being the line's number unless
-    given. From a folder, as `rag-audit open --docs` takes it: ``<tenant>.jsonl`` files, or folders of text files
-    that are cut into pieces ``name.md#1``, ..; a question may name a piece or the file.
+    From a file: JSON Lines, plain or gzip, ``{"text": "..", "id": ".."}``; the default id is the line's number. From a
+    folder, as `rag-audit open --docs` takes it: ``<tenant>.jsonl`` files, or folders of text files that are cut into
+    pieces ``name.md#1``, ..; a question may name a piece or the file.
 
-    :param inventory: notes what is read and what is omitted
-    :param skip_unreadable: whether a file of a folder, or a line, that cannot be read or holds no text is omitted;
-        without it the error is raised. An empty text is then a passage, which no embedder accepts
+    :param inventory: records the documents that are read and the parts that are omitted
+    :param skip_unreadable: whether to omit an unreadable file or line, or one without text; otherwise the error is
+        raised. An empty text is then a passage, which no embedder accepts
     :raises EncodingError: a file is unreadable or not JSON Lines
     :raises SchemaError: a line has no text, or an id occurs twice
     :raises SampleError: the folder has several tenants and none is named, or there is no such tenant

@@ -1,11 +1,11 @@
-"""Simulation of a policy's recall@K beside its eps_audit, on a provider's own documents and questions.
+"""Simulation of a policy's recall@K with its eps_audit, on a provider's own documents and questions.
 
-The index, the lattice and the selection are the engine's, and the noise has its exact distribution (the published
-alias table), but is drawn from numpy's PCG64 under a seed instead of the window's committed seed. So figures are
-reproducible, and cost no Poseidon permutations.
+Index, lattice and selection are the engine's own. The noise has its exact distribution (the published alias table), but
+comes from numpy's PCG64 under a seed instead of the window's committed seed. The figures are therefore reproducible,
+and need no Poseidon permutations.
 
 Recall on a provider's own documents depends on the ranking without noise, which one document can change. No bound
-covers it, so it stays with the provider (docs/accounting.md, "Scope of the figures").
+covers it, so only the provider may see it (docs/accounting.md, "Scope of the figures").
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import Int32Array, select
 
 MIN_ANSWERS = 4000
-"""The least number of answers: questions are asked again, under other noise, until there are as many."""
+"""Minimum number of answers: each question is repeated under new noise until this number is reached."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The part of a policy on which recall depends: the gains, and the map of scores in lo..hi to lattice steps."""
+    """The part of a policy that determines recall: the gains, and the map of scores in lo..hi to lattice steps."""
 
     gains: tuple[int, ...]
     window: ScoreWindow
@@ -110,10 +110,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Exploration:
-    """Recall beside eps over a grid.
+    """Recall and eps over a grid.
 
-    :param without_noise: the same scores and no noise, at the finest lattice of the grid
-    :param chance: K positions picked blindly
+    :param without_noise: the same scores without noise, at the finest lattice of the grid
+    :param chance: recall of K positions picked at random
     """
 
     top_k: int
@@ -144,7 +144,7 @@ class Exploration:
         }
 
     def sentence(self, point: Point) -> str:
-        """A sentence on what a policy means for the people who ask."""
+        """A sentence on the meaning of a policy for its users."""
         eps = "no finite eps exists" if math.isinf(point.eps) else f"eps_audit is {text(point.eps)}"
         verb = "finds its" if in_words(point.recall.hit, self.questions).startswith("1 ") else "find their"
         return (
@@ -154,8 +154,8 @@ class Exploration:
         )
 
     def headlines(self, chosen: Noise | None = None) -> list[str]:
-        """Sentences for a policy's own noise, or without a policy for the least eps at which half of the recall is left
-        and for the least eps of all."""
+        """Sentences for a policy's own noise. Without a policy, sentences for the minimum eps that retains half of
+        the recall, and for the minimum eps of all."""
         picked = [point for point in self.points if point.noise == chosen]
         if not picked:
             by_eps = sorted(self.points, key=lambda point: point.eps)
@@ -211,8 +211,9 @@ def weighted_sum(gains: Sequence[int], draws: Int32Array) -> Int32Array:
 
 @cache
 def _alias_arrays() -> tuple[npt.NDArray[np.uint32], Int32Array]:
-    """For each low byte, bin and sign, the threshold bits from which its alias is drawn, shape (256,); and what is
-    drawn, the bins of the low bytes and then their aliases, shape (512,). So a draw is two look-ups in small tables.
+    """Two tables for a draw by two look-ups. The first, shape (256,), has for each low byte, bin and sign the threshold
+    bits for choosing its alias. The second, shape (512,), has the drawn values: the bins of the low bytes, then their
+    aliases.
     """
     table = alias_table()
     bins, aliases = np.arange(BINS), np.array(table.aliases)
@@ -286,7 +287,7 @@ def recall_without_noise(sample: Sample, window: ScoreWindow, *, top_k: int) -> 
 
 
 def recall_by_chance(sample: Sample, *, top_k: int) -> Recall:
-    """The recall of K positions picked blindly, which is that of unlimited noise."""
+    """The recall of K positions picked at random, the limit of unlimited noise."""
     capacity = sample.index.capacity
     missed = [
         math.comb(capacity - len(wanted), top_k) / math.comb(capacity, top_k) for wanted in sample.relevant
@@ -366,7 +367,7 @@ def _bound(
 ) -> tuple[float, str | None]:
     try:
         mechanism = accounting.Mechanism(noise.gains, noise.window.lattice)
-    except PolicyError as exc:  # gains and lattice are well-formed each; together they may have no bound
+    except PolicyError as exc:  # gains and lattice are each well-formed, but the pair may have no bound
         return math.inf, exc.message
     best = accounting.audit_bounds(
         mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta

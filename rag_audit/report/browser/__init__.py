@@ -1,5 +1,5 @@
 """The verifier as one page for a browser (docs/browser.md).
 
-`assets` brings what the page is made of, `page` puts it together, `face/` is what its reader sees, `inside/`
-runs there.
+`assets` fetches the parts of the page, `page` assembles them, `face/` is the visible part, `inside/` runs in the page's
+Python.
 """

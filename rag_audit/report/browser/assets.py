@@ -1,4 +1,5 @@
-"""What the page is made of beside this package: a Python for browsers and the verifier's packages, locked by digests.
+"""The parts of the page from outside this package: a Python for browsers and the verifier's packages, locked by
+digests.
 
 They are downloaded once, into the user's cache. The locks are `locked/package-lock.json` and `locked/wheels.txt`.
 """
@@ -28,7 +29,7 @@ _WHEELS_FOR = ("--platform=pyemscripten_2026_0_wasm32", "--platform=manylinux_2_
 
 
 def native_module() -> bytes:
-    """The WebAssembly module, without names of functions and other sections that nothing runs.
+    """The WebAssembly module without function names and other sections that do not affect execution.
 
     :raises SetupError: it was not built
     """
@@ -44,7 +45,7 @@ def native_module() -> bytes:
 
 
 def _without_custom(module: bytes) -> bytes:
-    """A WebAssembly module without its custom sections, whose number is 0 (WebAssembly 1.0, section 5.5)."""
+    """A WebAssembly module without its custom sections, which have the id 0 (WebAssembly 1.0, section 5.5)."""
     kept, at = [module[:8]], 8
     while at < len(module):
         start, size, shift = at, 0, 0
@@ -80,7 +81,7 @@ def assets_folder() -> Path:
 
 
 def _runtime(folder: Path) -> None:
-    """Install the Python for browsers below `folder`, and keep what a page holds of it."""
+    """Install the Python for browsers below `folder`, and keep only the files that a page contains."""
     work = folder / "npm"
     work.mkdir()
     for name in ("package.json", "package-lock.json"):

@@ -1,4 +1,4 @@
-"""Puts the page together: one HTML file that holds all of it, and that its own policy keeps from the network."""
+"""Assembles the page: one self-contained HTML file. Its content security policy forbids network access."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rag_audit.report.browser.assets import RUNTIME, assets_folder, native_modul
 MAX_CAPACITY = 1 << 20
 """The most positions of an index that a page takes on."""
 MAX_BYTES = 512 << 20
-"""The most bytes of all files together: the module's memory holds them several times over."""
+"""Maximum total bytes of all files: the module's memory contains them several times."""
 _PACKAGES = ("_internal", "cli", "commit", "estimate", "lab/empirical", "log", "mechanisms", "models", "proofs",
              "relation", "report", "retrieval", "verify")  # fmt: skip
 """The packages that the page holds: the command's and all below the verifier."""
@@ -36,7 +36,7 @@ def make_page() -> bytes:
     """
     folder = assets_folder()
     parts = {name: (folder / "runtime" / name).read_bytes() for name in RUNTIME}
-    # Of the packages that the lock names none is in the page: it says for what the interpreter was built.
+    # The page contains none of the lock's packages, so the written lock only keeps the interpreter's build information.
     lock = json.loads(parts.pop("pyodide-lock.json"))
     parts["lock.json"] = json.dumps({"info": lock["info"], "packages": {}}).encode()
     parts["native.wasm"] = native_module()
@@ -64,7 +64,7 @@ def make_page() -> bytes:
 
 
 def _policy(style: str, script: str) -> str:
-    """The content security policy: no address anywhere, only what the page holds itself."""
+    """The content security policy: no network address, and only content of the page itself."""
     return "; ".join(
         [
             "default-src 'none'",
@@ -91,7 +91,8 @@ def _packed(data: bytes) -> str:
 
 
 def _site(wheels: Path) -> bytes:
-    """What the page's Python imports: the wheels' modules, this package's rooms, and the circuits' sources."""
+    """The files that the page's Python imports: the wheels' modules, this package's subpackages, and the circuits'
+    sources."""
     content: dict[str, bytes] = {}
     for wheel in sorted(wheels.iterdir()):
         with zipfile.ZipFile(wheel) as archive:

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _CHARACTER = 6.6
-"""The width of a letter of a label, at most, for keeping labels apart."""
+"""Maximum width of a letter of a label, to prevent overlapping labels."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis, with the marks that are written beside it.
+    """One axis, with its labelled marks.
 
-    :param log: whether equal steps are equal factors
+    :param log: whether the axis is logarithmic
     """
 
     label: str
@@ -28,7 +28,7 @@ class Axis:
     log: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies between the ends, 0..1."""
+        """The relative position of a value between the ends, 0..1."""
         low, high, x = self.low, self.high, min(max(value, self.low), self.high)
         if self.log:
             low, high, x = math.log(low), math.log(high), math.log(x)
@@ -37,10 +37,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points, and what it is.
+    """A line through points, with its name.
 
-    :param style: 1, 2 or 3: which of the style sheet's lines
-    :param marked: whether each point has a mark, as measured ones have
+    :param style: 1, 2 or 3: the line style in the style sheet
+    :param marked: whether each point has a mark, as for measured points
     """
 
     name: str
@@ -71,9 +71,9 @@ class Rule:
 class Chart:
     """A chart.
 
-    :param name: the beginning of its ids
-    :param description: the sentence that says what the chart shows
-    :param bars: each from one x to another, with its height
+    :param name: the prefix of its ids
+    :param description: the sentence that describes the content of the chart
+    :param bars: each bar from one x to another, with its height
     """
 
     name: str
@@ -189,7 +189,7 @@ def from_zero(label: str, high: float) -> Axis:
 
 
 def number_text(value: float) -> str:
-    """A number for people: three digits where it has more, thousands set apart."""
+    """A number for people: at most three digits after the point, and separated thousands."""
     if math.isinf(value):
         return "unbounded"
     if abs(value) >= 1e9:

@@ -1,6 +1,6 @@
-"""What the page's charts show: the accountant's figures beyond those that a verdict has, from a report's parameters.
+"""The data of the page's charts: the accountant's figures that a verdict lacks, computed from a report's parameters.
 
-Everything here follows from the policy alone. Whether this window kept to it is the verdict's to say.
+All values follow from the policy without other inputs. Only the verdict states whether this window followed its policy.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rag_audit.mechanisms.descriptions.base import Ceiling
 from rag_audit.report.model import Report, TenantReport
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, *(i / 20 for i in range(2, 20)), 0.97, 0.99)
-"""False-positive rates at which curves are computed."""
+"""False-positive rates for which curves are computed."""
 T = TypeVar("T")
 MOST_POINTS = 9
 MANY_QUERIES = 1_000_000
-"""Compositions from which a curve has its named points alone, since each takes a second."""
+"""Number of compositions from which a curve has only its named points, since each point takes a second."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ def named_sizes(report: Report, protection: Protection) -> list[int]:
 
 
 def epsilon_curve(report: Report, protection: Protection) -> list[tuple[int, float]]:
-    """Epsilon by the number of accounts that pool what they were handed; empty where there is none at any size."""
+    """Epsilon by the number of accounts that pool their received documents; empty if no coalition size has an
+    epsilon."""
     f, kind = report.figures, protection.kind
     own = _or_none(partial(kind.from_facts, protection.first))
     if own is None:
@@ -70,10 +71,11 @@ def epsilon_curve(report: Report, protection: Protection) -> list[tuple[int, flo
 
 
 def tests_of(report: Report, protection: Protection) -> list[Ceiling]:
-    """The trade-off curves of one account, k_max and all accounts; one curve where every coalition has the same.
+    """The trade-off curves of one account, k_max accounts and all accounts; a single curve if it is the same for every
+    coalition.
 
-    They are the accountant's own: of noise from the composed distribution of its privacy loss, of coins closed forms.
-    Nothing is approximated by a Gaussian, and everything is rounded up.
+    The curves are the accountant's own. For noise they follow from the composed distribution of its privacy loss, for
+    Bernoulli bits from closed forms. The computation uses no Gaussian approximation, and rounds every value up.
     """
     f, kind = report.figures, protection.kind
     own = _or_none(partial(kind.from_facts, protection.first))
@@ -94,7 +96,7 @@ def _sizes(report: Report, protection: Protection) -> list[int]:
 
 
 def _or_none(compute: Callable[[], T]) -> T | None:
-    """A figure, or None where the accountant refuses its parameters, which a check has said."""
+    """A figure, or None if the accountant refuses its parameters; a check has reported this refusal."""
     try:
         return compute()
     except RagAuditError:

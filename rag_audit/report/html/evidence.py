@@ -22,7 +22,8 @@ GROUPS = {
 }
 """The first parts of checks' ids, in the order of a verification."""
 MOST_PASSED, MOST_OTHERS = 60_000, 90_000
-"""Letters of markup for the rows of the table of checks, of which a window with many tenants has any number."""
+"""Maximum letters of markup for the rows of the table of checks, because a window with many tenants can have any
+number."""
 MOST_FILES = 30
 
 
@@ -55,12 +56,12 @@ def group(check: CheckLine) -> str:
 
 
 def present(checks: Sequence[CheckLine]) -> list[str]:
-    """The groups of which there are checks."""
+    """The groups that have at least one check."""
     return [name for name in GROUPS if any(group(check) == name for check in checks)]
 
 
 def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
-    """Each field, and what this window says to it."""
+    """Each field, with this window's value."""
     f, w = report.figures, report.window
     kinds = {named(t.mechanism) for t in report.tenants}
     stands = f.standing != "not-established"
@@ -160,7 +161,7 @@ def _longest(report: Report) -> int:
 
 
 def _mechanisms(report: Report) -> Iterator[str]:
-    """What protects the tenants, those alike together."""
+    """The mechanisms of the tenants, with equal ones grouped."""
     groups: dict[str, list[str]] = {}
     for t in report.tenants:
         how = words.clip(t.words, 200)

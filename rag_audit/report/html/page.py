@@ -1,8 +1,9 @@
-"""The HTML format, for those who sign: one file from a report, without scripts, without a network (docs/report.md).
+"""The HTML format, for the persons who sign: one file from a report, without scripts and network access
+(docs/report.md).
 
-`../templates` has the elements, and every sentence that needs no calculation; the modules here compute what the
-templates print. A report quotes files of others, and whatever these hold stays text: each value that a template prints
-is escaped, unless a template made it.
+`../templates` has the elements, and every sentence that needs no calculation; the modules of this package compute the
+values that the templates print. A report quotes files from other parties, and their content remains text: a template
+escapes each value that it prints, unless a template made the value.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class Compact(Extension):
 
 
 def render(report: Report | ShortReport) -> str:
-    """The page of a report, or of a run that has no whole report.
+    """The page of a report, or of a run without a whole report.
 
-    The page's policy allows its own style sheet and nothing else: no script, no image, no font, no connection, no form.
+    The page's policy allows only its own style sheet: no script, no image, no font, no connection, no form.
     """
     if isinstance(report, ShortReport):
         name, title = "short.html.j2", report.line
@@ -65,7 +66,7 @@ def render(report: Report | ShortReport) -> str:
 
 @cache
 def environment() -> Environment:
-    """Where the templates are compiled, with what they may call."""
+    """The environment that compiles the templates, with the functions that they may call."""
     made = Environment(
         loader=PackageLoader("rag_audit.report"),
         extensions=[Compact],
@@ -90,7 +91,7 @@ def environment() -> Environment:
 
 
 def escaped(value: str | int | Undefined | None) -> Markup | Undefined:
-    """A value as markup: a text is escaped, a number has its thousands set apart, and None is nothing."""
+    """A value as markup: a text is escaped, a number gets separated thousands, and None becomes empty."""
     if isinstance(value, Markup | Undefined):
         return value
     if value is None:

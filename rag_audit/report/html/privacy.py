@@ -1,4 +1,4 @@
-"""Charts about privacy: epsilon by coalition, what a test can tell, and what the mechanism leaves of retrieval."""
+"""Charts about privacy: epsilon by coalition, the power of the best test, and the remaining quality of retrieval."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def heading(protection: Protection) -> str:
 
 
 def epsilon(report: Report, p: Protection, index: int) -> Curve | None:
-    """Epsilon by the number of accounts that pool what they were handed, or None where there is no epsilon."""
+    """Epsilon by the number of accounts that pool their received documents, or None if there is no epsilon."""
     points = curves.epsilon_curve(report, p)
     if not points:
         return None
@@ -76,7 +76,7 @@ def rounding(report: Report, p: Protection, several: bool) -> str:
 
 
 def test(report: Report, p: Protection, index: int) -> Curve | None:
-    """What the best test recognises by how much it reports wrongly, or None where there is no ceiling."""
+    """The best test's true-positive rate by its false-positive rate, or None if there is no ceiling."""
     tests = curves.tests_of(report, p)
     if not tests:
         return None
@@ -99,7 +99,7 @@ def test(report: Report, p: Protection, index: int) -> Curve | None:
 
 
 def _chosen(report: Report, p: Protection, tests: list[Ceiling]) -> list[tuple[str, Ceiling]]:
-    """The curves that are drawn, with their names; those of equal sizes once."""
+    """The curves to draw, with their names; one curve for equal coalition sizes."""
     if p.kind.any_coalition:
         return [("any number of accounts", tests[0])]
     named = {report.figures.k_max: "k_max", p.accounts_max: "all", 1: ""}
@@ -124,7 +124,7 @@ def _at(test: Ceiling, rate: float) -> float:
 
 
 def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
-    """What share of questions finds its passage, or None where no measurement can be placed in this window."""
+    """The share of questions that find their passage, or None if no measurement can be placed in this window."""
     lines = [
         Line(c.name, style, [(q.x, q.found) for q in found], marked=True)
         for style, c in enumerate(study.study().collections, start=1)
@@ -149,14 +149,14 @@ def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
 
 
 def measurements(p: Protection) -> Iterator[tuple[str, list[str]]]:
-    """Each measured setting of a mechanism, with what was found in each collection."""
+    """Each measured setting of a mechanism, with the result in each collection."""
     for s in study.settings_of(p.kind):
         found = [s.found[c.name] for c in study.study().collections]
         yield study.name_of(s), [f"{share} ± {error} %" for share, error in found]
 
 
 def exact_shares() -> list[str]:
-    """What is found in each collection without any mechanism."""
+    """The result in each collection without any mechanism."""
     return [f"{c.exact} %" for c in study.study().collections]
 
 

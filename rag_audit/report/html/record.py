@@ -1,4 +1,5 @@
-"""What the page says of the window's record: its time, who vouches for it, and what the reader's trust file asks."""
+"""The page's section on the window's record: its dates, its vouching parties, and the requirements of the reader's
+trust file."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from rag_audit.report.html.charts import Axis, Chart, Rule
 from rag_audit.report.model import Event, Report, Requirement
 
 MOST_ROWS = 40
-"""Rows of a table, of which a window file could make any number."""
+"""Maximum rows of a table, because a window file can have any number."""
 MOST_PARTS = 12
 ROUNDED = "final-quorum"
-"""The instant that is rounded down to a second in which others may lie before it."""
+"""The kind of event with a time rounded down to a second. Other events of that second may precede it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Activity:
 
 
 def instants(report: Report) -> list[tuple[str, str, str]]:
-    """What happened when, and how long after the one before."""
+    """The events with their times, and the time since the previous event."""
     rows = []
     before: int | None = None
     for event in in_order(report.timeline.events)[:MOST_ROWS]:
@@ -43,8 +44,9 @@ def instants(report: Report) -> list[tuple[str, str, str]]:
 
 
 def in_order(events: list[Event]) -> list[Event]:
-    """The dated ones by their time, each undated one after the one that it stood after. Witnesses date in seconds:
-    that of the end comes after all that the ledger dates within it, since they cosigned its end."""
+    """The events in order: dated events by their time, each undated event after its predecessor in the list.
+    Witnesses date in seconds. The final cosignature therefore sorts after all ledger dates within its second, since
+    the witnesses cosigned the end."""
     last, keyed = 0, []
     for place, event in enumerate(events):
         last = last if event.at is None else event.at + (999 if event.kind == ROUNDED else 0)
@@ -105,7 +107,7 @@ def limit(r: Requirement) -> str:
 
 
 def keys(report: Report) -> Iterator[tuple[str, str, str, str | None]]:
-    """The keys that the verdict rests on: role, name, what it did, fingerprint."""
+    """The keys that the verdict depends on: role, name, act, fingerprint."""
     v = report.vouching
     signed = "signed the ledger" if report.shows("provider") else "no signature of it counts"
     if signed != "signed the ledger" and report.outcome in ("FAIL", "UNDECIDED"):

@@ -1,7 +1,8 @@
-"""What mechanisms leave of retrieval, measured on public collections: study.json has the figures of docs/study.md.
+"""The remaining quality of retrieval under each mechanism, measured on public collections: study.json has the figures
+of docs/study.md.
 
-The measurements are of one embedder, one score window and lists of five. A window's own documents and questions are
-others, so the page says where a policy's setting lies among the measured ones and where it lies outside of them.
+The measurements use one embedder, one score window and lists of five. A window has other documents and questions, so
+the page states whether a policy's setting is within the measured range, and between which settings.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ class CollectionFacts(Model):
     positions: Positive
     questions: Positive
     exact: DecimalText
-    """per cent of its questions whose passage is among the first five without any mechanism"""
+    """per cent of its questions with their passage among the first five without any mechanism"""
 
 
 class Setting(Model):
-    """A mechanism with its parameters, and what was found under it."""
+    """A mechanism with its parameters, and the results under it."""
 
     mechanism: str
     sigma_over_delta: DecimalText | None = None
@@ -62,10 +63,10 @@ class Study(Model):
 
 @dataclass(frozen=True)
 class Point:
-    """One measurement as the chart has it.
+    """One measurement as a point of the chart.
 
-    :param x: epsilon for this window's coalition, or the share of positions kept
-    :param strength: what orders settings: sigma/Delta, or the share that is kept
+    :param x: epsilon for this window's coalition, or the sampled share of positions
+    :param strength: the order of settings: sigma/Delta, or the sampled share
     """
 
     setting: str
@@ -88,7 +89,7 @@ def settings_of(kind: type[Description]) -> list[Setting]:
 
 
 def strength(setting: Setting) -> float:
-    """What orders the settings of a mechanism."""
+    """The value that orders the settings of a mechanism."""
     return float(description(setting.mechanism).setting(setting) or 0)
 
 
@@ -118,7 +119,7 @@ def _x(report: Report, setting: Setting, collection: CollectionFacts) -> float:
         return description(setting.mechanism).place(
             setting, chance, accounts=f.k_max, queries=f.n, delta=f.delta
         )
-    except RagAuditError:  # of parameters that the accountant refuses, which a check has said
+    except RagAuditError:  # the accountant refuses these parameters, and a check has reported it
         return math.inf
 
 

@@ -1,4 +1,4 @@
-"""What the page says first: the verdict, what it rests on, what was proved and what was not."""
+"""The first part of the page: the verdict, its basis, and the proved and unproved claims."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ OPEN = {
     "UNDECIDED": "a check could not be decided.",
     "UNPROVEN": "what it rests on was not established.",
 }
-"""Why nothing counts as proved, by outcome."""
+"""The reason why no claim counts as proved, by outcome."""
 MOST_SHOWN, MOST_EXPLAINED = 12, 4
-"""Checks that are shown one by one, and those of them that are explained; alike ones of several tenants are once."""
+"""Maximum checks that are shown one by one, and maximum explained ones among them; equal checks of several tenants
+count once."""
 MOST_MECHANISMS = 4
 
 
@@ -59,7 +60,7 @@ def outcome(report: Report) -> tuple[str, str]:
 
 
 def decided(report: Report) -> Decided:
-    """The checks that did not pass, those that decided first; the first of each kind is explained."""
+    """The checks that did not pass, with the deciding checks first. The first check of each kind is explained."""
     wrong = sorted((c for c in report.checks if c.outcome != "pass"), key=lambda c: not c.decides)
     first = {check.base: check for check in reversed(wrong)}
     explained = [first[base] for base in [*dict.fromkeys(c.base for c in wrong)][:MOST_EXPLAINED]]
@@ -68,7 +69,7 @@ def decided(report: Report) -> Decided:
 
 
 def check_lines(check: CheckLine, explained: bool) -> list[tuple[str, str]]:
-    """What is said of a check that did not pass."""
+    """The lines about a check that did not pass."""
     e = check.explanation if explained else None
     lines = [("expected", check.expected), ("found", check.found), ("at", check.at)]
     if e is not None:
@@ -84,7 +85,7 @@ def check_lines(check: CheckLine, explained: bool) -> list[tuple[str, str]]:
 
 
 def unused(report: ShortReport) -> list[tuple[str, str]]:
-    """What a run could not use."""
+    """The input that a run could not use."""
     found = report.malformed
     if found is None:
         return []
@@ -112,7 +113,7 @@ def files(report: ShortReport) -> list[tuple[str, str]]:
 
 
 def figures(report: Report) -> Iterator[tuple[str, str, str]]:
-    """The verdict's figures: name, value, and what it means. Mechanisms that differ have a figure each."""
+    """The verdict's figures: name, value, meaning. Different mechanisms have separate figures."""
     f = report.figures
     groups = protections(report)
     shown = groups[:MOST_MECHANISMS]
@@ -146,7 +147,7 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
 
 
 def _of_tenants(report: Report) -> str:
-    """The tenants whose factor is the window's, where other tenants have a smaller factor or none."""
+    """The tenants that determine the window's factor, if other tenants have a smaller factor or none."""
     whose = [t.tenant for t in report.tenants if t.odds_unlisted == report.figures.odds_unlisted]
     return "" if len(whose) == len(report.tenants) else f" ({some([words.clip(t, 60) for t in whose], 3)})"
 
@@ -169,7 +170,7 @@ def _epsilon(report: Report, name: str, eps: str, kind: type[Description]) -> tu
 
 
 def not_proved(report: Report) -> Iterator[str]:
-    """What a reader might take for proved and is not, in plain words; `outside` has all of it."""
+    """Claims that a reader might assume but that are not proved, in plain words; `outside` has the complete list."""
     f = report.figures
     names = {
         kind: [words.clip(t.tenant, 128) for t in report.tenants if t.mechanism == kind.mechanism.name]

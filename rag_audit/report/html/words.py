@@ -7,11 +7,11 @@ import math
 from rag_audit.report.strength import tier
 
 _LARGE = 9
-"""Digits from which a number is written as a power of ten."""
+"""Minimum digits of a number that is written as a power of ten."""
 
 
 def factor(eps: float) -> str:
-    """e to the epsilon, rounded up: the most by which odds change."""
+    """e to the epsilon, rounded up: the maximum factor by which odds change."""
     if eps > 700 / math.log10(math.e) or math.isinf(eps):
         return "without any limit"
     digits = eps * math.log10(math.e)
@@ -36,7 +36,7 @@ def belief(eps: float) -> str:
 
 
 def strength(eps: float) -> str:
-    """What an epsilon of that size is called (`report.strength`)."""
+    """The name for an epsilon of that size (`report.strength`)."""
     level = tier(eps)
     if level == "none":
         return "no protection"
@@ -76,7 +76,7 @@ def _up(share: float) -> float:
 
 
 def clip(text: str, limit: int) -> str:
-    """The text, or its beginning with a sentence that says how long it is."""
+    """The text, or its beginning with a note of its full length."""
     if len(text) <= limit:
         return text
     return f"{text[:limit].rstrip()} [{len(text):,} characters; see the report in JSON]"

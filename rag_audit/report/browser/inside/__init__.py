@@ -1,1 +1,2 @@
-"""What runs in the page beside the verifier: what stands for compiled packages there, and the desk that is asked."""
+"""The Python modules that run in the page in addition to the verifier: replacements for compiled packages, and the
+front end that takes the page's requests."""

@@ -1,7 +1,7 @@
 """numpy in the page: the part of it that the accountant uses, on arrays in the WebAssembly module.
 
-Arrays have one dimension and hold float64, complex numbers as two arrays; integers and truth values are floats. Slices
-are views, as numpy's are. What the accountant does not use is not there, and says so.
+Arrays have one dimension and contain float64, complex numbers as two arrays; integers and truth values are floats.
+Slices are views, like numpy's. A function that the accountant does not use is missing, and raises an error.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def roll(x: ndarray, shift: int) -> ndarray:
 
 
 def where(mask: ndarray, x: ndarray, y: float) -> ndarray:
-    """Items of `x` where the mask says so, and `y` elsewhere."""
+    """Items of `x` where the mask is true, and `y` elsewhere."""
     chosen = full(len(mask), y)
     chosen[mask] = x[mask]
     return chosen
@@ -165,7 +165,7 @@ def bincount(places: ndarray, weights: ndarray, minlength: int) -> ndarray:
 
 
 def searchsorted(x: ndarray, value: float, side: str) -> int:
-    """After how many items of an ascending array a value stands, to the right of equal ones."""
+    """The insertion index of a value in an ascending array, to the right of equal items."""
     if side != "right":
         _missing(f"searchsorted on the {side}")
     return call("array_search", x.view, float(value)).integer()
@@ -191,12 +191,12 @@ class fft:
 
     @staticmethod
     def irfft(x: Complex, size: int) -> ndarray:
-        """The real array of which this is the first half of the transform."""
+        """The real array with this first half of its transform."""
         return made("array_back", x.re.view, x.im.view, size)
 
 
 def errstate(**_: str) -> nullcontext[None]:
-    """Nothing: no warning is made here."""
+    """A context without effect: this module gives no warnings."""
     return nullcontext()
 
 

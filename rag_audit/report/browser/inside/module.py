@@ -1,4 +1,4 @@
-"""Calls of the WebAssembly module `native/wasm`, whose arguments and results are bytes (`native/wasm/src/wire.rs`)."""
+"""Calls of the WebAssembly module `native/wasm`. Their arguments and results are bytes (`native/wasm/src/wire.rs`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 T = TypeVar("T")
 Field: TypeAlias = "bytes | str | int | float | Kept | Sequence[Any]"
-"""An argument: bytes, a text, an integer, a float, something kept there, or a list of them; a tuple's items stand one
-after another.
+"""An argument: bytes, a text, an integer, a float, an object that the module stores, or a list of them. The encoding of
+a tuple is the concatenation of its items' encodings.
 """
 
 _LENGTH = struct.Struct("<I")
@@ -30,10 +30,10 @@ _call: Callable[[bytes], bytes] | None = None
 
 
 def call(name: str, *arguments: Field) -> Results:
-    """What the module's function of that name gives.
+    """The result of the module's function of that name.
 
     :raises ValueError: the function refuses, with its reason
-    :raises RuntimeError: the module failed; it cannot be used again
+    :raises RuntimeError: the module failed and cannot be used any more
     """
     global _call
     if _call is None:
@@ -116,6 +116,6 @@ class Kept:
 
     def __del__(self) -> None:
         if hasattr(self, "number"):
-            # The module may have failed, or be gone with the process: then it keeps nothing either.
+            # The module may have failed, or have ended with the process; its objects are then gone too.
             with suppress(Exception):
                 call(f"{self.kind}_drop", self)

@@ -1,4 +1,5 @@
-"""`rag_audit._native` in the page: what a verifier asks of the native core, by its names (`_native.pyi`)."""
+"""`rag_audit._native` in the page: the functions of the native core that a verifier calls, under the same names
+(`_native.pyi`)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from rag_audit.report.browser.inside.module import Field, Kept, Results, call, o
 
 Refused = list[tuple[int, str]]
 _RUN_BYTES = 15 * 32
-"""Of the elements of a list that are hashed at a time."""
+"""Number of list elements that are hashed at a time."""
 
 progress: Callable[[int], None] | None = None
 """Called with the number of proofs that a step has looked at."""
@@ -116,14 +117,14 @@ class ScanIndex(Kept):
 
 
 class ScanTable(ScanIndex):
-    """Commitments to a table's columns; beside the vocabulary's rows there is one of zeros."""
+    """Commitments to a table's columns. The table has the rows of the vocabulary and one row of zeros."""
 
     def __init__(self, points: bytes, dimension: int, vocabulary: int) -> None:
         super().__init__(points, dimension, vocabulary + 1)
 
 
 class ScanParameters(Kept):
-    """What a policy fixes for a tenant's answers."""
+    """The parameters that a policy fixes for a tenant's answers."""
 
     kind = "parameters"
 
@@ -141,7 +142,7 @@ class ScanParameters(Kept):
 
 
 class ScanListing(Kept):
-    """What a policy and a window fix for a tenant's lists."""
+    """The parameters that a policy and a window fix for the lists of a tenant with randomized response."""
 
     kind = "listing"
 
@@ -152,7 +153,7 @@ class ScanListing(Kept):
 
 
 class ScanCoalition(Kept):
-    """What a coalition certificate is about."""
+    """The statement of a coalition proof."""
 
     kind = "coalition"
 
@@ -195,7 +196,7 @@ def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], *rest: byte
 
 
 def scan_held_zero(capacity: int) -> bytes:
-    """The commitments from which an account's first record starts."""
+    """The commitments to an empty disclosed set, for an account's first record."""
     return call("scan_held_zero", capacity).bytes()
 
 
@@ -230,7 +231,7 @@ class _Batch(Kept):
         self._keep(self.records, of, by)
 
     def add(self, records: list[tuple[bytes, ...]]) -> Refused:
-        """Add records; those that are no proofs at all."""
+        """Add records, and return the indices of the records without well-formed proofs."""
         found = call("batch_add", self, list(records))
         _looked_at(len(records))
         return _refused(found)

@@ -1,4 +1,4 @@
-"""cryptography in the page: Ed25519 verification with OpenSSL's rules, and nothing secret."""
+"""The cryptography package in the page: Ed25519 verification by OpenSSL's rules, without secret-key operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class InvalidSignature(Exception):
 
 
 class InvalidTag(Exception):
-    """Nothing here decrypts."""
+    """A placeholder class: the page decrypts no data."""
 
 
 class Ed25519PublicKey:
@@ -35,7 +35,7 @@ class Ed25519PublicKey:
 
 
 class _Secret:
-    """What a page has no use for."""
+    """A placeholder for a class that the page never uses."""
 
     @staticmethod
     def generate() -> NoReturn:

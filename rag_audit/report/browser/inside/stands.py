@@ -1,4 +1,5 @@
-"""Gives the page's Python what it has not: modules that stand for compiled packages and for parts of the system."""
+"""Provides the modules that the page's Python lacks: replacements for compiled packages and for parts of the
+operating system."""
 
 from __future__ import annotations
 
@@ -54,13 +55,13 @@ def _module(name: str, **members: Any) -> ModuleType:
 
 
 class _NoThread:
-    """A thread that does nothing: in a page nobody waits at a terminal, and there are none."""
+    """A thread without effect: a page has no threads, and no terminal that needs a progress display."""
 
     def __init__(self, *_: object, **__: object) -> None:
         self.daemon = True
 
     def start(self) -> None:
-        """Do nothing."""
+        """Return at once."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Do nothing."""
+        """Return at once."""

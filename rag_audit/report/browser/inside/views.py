@@ -21,7 +21,7 @@ class Block(Kept):
 
 
 def _operator(name: str) -> Callable[[ndarray, Any], Any]:
-    """An operator of an array, which stands on its left, and of another operand."""
+    """An operator with an array as left operand and any right operand."""
     return lambda left, right: two(name, left, right)
 
 
@@ -40,7 +40,7 @@ class ndarray:
 
     @property
     def view(self) -> tuple[int, int, int, int]:
-        """What the module knows it by."""
+        """The module's reference to this view."""
         return self._block.number, self._start, self._step, self._length
 
     @property
@@ -82,7 +82,7 @@ class ndarray:
             call("array_set", target.view, _operand(value))
 
     def setflags(self, *, write: bool) -> None:
-        """Nothing: who wrote to a constant array would be caught where numpy is."""
+        """Ignore the flags. numpy outside the page detects writes to a constant array."""
 
     def copy(self) -> ndarray:
         """The items in memory of their own."""
@@ -109,7 +109,7 @@ class ndarray:
         return _Rows(self, columns)
 
     def _in_place(self, name: str, other: Any) -> ndarray:
-        result = two(name, self, other)  # kept until it is copied
+        result = two(name, self, other)  # referenced until it is copied
         call("array_set", self.view, _operand(result))
         return self
 
@@ -129,7 +129,7 @@ class ndarray:
 
 
 class _Rows(NamedTuple):
-    """An array of two dimensions, of which the accountant asks for the sum of its rows."""
+    """A two-dimensional array. The accountant only sums its rows."""
 
     items: ndarray
     columns: int
