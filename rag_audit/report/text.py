@@ -83,7 +83,7 @@ def summary(report: Report) -> list[str]:
         f"checked: all {len(report.checks)} checks of window {report.window.window} passed; {counts.proved} of"
         f" {counts.records} answers are proved; {receipts} with the log",
         f"meaning: the lists of {figures.k_max} colluding accounts change the odds of a document's presence by at most"
-        f" {factor(float(figures.eps or 'inf'))} (delta aside)",
+        f" {factor(float(figures.eps or 'inf'))}, apart from delta",
     ]
 
 
