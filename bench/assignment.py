@@ -19,8 +19,10 @@ from typing import Any
 from bench.beside import record
 from bench.common import emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.proofs.backends.groth16 import RecordsJob, generator, proving_key
+from rag_audit.proofs.backends.groth16 import generator
 from rag_audit.proofs.backends.groth16.circuit import assign, compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16.job import RecordsJob
+from rag_audit.proofs.backends.groth16.keys import proving_key
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

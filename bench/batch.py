@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from bench.scan import BEACON, BLINDING_KEY, HI, LATTICE, LO, S0, S1, make_case
-from rag_audit.proofs.backends.scan import SYSTEM, CertificateJob, ProofJob, ScanKey, commit_index
-from rag_audit.proofs.backends.scan.key import PROTOCOL
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.key import PROTOCOL, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.statements.retrieve import Statement
 

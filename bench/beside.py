@@ -15,9 +15,10 @@ from typing import Any
 from bench import scan
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInputs, RetrieveInstance, proving_key
 from rag_audit.proofs.backends.groth16.circuit import assign, compile_circuit
-from rag_audit.proofs.backends.groth16.instance import PUBLIC_INPUTS
+from rag_audit.proofs.backends.groth16.instance import PUBLIC_INPUTS, RetrieveInstance
+from rag_audit.proofs.backends.groth16.job import RecordsJob, RetrieveInputs
+from rag_audit.proofs.backends.groth16.keys import proving_key
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import (
     index_commitment,

@@ -18,17 +18,11 @@ import numpy as np
 
 from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from rag_audit import _native as native
-from rag_audit.proofs.backends.scan import (
-    SYSTEM,
-    CertificateJob,
-    ProofJob,
-    ScanKey,
-    commit_index,
-    verify_batch,
-)
-from rag_audit.proofs.backends.scan.column import ColumnJob
-from rag_audit.proofs.backends.scan.key import PROTOCOL, SLOT
+from rag_audit.proofs.backends.scan.column import CertificateJob, ColumnJob
+from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.key import PROTOCOL, SLOT, ScanKey, commit_index
 from rag_audit.proofs.backends.scan.listing import ListJob, held_digest, held_rows
+from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
 from rag_audit.proofs.statements.retrieve import ListedStatement, Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes

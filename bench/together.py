@@ -12,8 +12,9 @@ import dataclasses
 from bench.batch import tenant
 from bench.common import emit, measured, parsed, parser
 from rag_audit import _native as native
-from rag_audit.proofs.backends.scan import SYSTEM, CertificateJob
+from rag_audit.proofs.backends.scan.column import CertificateJob
 from rag_audit.proofs.backends.scan.key import PROTOCOL
+from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.backends.scan.together import Together, TogetherJob
 
 

@@ -64,8 +64,10 @@ from rag_audit.models.trust import Require
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
-from rag_audit.proofs.backends import scan
 from rag_audit.proofs.backends.scan.embed import table_columns
+from rag_audit.proofs.backends.scan.key import points_json
+from rag_audit.proofs.backends.scan.release import protocols_digest
+from rag_audit.proofs.backends.scan.system import SYSTEM, TABLE_ARTEFACT
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex
 from rag_audit.relation.native_secrets import topk_commitment
 from rag_audit.relation.noise import table_digest
@@ -123,7 +125,7 @@ class Builder:
         for tenant in TENANTS:
             index = build_index(vectors, CAPACITY)
             blinding, path = to_bytes(drawn.index_salts[tenant]), self.folder / f"{tenant}.points"
-            committed = scan.SYSTEM.commit_index(index.rows, blinding, path)
+            committed = SYSTEM.commit_index(index.rows, blinding, path)
             texts = dict(zip(index.positions, map(Passage, TEXTS), strict=True))
             tenants[tenant] = commit_tenant(tenant, index, texts, drawn, committed)
         return commit(origin=ORIGIN, policy=policy, roster=self.roster, manifest=manifest, tenants=tenants,
@@ -304,7 +306,7 @@ def trust_text(
         noise_table=table_digest(),
         embedder=embedder.manifest()["artefacts"],
         manifest=manifest_digest(embedder.manifest()),
-        scan=scan.protocols_digest(),
+        scan=protocols_digest(),
         require=Require(**{**wanted, **changes}),
     )
 
@@ -313,8 +315,8 @@ def keys_of(tenants: Iterable[CommittedTenant], embedder: Embedder) -> dict[str,
     """What proofs about these tenants would be verified under."""
     table = embedder.table
     assert table is not None
-    keys: dict[str, Json] = {t.entry.c_idx: scan.points_json(t.points) for t in tenants}
-    keys[embedder.manifest()["artefacts"][scan.TABLE_ARTEFACT]] = scan.points_json(table_columns(table))
+    keys: dict[str, Json] = {t.entry.c_idx: points_json(t.points) for t in tenants}
+    keys[embedder.manifest()["artefacts"][TABLE_ARTEFACT]] = points_json(table_columns(table))
     return keys
 
 
@@ -371,7 +373,7 @@ def _as_it_stands(value: Json, *_: object, **__: object) -> bytes:
 def without_proofs() -> Iterator[None]:
     """Take stand-ins for proofs that hold; everything up to their statements is as in a real window."""
     nothing: dict[str, Any] = {"parse_proof": _as_it_stands, "refusals": _read_only}
-    with mock.patch.multiple(scan.SYSTEM, **nothing):
+    with mock.patch.multiple(SYSTEM, **nothing):
         yield
 
 

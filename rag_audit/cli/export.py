@@ -9,12 +9,15 @@ import click
 from rag_audit.cli.common import PATH, emit, json_option, signing_key
 from rag_audit.cli.options import path_option
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.description import keyed_titles
 
 
 @click.command()
 @click.argument("window", type=PATH)
 @path_option("--tiles", help="folder for the ledger as static files (C2SP tlog-tiles)")
-@path_option("--snarkjs", help="folder for the Groth16 proofs with keys, public inputs and commands")
+@path_option(
+    "--snarkjs", help=f"folder for the {keyed_titles()} proofs with keys, public inputs and commands"
+)
 @path_option("--cose", help="folder for a COSE Receipt (RFC 9942) of each entry; needs --key")
 @path_option("--key", help="the provider's secret key, with which --cose signs the ledger's root")
 @click.option(

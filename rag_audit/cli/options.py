@@ -20,6 +20,8 @@ from rag_audit.cli.common import PATH
 from rag_audit.models.models import check_line
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import MAX_PUBLICATION_BYTES
+from rag_audit.proofs.backends import SYSTEMS
+from rag_audit.proofs.description import default_system
 from rag_audit.proofs.policy import check_policy
 
 Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
@@ -175,14 +177,16 @@ def tau_span(text: str, option: str) -> tuple[int, str]:
 
 @parsed
 def certificate_size(text: str, option: str) -> tuple[str, int | None] | None:
-    """Read the size of a coalition proof such as groth16:64 as (system, records), scan as (system, None), or none as
-    None."""
-    if text in ("none", "scan"):
+    """Read the size of a coalition proof such as SYSTEM:64 as (system, records), the default system alone as (system,
+    None), or none as None."""
+    default = default_system()
+    if text in ("none", default):
         return None if text == "none" else (text, None)
-    match = re.fullmatch(r"(groth16|scan):([1-9][0-9]{0,8})", text)
+    match = re.fullmatch(rf"({'|'.join(SYSTEMS)}):([1-9][0-9]{{0,8}})", text)
     if match is None:
+        sizes = " or ".join(f"{name}:RECORDS" for name in SYSTEMS)
         raise PolicyError("not a coalition proof's size", field=option,
-                          expected="none, scan, groth16:RECORDS or scan:RECORDS", found=text)  # fmt: skip
+                          expected=f"none, {default}, {sizes}", found=text)  # fmt: skip
     return match[1], int(match[2])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, cast
+from typing import Literal, TypedDict, Unpack
 
 import click
 
@@ -36,12 +36,15 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.descriptions import listing
 from rag_audit.models.policy import Calibration
-from rag_audit.models.tenants import SystemName
 from rag_audit.proofs.backends import SYSTEMS
+from rag_audit.proofs.description import default_system, described
 from rag_audit.proofs.policy import check_policy
 from rag_audit.proofs.statements.coalition import MAX_DIMENSION, MAX_RECORDS
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, published_constants
+
+DESCRIBED = described()
+"""The words about each proof system."""
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
@@ -81,10 +84,10 @@ def policy() -> None:
     """Write a window's policy, and show its bounds and its cost in recall."""
 
 
-def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], dict[str, SystemName]]:
+def _tenants(items: Sequence[str], system: str) -> tuple[dict[str, int], dict[str, str]]:
     """Read capacities and proof systems by tenant."""
     capacities: dict[str, int] = {}
-    systems: dict[str, SystemName] = {}
+    systems: dict[str, str] = {}
     for item in items:
         match = re.fullmatch(rf"([^=]+)=([0-9]{{1,15}})(:({'|'.join(SYSTEMS)}))?", item)
         if match is None:
@@ -96,7 +99,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
                 f"{match[1]} is given twice", field="--tenant", expected="each tenant once", found=item
             )
         capacities[match[1]] = int(match[2])
-        systems[match[1]] = cast(SystemName, match[4] or system)
+        systems[match[1]] = match[4] or system
     return capacities, systems
 
 
@@ -113,9 +116,9 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
 )
 @choice_option(
     "--system",
-    choices=SYSTEMS[::-1],
-    default="scan",
-    help="proof system: scan needs no setup; groth16 is for small tenants, with short proofs",
+    choices=[*DESCRIBED],
+    default=default_system(),
+    help=f"proof system: {'; '.join(words.use for words in DESCRIBED.values())}",
 )
 @click.option(
     "--mechanism",
@@ -180,9 +183,10 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
 @default_option(
     "--certificate",
     callback=certificate_size,
-    default="scan",
+    default=default_system(),
     metavar="SYSTEM[:RECORDS]",
-    help="prove the coalition estimate of a window of up to so many records: scan:3000, groth16:64, or scan alone for"
+    help="prove the coalition estimate of a window of up to so many records:"
+    f" {', '.join(words.example for words in DESCRIBED.values())}, or {default_system()} alone for"
     f" all queries of all accounts, at most {MAX_RECORDS:,}; none leaves it declared",
 )
 @choice_option(
@@ -211,7 +215,7 @@ def new(
     out: Path,
     window: str,
     tenants: tuple[str, ...],
-    system: SystemName,
+    system: str,
     mechanisms: tuple[str, ...],
     opens_in: int,
     lasts: int,
@@ -225,7 +229,7 @@ def new(
     dimension: int | None,
     score_window: tuple[int, int] | None,
     tau: tuple[int, Literal["positions", "seconds"]],
-    certificate: tuple[SystemName, int | None] | None,
+    certificate: tuple[str, int | None] | None,
     as_json: bool,
     **options: Unpack[_Draft],
 ) -> None:
@@ -311,8 +315,8 @@ def new(
 
 
 def _sized(
-    certificate: tuple[SystemName, int | None] | None, queries: int, dimension: int
-) -> tuple[SystemName, int] | None:
+    certificate: tuple[str, int | None] | None, queries: int, dimension: int
+) -> tuple[str, int] | None:
     """The coalition proof that a policy asks for, of all queries that the window may have where no size is given."""
     if certificate is None:
         return None

@@ -15,9 +15,10 @@ from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.cli.options import default_option, gathered, path_option
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import MAX_PUBLICATION_BYTES
-from rag_audit.models.trust import Groth16Pin
-from rag_audit.proofs.backends.groth16 import KeyFiles, ceremony, proving_key
+from rag_audit.models.trust import CircuitPin
+from rag_audit.proofs.backends.groth16 import ceremony
 from rag_audit.proofs.backends.groth16.instance import MAX_QUERIES, Instance
+from rag_audit.proofs.backends.groth16.keys import KeyFiles, proving_key
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.backends.groth16.powers import Contribution
 
@@ -225,7 +226,7 @@ def checked_pins(
     policy: Path | None,
     ptau: Path | None,
     circuits: Circuits,
-) -> list[Groth16Pin]:
+) -> list[CircuitPin]:
     """The pins of keys that are checked here as by `setup verify`, labelled with the setup that their files show.
 
     :param zkeys: `FILE`, or `CIRCUIT=FILE` where the policy has several circuits
@@ -251,7 +252,7 @@ def checked_pins(
         found = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=circuits.ptau_digest)
         key = ceremony.refuse_without_secret(found, zkey)
         pins.append(
-            Groth16Pin.parse(
+            CircuitPin.parse(
                 {"circuit": key.circuit, "vk": key.digest, "setup": found.setup}, field=str(zkey)
             )
         )

@@ -27,7 +27,7 @@ from rag_audit.mechanisms import ALL, defaults
 from rag_audit.models.manifest import manifest_digest, re_executable
 from rag_audit.models.models import check_line
 from rag_audit.models.records import RosterEntry
-from rag_audit.models.trust import NOISE, WHOLE_WINDOW, Groth16Pin, Require, Trust
+from rag_audit.models.trust import NOISE, WHOLE_WINDOW, CircuitPin, Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import protocols_digest
@@ -179,7 +179,7 @@ def trust_new(
     emit({"trust": str(out)}, False, str(out))
 
 
-def _pins(path: Path) -> list[Groth16Pin]:
+def _pins(path: Path) -> list[CircuitPin]:
     """The pins in someone else's file. A verifier checks itself whether a key is a ceremony's (`--zkey`), or writes so
     into its own trust.toml.
     """
@@ -190,7 +190,7 @@ def _pins(path: Path) -> list[Groth16Pin]:
         raise SchemaError("the file is not the output of setup", field=str(path),
                           expected="{keys: [{circuit, vk, setup}, ..]}")  # fmt: skip
     pins = [
-        Groth16Pin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")},
+        CircuitPin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")},
                          field=f"{path.name}.keys[{i}]")
         for i, key in enumerate(listed)
     ]  # fmt: skip

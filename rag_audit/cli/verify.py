@@ -19,6 +19,7 @@ from rag_audit.log.note import sign_note
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking, one_by_one
+from rag_audit.proofs.description import described
 
 EXAMPLE = Path(__file__).parent / "example"
 """The folder of the finished window that the package contains (docs/examples/packaged.py)."""
@@ -38,7 +39,7 @@ EXAMPLE_NEXT = (
     "--engine",
     choices=["native", "py_ecc", "snarkjs", "reference"],
     default="native",
-    help="what decides about proofs; reference: the slow second verifier of the scan argument, for Groth16 py_ecc",
+    help=f"what decides about proofs; {', '.join(words.second for words in described().values())}",
 )
 @path_option(
     "--challenge",

@@ -31,6 +31,7 @@ from rag_audit.commit.stored import forget
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.models.chain import Unanswered, outcome_of
 from rag_audit.models.layout import Layout
+from rag_audit.proofs.description import described
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.proving import MOST_TOGETHER
 from rag_audit.retrieval.noise_pool import READY_BYTES, READY_SLOTS
@@ -223,7 +224,7 @@ def close(
     "--together",
     type=click.IntRange(1, MOST_TOGETHER),
     help="prove up to so many records of a tenant at once, by default as many as the free memory holds; 1 proves each"
-    " alone (for groth16, `setup new --together` makes the key, and the default is 1)",
+    f" alone ({', '.join(words.batches for words in described().values() if words.batches)})",
 )
 @low_memory_option
 @json_option

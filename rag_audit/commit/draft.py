@@ -10,7 +10,7 @@ from rag_audit.mechanisms.base import Scores, Tenant
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.constants import NORM_FACTOR, Constants
 from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
-from rag_audit.models.tenants import SystemName
+from rag_audit.proofs.description import default_system
 from rag_audit.proofs.policy import certificate_of
 from rag_audit.proofs.proving import backend
 from rag_audit.relation import noise
@@ -41,13 +41,13 @@ def draft_policy(
     dimension: int = 256,
     norm_factor: int | None = NORM_FACTOR,
     top_k: int = 5,
-    system: SystemName | Mapping[str, SystemName] = "scan",
+    system: str | Mapping[str, str] | None = None,
     proving: Literal["eager", "on-challenge"] = "on-challenge",
     calibration: Calibration = "exact",
     theta: tuple[int, int] = (4, 5),
     tau: int = 0,
     tau_unit: Literal["positions", "seconds"] = "positions",
-    certificate: tuple[Literal["groth16", "scan"], int] | None = None,
+    certificate: tuple[str, int] | None = None,
     tokens: tuple[int, int] = (64, 512),
     retention_days: int = 30,
     mechanisms: Mapping[str, Mechanism] | None = None,
@@ -55,7 +55,7 @@ def draft_policy(
     """A policy with the usual constants, its derived fields filled in.
 
     :param capacities: committed positions by tenant
-    :param system: proof system of all tenants, or of each tenant
+    :param system: proof system of all tenants, or of each tenant; None for the default one
     :param score_window: lo and hi in raw units (`DEFAULT_SCORE_WINDOW`)
     :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 is not proved
     :param certificate: system of the coalition proof, and the most query records that it covers
@@ -64,7 +64,7 @@ def draft_policy(
     """
     lo, hi = score_window
 
-    systems = dict.fromkeys(capacities, system) if isinstance(system, str) else system
+    systems = system if isinstance(system, Mapping) else dict.fromkeys(capacities, system or default_system())
     noisy = mechanisms is None or any(m.noised for m in mechanisms.values())
 
     def tenant_part(name: str, capacity: int) -> dict[str, object]:

@@ -31,7 +31,7 @@ class StaticTable:
         so a job carries it by name and calls it in the process that proves
     :param digest: SHA-256 over the rows
     :param norm_factor: factor of the embedder's integer normalisation
-    :param depth: depth of groth16's tree over the rows
+    :param depth: depth of the circuits' tree over the rows
     :param tree: SHA-256 over that tree's nodes, leaves first, 32 bytes big-endian each
     :param columns: SHA-256 over the scan argument's commitments to the columns, preceded by their numbers
     """

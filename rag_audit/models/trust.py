@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 
@@ -113,6 +113,10 @@ class Groth16Pin(Model):
     circuit: Hex32
     vk: Hex32
     setup: Literal["unsafe", "ceremony"] = "unsafe"
+
+
+CircuitPin: TypeAlias = Groth16Pin
+"""A pin of a circuit's key. The published schema of trust.toml has the other name."""
 
 
 class Pins(Model):

@@ -1,1 +1,1 @@
-"""The proof systems behind one interface (`interface`): `groth16` for small tenants, `scan` for large ones."""
+"""The proof systems behind one interface (`interface` for verifiers, `proving` for providers)."""

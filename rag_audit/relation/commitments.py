@@ -83,18 +83,18 @@ def list_commitment(salt: int, listed: Sequence[bool]) -> int:
 
 
 def kept_commitment(salt: int, kept: Sequence[bool]) -> int:
-    """C_kept of a groth16 tenant: HL(12, [salt, packed bits of the sampled positions])."""
+    """C_kept as a circuit commits to it: HL(12, [salt, packed bits of the sampled positions])."""
     return hash_list(TAG_KEPT, [salt, *pack_bits(kept)])
 
 
 def held_commitment(salt: int, held: Sequence[bool]) -> int:
-    """Commitment to the disclosed set of a groth16 tenant's account: HL(13, [salt, packed bits]). All bits are 0
+    """Commitment of a circuit to an account's disclosed set: HL(13, [salt, packed bits]). All bits are 0
     before the account's first record."""
     return hash_list(TAG_HELD, [salt, *pack_bits(held)])
 
 
 def index_commitment(salt: int, rows: Sequence[Sequence[int]]) -> int:
-    """C_idx for Groth16: HL(7, [salt, dense nibble stream of all positions]).
+    """C_idx as a circuit commits to it: HL(7, [salt, dense nibble stream of all positions]).
 
     :param rows: every position of the capacity in order, empty ones as zero vectors, all of one dimension
     :raises EncodingError: the rows have different dimensions

@@ -80,11 +80,11 @@ def _nibbles(vector: Sequence[int]) -> list[bytes]:
 
 
 def held_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
-    """Commitment to the disclosed set of a groth16 tenant's account (`relation.commitments.held_commitment`), from
+    """Commitment to the disclosed set in a circuit's account (`relation.commitments.held_commitment`), from
     positions."""
     return hash_list(TAG_HELD, [salt, *packed(positions, capacity)])
 
 
 def kept_commitment(salt: int, kept: Sequence[bool]) -> int:
-    """C_kept of a groth16 tenant."""
+    """C_kept as a circuit commits to it."""
     return hash_list(TAG_KEPT, [salt, *pack_bits(kept)])

@@ -149,10 +149,10 @@ def write_cose(
 
 
 def write_snarkjs(file: WindowFile, directory: Path) -> int:
-    """Write every Groth16 proof of a window for snarkjs: key, public inputs, proof, and `verify.sh` with the commands.
+    """Write every proof of a window that snarkjs verifies: key, public inputs, proof, and `verify.sh`.
 
-    :returns: the number of proofs that were written, which are none of scan tenants
-    :raises SchemaError: the window has no Groth16 proof, a part is not well-formed, or a key is missing
+    :returns: the number of proofs that were written, which are none of tenants whose system has no keys
+    :raises SchemaError: the window has no such proof, a part is not well-formed, or a key is missing
     :raises StoreError: a file cannot be written
     """
     return len(proof_writer()(file, directory, _coalition(file)))

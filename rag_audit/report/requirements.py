@@ -9,6 +9,7 @@ from typing import Literal
 from rag_audit._internal.words import some
 from rag_audit.mechanisms import named
 from rag_audit.models.trust import Require
+from rag_audit.proofs.description import keyed_titles
 from rag_audit.report.claims import REQUIREMENTS, Passed
 from rag_audit.report.model import Requirement, StatusName, TenantReport, Vouching
 from rag_audit.verify.case import Check, Status
@@ -37,7 +38,7 @@ WORDS: Mapping[str, tuple[Kind, str]] = {
     "d1": ("level", "that a document's vector comes from its text"),
     "coalition": ("level", "whether the coalition estimate is proved"),
     "challenge": ("level", "whose draw of records was answered"),
-    "setup": ("level", "how the keys of Groth16 proofs came about"),
+    "setup": ("level", f"how the keys of {keyed_titles()} proofs came about"),
     "quorum": ("at-least", "witnesses that cosigned the opening, and the end"),
 }
 """Each requirement in words, in the order of a report."""

@@ -187,7 +187,7 @@ class Figures(TypedDict, total=False):
     :param receipts: receipts of accounts that trust.toml names; `receipts_other` are those of others
     :param sampled: records that a challenge drew
     :param challenge: which draw counted: full, own, published
-    :param setup: the kind of setup of the Groth16 keys
+    :param setup: the kind of setup of the proofs' keys
     :param allowed: names of the exceptions that trust.toml or an option allowed
     :param scores: the score windows lo..hi, joined by "+"
     :param tenants: what protects each tenant's documents, of a policy that names mechanisms

@@ -64,8 +64,8 @@ def open_window(
 
     :param receipts: countersigned receipt files, or folders of them
     :param previous: earlier windows, in any order, with which the chain is checked instead of relying on the witnesses
-    :param engine: what decides about proofs: native; py_ecc or snarkjs, of Groth16 ones; or reference, the second
-        verifier of the scan argument, beside py_ecc
+    :param engine: what decides about proofs: native; py_ecc or snarkjs, of circuits' proofs; or reference, the second
+        verifiers of all systems
     :param max_epsilon: a tighter limit than trust.toml's
     :param allow_unsafe_setup: accept one-party keys, which the verdict then states
     :param challenges: notes that the verifier drew itself, which must be answered whatever others the window has

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInstance
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16.job import RecordsJob
 from rag_audit.relation.commitments import kept_commitment, topk_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInputs, RetrieveInstance
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16.job import RecordsJob, RetrieveInputs
 from rag_audit.proofs.statements.retrieve import Statement
 from tests.circuits.retrieve_case import TINY, Case, private_part, random_case
 

@@ -6,7 +6,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInputs, RetrieveInstance
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16.job import RecordsJob, RetrieveInputs
 from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
 from rag_audit.relation import commitments
 from rag_audit.relation.field import MODULUS

@@ -11,9 +11,10 @@ import pytest
 
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, VersionError, WitnessError
 from rag_audit.proofs.backends import SYSTEMS
-from rag_audit.proofs.backends.groth16 import VerificationKey, coalition, proving_key
+from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.coalition import CoalitionJob
 from rag_audit.proofs.backends.groth16.instance import CoalitionInstance
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from tests.circuits.coalition_case import NEAR_A, TINY, A, B, C, Row, Window, random_window, window

@@ -13,18 +13,10 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import EncodingError, SchemaError, WitnessError
-from rag_audit.proofs.backends.groth16 import (
-    ENGINES,
-    EmbedInstance,
-    EmbedJob,
-    EmbedTable,
-    VerificationKey,
-    parse_proof,
-    proving_key,
-    verify,
-    verify_batch,
-)
-from rag_audit.proofs.backends.groth16.embed import table_tree
+from rag_audit.proofs.backends.groth16.embed import EmbedJob, EmbedTable, table_tree
+from rag_audit.proofs.backends.groth16.instance import EmbedInstance
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.backends.groth16.verifiers import ENGINES, parse_proof, verify, verify_batch
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import query_commitment, vector_commitment

@@ -9,10 +9,11 @@ import pytest
 
 from rag_audit._internal.canonical import Json
 from rag_audit.errors import InvalidProof, PolicyError, WitnessError
-from rag_audit.proofs.backends.groth16 import VerificationKey, parse_proof, proving_key, refusals, verify
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.instance import KEPT_INPUTS, KeptInstance
 from rag_audit.proofs.backends.groth16.job import kept_positions
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.backends.groth16.verifiers import parse_proof, refusals, verify
 from rag_audit.proofs.statements.private import CommittedColumn
 from rag_audit.proofs.statements.sample import KeptStatement
 from rag_audit.relation.coins import COIN_RANGE

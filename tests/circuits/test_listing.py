@@ -12,18 +12,12 @@ import pytest
 
 from rag_audit._internal.canonical import Json
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, WitnessError
-from rag_audit.proofs.backends.groth16 import (
-    VerificationKey,
-    parse_many_proof,
-    proving_key,
-    public_inputs,
-    refusals,
-    verify,
-)
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.instance import LISTING_INPUTS, ListingInstance
 from rag_audit.proofs.backends.groth16.job import RecordsJob
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.statements import ListingStatement
+from rag_audit.proofs.backends.groth16.verifiers import parse_many_proof, public_inputs, refusals, verify
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import held_commitment, list_commitment
 from rag_audit.relation.field import MODULUS

@@ -11,21 +11,21 @@ import pytest
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.errors import EncodingError, PolicyError, SchemaError, WitnessError
-from rag_audit.proofs.backends.groth16 import (
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.backends.groth16.policy import SHIPPED
+from rag_audit.proofs.backends.groth16.statements import ManyStatement
+from rag_audit.proofs.backends.groth16.verifiers import (
     ENGINES,
-    RetrieveInstance,
-    VerificationKey,
+    ManyProof,
     parse_many_proof,
     parse_proof,
-    proving_key,
+    record_digest,
     verify,
     verify_batch,
     verify_many,
 )
-from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.backends.groth16.policy import SHIPPED
-from rag_audit.proofs.backends.groth16.statements import ManyStatement
-from rag_audit.proofs.backends.groth16.verifiers import ManyProof, record_digest
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k

@@ -28,23 +28,15 @@ from rag_audit.errors import (
     VersionError,
     WitnessError,
 )
-from rag_audit.proofs.backends import groth16 as package
-from rag_audit.proofs.backends.groth16 import (
-    RecordsJob,
-    VerificationKey,
-    load_verification_key,
-    parse_proof,
-    proof_json,
-    proving_key,
-    verify,
-    verify_batch,
-)
+from rag_audit.proofs.backends.groth16 import system as package
 from rag_audit.proofs.backends.groth16.circuit import FOLDER as CIRCUITS
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit
 from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
+from rag_audit.proofs.backends.groth16.job import RecordsJob
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, load_verification_key, proving_key
 from rag_audit.proofs.backends.groth16.shared import bound
 from rag_audit.proofs.backends.groth16.system import pinned_key
-from rag_audit.proofs.backends.groth16.verifiers import ENGINES
+from rag_audit.proofs.backends.groth16.verifiers import ENGINES, parse_proof, proof_json, verify, verify_batch
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS

@@ -16,24 +16,22 @@ import pytest
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
-from rag_audit.proofs.backends.groth16 import (
-    RecordsJob,
-    RetrieveInstance,
-    VerificationKey,
+from rag_audit.proofs.backends.groth16.circuit import compile_circuit
+from rag_audit.proofs.backends.groth16.instance import KeptInstance, RetrieveInstance
+from rag_audit.proofs.backends.groth16.job import RecordsJob
+from rag_audit.proofs.backends.groth16.kept import COLUMN
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.backends.groth16.policy import SHIPPED
+from rag_audit.proofs.backends.groth16.statements import ManySampledStatement, ManyStatement
+from rag_audit.proofs.backends.groth16.system import SYSTEM
+from rag_audit.proofs.backends.groth16.verifiers import (
     parse_many_proof,
     parse_proof,
-    proving_key,
+    public_inputs,
     refusals,
     verify,
     verify_many,
 )
-from rag_audit.proofs.backends.groth16.circuit import compile_circuit
-from rag_audit.proofs.backends.groth16.instance import KeptInstance
-from rag_audit.proofs.backends.groth16.kept import COLUMN
-from rag_audit.proofs.backends.groth16.policy import SHIPPED
-from rag_audit.proofs.backends.groth16.statements import ManySampledStatement, ManyStatement
-from rag_audit.proofs.backends.groth16.system import SYSTEM
-from rag_audit.proofs.backends.groth16.verifiers import public_inputs
 from rag_audit.proofs.interface import FileProof
 from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, RecordPrivate

@@ -37,7 +37,9 @@ from rag_audit.models.records import (
 from rag_audit.models.requests import REFUSALS, Answer, Refusal, SignedRequest
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import groth16
+from rag_audit.proofs.backends.groth16.keys import VerificationKey
+from rag_audit.proofs.backends.groth16.system import SYSTEM
+from rag_audit.proofs.backends.groth16.verifiers import parse_proof, verify
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.retrieve import record_public
 from rag_audit.proofs.statements.tenant import tenant_public
@@ -203,7 +205,7 @@ def test_receipt(values: dict[str, Any], blocks: dict[str, str], trust: Trust) -
 
 
 def test_proof_and_key(values: dict[str, Any], trust: Trust) -> None:
-    key = groth16.VerificationKey.parse(values["verification-key"], field="key")
+    key = VerificationKey.parse(values["verification-key"], field="key")
     pin = trust.pins.key(key.circuit)
     assert pin is not None and pin.vk == digest_hex(values["verification-key"])
     record = QueryRecord.parse(values["query"], field="query")
@@ -218,8 +220,8 @@ def test_proof_and_key(values: dict[str, Any], trust: Trust) -> None:
     assert isinstance(opening, Opening)
     beacon = bytes.fromhex(values["beacon"]["value"])
     facts = record_public(record, public, opening=opening, beacon=beacon)
-    proof = groth16.parse_proof(values["proof"]["retrieve"], key.circuit, field="proof")
-    assert groth16.verify(key, proof, groth16.SYSTEM.statement("retrieve", facts))
+    proof = parse_proof(values["proof"]["retrieve"], key.circuit, field="proof")
+    assert verify(key, proof, SYSTEM.statement("retrieve", facts))
 
 
 def test_challenge_and_its_draw(blocks: dict[str, str], trust: Trust, generator: ModuleType) -> None:

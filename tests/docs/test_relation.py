@@ -10,8 +10,8 @@ from pathlib import Path
 from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.models.records import CoalitionEstimate, QueryRecord
-from rag_audit.proofs.backends import scan
 from rag_audit.proofs.backends.groth16.coalition import Places
+from rag_audit.proofs.backends.scan import key as scan
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.noise import BINS, alias_table, magnitude_masses
 from rag_audit.relation.poseidon import hash_elements, hash_list

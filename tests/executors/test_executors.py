@@ -17,7 +17,8 @@ import pytest
 
 from rag_audit.errors import EncodingError, ExecutorError, SetupError, VersionError, WitnessError
 from rag_audit.proofs import executors
-from rag_audit.proofs.backends.scan import CertificateJob, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.executors import (
     KEY_VARIABLE,
     LocalProcesses,

@@ -19,7 +19,7 @@ from rag_audit.proofs.backends.groth16.instance import (
     EmbedInstance,
     RetrieveInstance,
 )
-from rag_audit.proofs.backends.scan import EmbedArgument
+from rag_audit.proofs.backends.scan.key import EmbedArgument
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import MAX_DIMENSION, MAX_LATTICE, ScoreWindow

@@ -22,7 +22,6 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
-from rag_audit.proofs.backends.scan import verify_batch
 from rag_audit.proofs.backends.scan.embed import (
     EmbedJob,
     parse_embed,
@@ -30,6 +29,7 @@ from rag_audit.proofs.backends.scan.embed import (
     verify_embed,
 )
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
+from rag_audit.proofs.backends.scan.system import verify_batch
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import wordllama

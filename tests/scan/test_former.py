@@ -13,9 +13,9 @@ from rag_audit._internal.canonical import digest_hex
 from rag_audit.errors import EncodingError, SchemaError
 from rag_audit.proofs.backends.reference import embed
 from rag_audit.proofs.backends.reference.index import Index
-from rag_audit.proofs.backends.scan import PROTOCOL, SYSTEM, EmbedArgument, EmbedKey
 from rag_audit.proofs.backends.scan.embed import verify_embed
-from rag_audit.proofs.backends.scan.key import VERSION
+from rag_audit.proofs.backends.scan.key import PROTOCOL, VERSION, EmbedArgument, EmbedKey
+from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.statements.embed import EmbedStatement
 from tests.scan.golden import Golden, numbers
 

@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import MemoryLimitError, WitnessError
-from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory
+from rag_audit.proofs.backends.scan import memory
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.backends.scan.store import commit_index_file
 from rag_audit.proofs.statements.private import NoiseCertificate
 from rag_audit.proofs.statements.retrieve import Statement
@@ -111,7 +114,11 @@ from pathlib import Path
 import numpy as np
 from rag_audit import _native
 from rag_audit.proofs.statements.retrieve import Statement
-from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, SYSTEM, commit_index, memory, verify_batch
+from rag_audit.proofs.backends.scan import memory
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
+from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
 from rag_audit.proofs.backends.scan.key import PROTOCOL
 from rag_audit.proofs.backends.scan.together import TogetherJob
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment

@@ -11,7 +11,7 @@ import pytest
 from rag_audit.errors import EncodingError, PolicyError
 from rag_audit.proofs.backends.reference import limits
 from rag_audit.proofs.backends.reference.engine import records, together
-from rag_audit.proofs.backends.scan import ScanKey, commit_index
+from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.relation.noise import check_gains
 
 

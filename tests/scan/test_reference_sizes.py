@@ -15,7 +15,9 @@ from rag_audit.proofs.backends.reference.drawn import Noise, Seed
 from rag_audit.proofs.backends.reference.group import decode
 from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
-from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.draws import draw

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rag_audit import _native
-from rag_audit.proofs.backends.scan import commit_index
-from rag_audit.proofs.backends.scan.key import VERSION
+from rag_audit.proofs.backends.scan.key import VERSION, commit_index
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.draws import coins
 from rag_audit.relation.field import to_bytes

@@ -20,20 +20,19 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
-from rag_audit.proofs.backends.scan import (
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.key import (
     PROTOCOL,
-    SYSTEM,
-    CertificateJob,
-    ProofJob,
+    RECORD,
     ScanKey,
     commit_index,
     index_digest,
     parse_points,
     points_json,
-    verify,
-    verify_batch,
 )
-from rag_audit.proofs.backends.scan.key import RECORD
+from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
+from rag_audit.proofs.backends.scan.verify import verify
 from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.statements.private import NoiseCertificate
 from rag_audit.proofs.statements.retrieve import Statement

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import EncodingError, StoreError
-from rag_audit.proofs.backends.scan import commit_index
 from rag_audit.proofs.backends.scan import store as index_store
+from rag_audit.proofs.backends.scan.key import commit_index
 from rag_audit.proofs.backends.scan.store import FORMAT, RUN, TAG_BYTES, commit_index_file
 
 POSITIONS, DIMENSION, CAPACITY = 30, 2 * RUN + 3, 40

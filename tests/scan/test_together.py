@@ -21,8 +21,11 @@ from rag_audit.errors import (
     WitnessError,
 )
 from rag_audit.models.constants import Constants
-from rag_audit.proofs.backends.scan import SYSTEM, CertificateJob, ProofJob, ScanKey, commit_index, memory
-from rag_audit.proofs.backends.scan.key import TOGETHER_PROTOCOL
+from rag_audit.proofs.backends.scan import memory
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.key import TOGETHER_PROTOCOL, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.backends.scan.together import (
     Together,
     TogetherJob,

@@ -15,19 +15,21 @@ from rag_audit import _native
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError
 from rag_audit.models.constants import Constants
-from rag_audit.proofs.backends.scan import (
-    SYSTEM,
-    EmbedArgument,
-    EmbedKey,
-    ScanKey,
-    coalition,
-    commit_index,
-    verify,
-)
+from rag_audit.proofs.backends.scan import coalition
 from rag_audit.proofs.backends.scan import key as key_module
 from rag_audit.proofs.backends.scan import system as system_module
 from rag_audit.proofs.backends.scan.embed import verify_embed
-from rag_audit.proofs.backends.scan.key import ARGUMENT, PROTOCOL, VERSION
+from rag_audit.proofs.backends.scan.key import (
+    ARGUMENT,
+    PROTOCOL,
+    VERSION,
+    EmbedArgument,
+    EmbedKey,
+    ScanKey,
+    commit_index,
+)
+from rag_audit.proofs.backends.scan.system import SYSTEM
+from rag_audit.proofs.backends.scan.verify import verify
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.retrieve import Statement

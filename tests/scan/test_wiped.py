@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from rag_audit.proofs.backends.scan import CertificateJob, ProofJob, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation import draws, selection
 from rag_audit.relation.commitments import (

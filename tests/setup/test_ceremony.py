@@ -27,10 +27,11 @@ from rag_audit.cli import setup as commands
 from rag_audit.cli import trust as trusts
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.trust import Trust
-from rag_audit.proofs.backends.groth16 import VerificationKey, proving_key, snarkjs
 from rag_audit.proofs.backends.groth16 import ceremony as ceremonies
+from rag_audit.proofs.backends.groth16 import snarkjs
 from rag_audit.proofs.backends.groth16.circuit import Circuit, compile_circuit, compiled_anew
 from rag_audit.proofs.backends.groth16.instance import Instance, circuit_digest
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from tests.docs.blocks import named_block
 from tests.interop.npx import pinned_npx
 from tests.named import error_name

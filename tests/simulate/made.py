@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit._internal.canonical import digest_hex, jcs
-from rag_audit.proofs.backends.groth16 import proving_key
 from rag_audit.proofs.backends.groth16.instance import Instance
+from rag_audit.proofs.backends.groth16.keys import proving_key
 from rag_audit.proofs.statements.tenant import PublicValues
 
 

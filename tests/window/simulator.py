@@ -33,9 +33,9 @@ from rag_audit.models.requests import Answer
 from rag_audit.models.trust import Groth16Pin, Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends.groth16 import proving_key
+from rag_audit.proofs.backends.groth16.keys import proving_key
 from rag_audit.proofs.backends.groth16.policy import policy_instances
-from rag_audit.proofs.backends.scan import protocols_digest
+from rag_audit.proofs.backends.scan.release import protocols_digest
 from rag_audit.relation.noise import table_digest
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.retrieval.embedders import get_embedder

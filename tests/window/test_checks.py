@@ -25,7 +25,7 @@ from rag_audit.models.challenge import Challenge
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import groth16
+from rag_audit.proofs.backends.groth16 import system as groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
 from rag_audit.verify.standing import Kind, kind_of

@@ -27,8 +27,10 @@ from rag_audit.log.store import LedgerStore
 from rag_audit.models.records import SlotKey
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import scan
-from rag_audit.proofs.backends.scan.embed import embed_json
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.embed import EmbedJob, embed_json
+from rag_audit.proofs.backends.scan.job import ProofJob, proof_json
+from rag_audit.proofs.statements.private import NoiseCertificate
 from tests import child
 from tests.window.simulator import QUESTIONS, RELEASE_S, Service
 from tests.window.test_requests import signed
@@ -281,21 +283,19 @@ SLOT = SlotKey("law", "law-1", 1)
 def quick_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is stored, and when, matters here, not what it says; a certificate's blindings differ each time."""
 
-    def certify(job: scan.CertificateJob) -> scan.NoiseCertificate:
-        return scan.NoiseCertificate(b"certificate of %d" % job.slot, b"commitments", os.urandom(8))
+    def certify(job: CertificateJob) -> NoiseCertificate:
+        return NoiseCertificate(b"certificate of %d" % job.slot, b"commitments", os.urandom(8))
 
-    def prove(job: scan.ProofJob) -> dict[str, Any]:
-        made = (
-            job.certificate if isinstance(job.certificate, scan.NoiseCertificate) else job.certificate.run()
-        )
+    def prove(job: ProofJob) -> dict[str, Any]:
+        made = job.certificate if isinstance(job.certificate, NoiseCertificate) else job.certificate.run()
         assert made.proof == b"certificate of %d" % job.statement.slot
-        return scan.proof_json(made.proof, b"proof of %d" % job.statement.htopk)
+        return proof_json(made.proof, b"proof of %d" % job.statement.htopk)
 
     monkeypatch.setattr(answers, "Release", lambda: Release(RELEASE_S))
-    monkeypatch.setattr(scan.CertificateJob, "run", certify)
-    monkeypatch.setattr(scan.ProofJob, "run", prove)
+    monkeypatch.setattr(CertificateJob, "run", certify)
+    monkeypatch.setattr(ProofJob, "run", prove)
     monkeypatch.setattr(
-        scan.EmbedJob,
+        EmbedJob,
         "run",
         lambda job: embed_json(b"proof of A1 of %d" % job.statement.hq, job.key.argument),
     )

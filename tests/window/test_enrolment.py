@@ -17,8 +17,8 @@ from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import parse_note
 from rag_audit.models.records import Enrolment
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import groth16
-from rag_audit.proofs.backends.groth16 import proving_key
+from rag_audit.proofs.backends.groth16 import system as groth16
+from rag_audit.proofs.backends.groth16.keys import proving_key
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.report.verification import verify_window
 from tests.window.simulator import QUESTIONS, Service

@@ -16,7 +16,7 @@ from rag_audit.models.opening import check_roster
 from rag_audit.models.records import RosterEntry
 from rag_audit.models.trust import AccountTrust, Trust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import scan
+from rag_audit.proofs.backends.scan import system as scan
 from rag_audit.proofs.statements import retrieve
 from rag_audit.relation import poseidon
 from rag_audit.report.cumulative import WindowPart, compose

@@ -14,7 +14,8 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
 from rag_audit.models.policy import Policy
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import groth16
+from rag_audit.proofs.backends.groth16.instance import EmbedInstance
+from rag_audit.proofs.backends.groth16.system import SYSTEM
 from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Service
@@ -47,8 +48,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         made.append((name, public.slot))
         return Canned(name, public.slot, len(private.tokens))
 
-    monkeypatch.setattr(groth16.SYSTEM, "record_job", record_job)
-    monkeypatch.setattr(groth16.SYSTEM, "published_keys", lambda name, tenant: {"00" * 32: name})
+    monkeypatch.setattr(SYSTEM, "record_job", record_job)
+    monkeypatch.setattr(SYSTEM, "published_keys", lambda name, tenant: {"00" * 32: name})
     return made
 
 
@@ -96,7 +97,7 @@ def test_a_window_s_proofs_are_made_under_one_key(
         assert window.prove() == 2
         # Nor is another published beside proofs that are there.
         key = {"circuit": circuit}
-        monkeypatch.setattr(groth16.SYSTEM, "published_keys", lambda name, tenant: {circuit: key})
+        monkeypatch.setattr(SYSTEM, "published_keys", lambda name, tenant: {circuit: key})
         with pytest.raises(SetupError, match="not this window's"):
             window.export()
     assert under == [first, first, second, first, first]
@@ -184,7 +185,7 @@ def policy(**changes: Any) -> Policy:
 @pytest.mark.parametrize("tokens", [1, 24, 64])
 def test_a_drafted_policy_names_the_circuit_of_its_query_limit(tokens: int) -> None:
     circuits = policy(tokens=(tokens, 512)).tenants[0].circuits
-    assert circuits["embed"] == groth16.EmbedInstance(tokens).digest()
+    assert circuits["embed"] == EmbedInstance(tokens).digest()
 
 
 @pytest.mark.parametrize(

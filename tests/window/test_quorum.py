@@ -15,7 +15,7 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import DEFAULT_SCORE_WINDOW
 from rag_audit.models.trust import Trust
-from rag_audit.proofs.backends import scan
+from rag_audit.proofs.backends.scan import release as scan
 from rag_audit.retrieval.embedders import public_manifest
 from tests.window.forge import Forge
 from tests.window.simulator import ORIGIN, Finished

@@ -33,9 +33,22 @@ from rag_audit.models.records import QueryRecord, SlotKey, answer_digest
 from rag_audit.models.requests import Refusal, RequestSalts
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import groth16, scan
-from rag_audit.proofs.backends.scan import PROTOCOL, ScanKey, commit_index, points_json
-from rag_audit.proofs.backends.scan.embed import table_columns
+from rag_audit.proofs.backends import SYSTEMS
+from rag_audit.proofs.backends.scan import memory, system
+from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.embed import EmbedJob, table_columns
+from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.key import (
+    PROTOCOL,
+    EmbedArgument,
+    EmbedKey,
+    ScanKey,
+    commit_index,
+    index_digest,
+    points_json,
+)
+from rag_audit.proofs.backends.scan.release import protocols_digest
+from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements import retrieve
 from rag_audit.proofs.statements.embed import EmbedStatement
@@ -103,7 +116,7 @@ def test_scan_proofs_count_under_the_pinned_protocols_only(
 ) -> None:
     for window, asked in ((scanned, True), (finished, False)):
         trust = window.service.trust(window.policy)
-        assert trust.pins.scan == scan.protocols_digest()
+        assert trust.pins.scan == protocols_digest()
         other = trust.model_copy(update={"pins": trust.pins.model_copy(update={"scan": pin})})
         verdict = window.verify(trust=other)
         if not asked:  # groth16 has pins of its own
@@ -172,7 +185,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
         slot = lie.noise or SlotKey("law", *SLOT)
         name = lie.window or record.window
         noise = draw_noise(slot_key(secrets, name, slot, beacon), 8, window.policy.noise.gains)
-        key, index = scan.system.retrieve_key(window.context.public("law")), tenant.index
+        key, index = system.retrieve_key(window.context.public("law")), tenant.index
         salt = to_bytes(secrets.index_salts["law"])
         if lie.rows:
             rows = index.rows.copy()
@@ -195,7 +208,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
         )
         public = retrieve.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
                                       window.context.public("law"), opening=window.opening, beacon=beacon)  # fmt: skip
-        certificate = scan.CertificateJob(
+        certificate = CertificateJob(
             key,
             public.c_seed,
             public.beacon,
@@ -203,17 +216,17 @@ def answer_again(forge: Forge, lie: Lie) -> None:
             secrets.s0,
             secrets.s1,
         )
-        statement = scan.SYSTEM.statement("retrieve", public)
-        assert isinstance(statement, scan.system.Statement)
-        job = scan.ProofJob(key, statement, certificate, noise.tobytes(), index.scores(vector).tobytes(),
+        statement = SYSTEM.statement("retrieve", public)
+        assert isinstance(statement, system.Statement)
+        job = ProofJob(key, statement, certificate, noise.tobytes(), index.scores(vector).tobytes(),
                             vector.tobytes(), salts.vector, salts.top_k, positions, salt)  # fmt: skip
         table = window.context.embedder.table
         assert table is not None
         tokens = window.context.embedder.tokenize(retained.query)
-        argument = scan.EmbedArgument(window.policy.tokens.query)
-        embedding = scan.SYSTEM.statement("embed", public)
+        argument = EmbedArgument(window.policy.tokens.query)
+        embedding = SYSTEM.statement("embed", public)
         assert isinstance(embedding, EmbedStatement)
-        other = scan.EmbedJob(scan.EmbedKey(argument, table_columns(table)), embedding, table.rows, tokens,
+        other = EmbedJob(EmbedKey(argument, table_columns(table)), embedding, table.rows, tokens,
                               salts.query, salts.vector)  # fmt: skip
         forge.proofs[SLOT] = {"retrieve": job.run(), "embed": other.run()}
 
@@ -249,9 +262,7 @@ def own_table() -> tuple[str, Any]:
     """A provider's own commitment: the pinned points, two columns of them exchanged."""
     data = table_columns(wordllama.TABLE)
     rows = 8 * 32
-    key = scan.EmbedKey(
-        scan.EmbedArgument(QUERY_TOKENS), data[rows : 2 * rows] + data[:rows] + data[2 * rows :]
-    )
+    key = EmbedKey(EmbedArgument(QUERY_TOKENS), data[rows : 2 * rows] + data[:rows] + data[2 * rows :])
     return key.digest.hex(), points_json(key.points)
 
 
@@ -269,7 +280,7 @@ def own_table_committed(forge: Forge) -> None:
 def other_norm(forge: Forge) -> None:
     """Claimed by manifest and policy alike: a quantiser under which every component is -7 or 7."""
     forge.value["embedder"]["embedder"]["quantiser"]["norm_factor"] = 200_000
-    protocol = scan.EmbedArgument(QUERY_TOKENS, norm_factor=200_000).digest()
+    protocol = EmbedArgument(QUERY_TOKENS, norm_factor=200_000).digest()
     for tenant in forge.policy["tenants"]:
         tenant["circuits"]["embed"] = protocol
     for record in forge.queries:
@@ -421,8 +432,8 @@ CHEATS = [
 @pytest.fixture
 def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def take() -> None:
-        for system in (groth16, scan):
-            monkeypatch.setattr(system.SYSTEM, "refusals", taken_as_valid)
+        for name in SYSTEMS:
+            monkeypatch.setattr(backend(name), "refusals", taken_as_valid)
 
     return take
 
@@ -466,7 +477,7 @@ def test_a_policy_that_names_another_system_than_the_proofs_are_of(
     parts[1 - tenant]["circuits"] = {"retrieve": parts[1 - tenant]["circuits"]["retrieve"]}
     if to == "scan":  # a key is there, and fits: only the proof is another system's
         made = commit_index(bytes(8 * 256), 256, 8, bytes(32))
-        tenants[tenant]["c_idx"] = scan.index_digest(made, 256, 8).hex()
+        tenants[tenant]["c_idx"] = index_digest(made, 256, 8).hex()
         forge.value["verification_keys"][tenants[tenant]["c_idx"]] = points_json(made)
     proofs_taken_as_valid()
     verdict = forge.verify(tmp_path)
@@ -585,11 +596,11 @@ def test_low_memory_reaches_every_job_of_a_window(
     with service.open(system="scan") as window:
         capacity, gains = window.commitment.tenants["law"].index.capacity, window.policy.noise.gains
         steps = (
-            scan.memory.certificate_bytes(capacity, gains, low_memory=True),
-            scan.memory.query_proof_bytes(capacity, low_memory=True),
+            memory.certificate_bytes(capacity, gains, low_memory=True),
+            memory.query_proof_bytes(capacity, low_memory=True),
         )
         with monkeypatch.context() as patch:
-            patch.setattr(scan.memory, "available_bytes", lambda: max(steps))
+            patch.setattr(memory, "available_bytes", lambda: max(steps))
             with pytest.raises(MemoryLimitError, match="use --low-memory"):
                 window.certify_ahead(1)
             window.low_memory = True
@@ -666,7 +677,7 @@ def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
     values["capacities"] = {"a": 2_903, "b": 8}
     values["system"] = {"a": "scan", "b": "groth16"}
     assert [t.system for t in draft_policy(**values).tenants] == ["scan", "groth16"]
-    assert backend("scan") is scan.SYSTEM
+    assert backend("scan") is SYSTEM
 
 
 # By the command.

@@ -15,8 +15,9 @@ import pytest
 from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, PolicyError, WitnessError
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import groth16
-from rag_audit.proofs.backends.groth16 import RecordsJob, RetrieveInstance
+from rag_audit.proofs.backends.groth16 import system as groth16
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
+from rag_audit.proofs.backends.groth16.job import RecordsJob
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.proving import RecordProofs
 from rag_audit.proofs.records import Single

@@ -10,6 +10,7 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.cli.demo.corpus import Question, collect, load_questions, small_tenants
 from rag_audit.cli.demo.own import MAX_TEXTS, own_questions, own_texts
 from rag_audit.cli.demo.stage import Demo, say
+from rag_audit.proofs.description import default_system, described, keyed_titles
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.inventory import Inventory
 from rag_audit.retrieval.texts import Document
@@ -19,7 +20,7 @@ WHOLE = "stdlib"
 LISTED = "stdlib-lists"
 """The same texts, as a tenant that lists by randomised response."""
 SMALL_CAPACITY = 64
-"""Positions of the demo's own small tenant, whose records are proved by Groth16."""
+"""Positions of the demo's own small tenant, whose records are proved by circuits with keys."""
 
 
 def prepare_texts(
@@ -38,8 +39,8 @@ def prepare_texts(
             replace(q, tenant=tenant) for q in questions for tenant in (WHOLE, LISTED)
         ]
         say(
-            f"tenants: {WHOLE} and {LISTED}, all of them, proved by the scan argument; {small},"
-            f" {len(texts)} of them, by Groth16"
+            f"tenants: {WHOLE} and {LISTED}, all of them, proved by {described()[default_system()].title}; {small},"
+            f" {len(texts)} of them, by {keyed_titles()}"
         )
     else:
         inventory = Inventory()

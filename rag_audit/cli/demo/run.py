@@ -35,9 +35,9 @@ from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconWitness, QueryRecord, parse_entry
-from rag_audit.models.tenants import SystemName
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.description import default_system, described
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.texts import Document
 
@@ -54,7 +54,7 @@ QUERIES_AN_ACCOUNT = 4
 LASTS_MS = 3_600_000
 
 
-def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str, SystemName]) -> Policy:
+def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str, str]) -> Policy:
     """The window's policy. Its dates are drafts: `open --opens-in` dates the window once everything is committed."""
     now = now_ms()
     # With these gains and this lattice some questions still find their passage; the table gives the cost in epsilon.
@@ -63,7 +63,7 @@ def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str,
         opens_at=now,
         closes_at=now + LASTS_MS,
         capacities={
-            name: SMALL_CAPACITY if systems[name] == "groth16" else capacity(len(texts))
+            name: SMALL_CAPACITY if described()[systems[name]].keyed else capacity(len(texts))
             for name, texts in tenants.items()
         },
         n=QUERIES_AN_ACCOUNT,
@@ -74,17 +74,17 @@ def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str,
         lattice=64,
         tokens=(QUERY_TOKENS, 512),
         system=systems,
-        certificate=("scan", CERTIFIED),
+        certificate=(default_system(), CERTIFIED),
         # The small tenant has the paper's noise; the others sample, or list by randomised response, and stay useful.
         mechanisms={
-            name: Noise() if system == "groth16" else _mechanism(name, capacity(len(tenants[name])))
+            name: Noise() if described()[system].keyed else _mechanism(name, capacity(len(tenants[name])))
             for name, system in systems.items()
         },
     )
 
 
 def _mechanism(tenant: str, positions: int) -> Mechanism:
-    """A scan tenant's mechanism."""
+    """The mechanism of a tenant that is not small."""
     if tenant != LISTED:
         return Sampling(keep=coin_of(KEEP, "keep"))
     chance = coin_of(Decimal(UNRELATED) / positions, "chance")
@@ -119,9 +119,10 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
     with demo.phase("corpus"):
         tenants, questions = prepare_texts(demo, docs, embedder, skip_unreadable=skip_unreadable)
     with demo.phase("keys, circuits and proving keys (cached after the first run)"):
-        # A person's own folders may have any size, so only the demo's own small tenant is proved by Groth16.
-        systems: dict[str, SystemName] = {
-            name: "groth16" if docs is None and name in SMALL_TENANTS else "scan" for name in tenants
+        # A person's own folders may have any size, so only the demo's own small tenant is proved by circuits with keys.
+        keyed = next(name for name, words in described().items() if words.keyed)
+        systems = {
+            name: keyed if docs is None and name in SMALL_TENANTS else default_system() for name in tenants
         }
         policy = _parties(demo, tenants, systems)
     with demo.phase("commit"):
@@ -146,7 +147,7 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
     return code if caught else int(ExitCode.FAIL)
 
 
-def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping[str, SystemName]) -> Policy:
+def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping[str, str]) -> Policy:
     demo.verifier.mkdir()
     demo.run("keygen", demo.provider / "provider.skey", name=ORIGIN)
     demo.run("keygen", demo.verifier / "verifier.skey", name="verifier.demo")

@@ -1,10 +1,10 @@
 """The proof systems of this installation: one folder each, found by what the folder contains.
 
-A folder with a module `system` is a proof system; its `SYSTEM` is a `proving.Backend`, and a module with the name of a
-column proves the statement about that column. A folder with a module `engine` is a second verifier of another system's
-proofs. A folder with a module `release` has transparent protocols, which trust.toml pins by one digest. A folder with a
-module `export` writes its proofs for another program. No code outside a folder names it: a policy does, and the
-registry loads what the policy names.
+A folder with a module `system` is a proof system; its `SYSTEM` is a `proving.Backend`. Its module `about` has the words
+about it, and a module with the name of a column proves the statement about that column. A folder with a module `engine`
+is a second verifier of another system's proofs. A folder with a module `release` has transparent protocols, which
+trust.toml pins by one digest. A folder with a module `export` writes its proofs for another program. No code outside a
+folder names it: a policy does, and the registry loads what the policy names.
 """
 
 from __future__ import annotations

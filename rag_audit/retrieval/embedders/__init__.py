@@ -110,7 +110,6 @@ def get_embedder(
     :param document_tokens: the limit of tokens of a document, if not the embedder's default
     :raises SetupError: the name is unknown, an extra is not installed, or a file is missing or altered
     """
-    from rag_audit.retrieval.embedders.onnx import GENERAL, MODELS, OnnxEmbedder, model_of
     from rag_audit.retrieval.embedders.wordllama import NAME, WordLlama
 
     limits: dict[str, Any] = {
@@ -120,6 +119,8 @@ def get_embedder(
     }
     if name == NAME:
         return WordLlama(**limits)
+    from rag_audit.retrieval.embedders.onnx import GENERAL, MODELS, OnnxEmbedder, model_of
+
     place = None if folder is None else Path(folder)
     if name == GENERAL:
         model, files = model_of(place)
