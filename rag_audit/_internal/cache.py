@@ -1,9 +1,9 @@
-"""The user cache: folders that nobody else can write to, created completely or not at all, and checked at each use.
+"""The user cache: folders that only this user can write to, created completely or not at all, and checked at each use.
 
-Compiled circuits, keys and the tools that make them lie here, keyed by digests of what they are made from. What someone
-else could have put there is not used: every level is this user's own and closed to others, and a folder's manifest has
-the digest of each of its files. Who can write as this user can write manifests too: against that, proofs are checked
-under published keys, and `setup verify` compiles anew.
+The cache contains compiled circuits, keys and the tools that make them, keyed by digests of their inputs. The package
+uses no file that another user could have written: every level belongs to this user and is closed to others, and a
+folder's manifest has the digest of each of its files. A process of the same user can also write manifests. Against
+that, proofs are checked under published keys, and `setup verify` recompiles the circuits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 1 << 22
 _PRIVATE = 0o700
 _SETTLED_NS = 2 * 10**9
-"""A file that changed more recently may change again without a new time stamp: it is hashed again."""
+"""A file that changed more recently than this may change once more without a new time stamp, so it is hashed a
+second time."""
 
 _Identity = tuple[int, int, int, int, int]
 _hashed: dict[_Identity, str] = {}
@@ -45,7 +46,7 @@ def cache_dir(*parts: str) -> Path:
     top = Path(platformdirs.user_cache_dir("rag-audit", appauthor=False)).absolute()
     path = top.joinpath(*parts)
     try:
-        # From the root down, so that nothing is made below a folder that is refused.
+        # From the root down, so that no folder is created below a refused one.
         for level in (*reversed(path.parents), path):
             if not level.is_dir():
                 level.mkdir(mode=_PRIVATE, exist_ok=True)
@@ -67,9 +68,9 @@ def cache_dir(*parts: str) -> Path:
 
 
 def _check_above(folder: Path) -> None:
-    """Refuse a folder in which somebody else could replace what lies below it."""
+    """Refuse a folder if another user could replace files below it."""
     found = folder.lstat()
-    # Whoever owns the root can replace everything; where a sandbox maps no users, that is not number 0.
+    # The owner of the root can replace every file; if a sandbox maps no users, that owner is not number 0.
     if found.st_uid not in (0, os.geteuid(), Path("/").stat().st_uid):
         raise _unsafe("the cache lies below another user's folder", folder, found)
     if not stat.S_ISLNK(found.st_mode) and _open_to_others(found) and not found.st_mode & stat.S_ISVTX:
@@ -90,7 +91,7 @@ def _close(level: Path) -> None:
 
 
 def _open_to_others(found: os.stat_result) -> bool:
-    """Whether anyone but the owner may write; a group whose only member is this user does not count."""
+    """Whether a user other than the owner may write. A group with this user as its only member does not count."""
     if found.st_mode & stat.S_IWOTH:
         return True
     return bool(found.st_mode & stat.S_IWGRP) and not _private_group(found.st_gid)
@@ -118,7 +119,7 @@ def _unsafe(message: str, folder: Path, found: os.stat_result) -> SetupError:
 def build_once(target: Path, build: Callable[[Path], None]) -> Path:
     """The folder `target`, created by `build(empty folder)` unless it exists already.
 
-    The folder appears complete or not at all: an interrupted build leaves nothing that a later one trusts.
+    The folder appears complete or not at all: an interrupted build leaves no file that a later build would trust.
 
     :param target: a path in a folder that `cache_dir` returned
     :raises SetupError: the disk is full or the folder cannot be written
@@ -147,9 +148,9 @@ def build_file(
 ) -> bytes:
     """The content of a cached file that is built once and must have the given digest.
 
-    :param what: what the file is, for errors and for the line that a person sees while it is built
+    :param what: the file's name, for errors and for the line that a person sees while it is built
     :param digest: SHA-256 over `prefix` and the file
-    :raises SetupError: the cache cannot be written, or holds another file under this name
+    :raises SetupError: the cache cannot be written, or contains another file under this name
     """
 
     def write(target: Path) -> None:
@@ -186,8 +187,8 @@ def write_manifest(folder: Path, value: Mapping[str, Json]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Json]:
-    """A folder's manifest, once every file in the folder was compared with it. A process hashes a file once, and again
-    when it has changed.
+    """A folder's manifest. The function first compares every file in the folder with it. A process hashes a file once,
+    and a second time after a change.
 
     :raises SetupError: a file is missing, altered or not listed, or there is no such manifest
     """
@@ -235,8 +236,8 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def digest_once(path: Path) -> str:
-    """SHA-256 of a cached file's content, or of a link's target path. A process hashes a file once, and again when it
-    has changed.
+    """SHA-256 of a cached file's content, or of a link's target path. A process hashes a file once, and a second time
+    after a change.
 
     :raises SetupError: the file cannot be read
     """

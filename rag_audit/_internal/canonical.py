@@ -25,7 +25,8 @@ from rag_audit._internal.regular import open_regular
 if TYPE_CHECKING:
     Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"] | None
 else:
-    # A model takes a part of a document as it stands, which another model checks: pydantic has nothing to look at here.
+    # A model stores a part of a document without validation if another model validates it, so pydantic must accept any
+    # value here.
     Json = Any
 """A JSON value as it is read: dict, list, str, int, bool or None; never float."""
 
@@ -55,7 +56,7 @@ def jcs(value: Json) -> bytes:
 
 
 def _plain(value: Any, depth: int) -> bool:  # Any: its exact type is looked at, which mypy does not follow
-    """Whether a value is one that can be written. A value that this rejects is then checked place by place."""
+    """Whether a value can be written. If the result is false, the caller checks the value place by place."""
     kind = type(value)
     if depth > MAX_DEPTH:
         return False
@@ -129,9 +130,9 @@ def parse_json(
 ) -> Json:
     """Parse JSON strictly.
 
-    :param source: what the data is, for the error's `field`
-    :param max_values: the most values, counted before any is made
-    :param reals: whether numbers that are no integers are taken, each as its text; never NaN or infinity
+    :param source: the data's name in the error's `field`
+    :param max_values: the maximum number of values, counted before parsing creates any value
+    :param reals: whether to accept numbers that are no integers, each as its text; never NaN or infinity
     :raises SizeError: more than `max_bytes`, or more than `max_values` or `MAX_VALUES` values
     :raises EncodingError: invalid UTF-8 or JSON, duplicate keys, floats, integers from 2^53 on, or lone surrogates
     """
@@ -194,7 +195,7 @@ def parse_json(
 
 
 def not_json(error: json.JSONDecodeError) -> str:
-    """What stands where a JSON text goes wrong, in words."""
+    """The content of a JSON text at the place of its first error, in words."""
     if not error.doc[: error.pos].strip():
         return "text that is not JSON"
     return _NOT_JSON.get(error.msg, "text that is not JSON")
@@ -222,13 +223,14 @@ _TOML_NUMBER = re.compile(r"[0-9_]{32}|0x[0-9a-fA-F_]{32}")
 
 
 def parse_toml(data: bytes, *, source: str, max_bytes: int) -> dict[str, object]:
-    """Parse TOML 1.0 within bounds that are checked before the parser sees it.
+    """Parse TOML 1.0 within bounds that are checked before the parser sees the text.
 
     Python's parser takes memory with the square of a dotted key's parts, recurses with nested brackets, and refuses
-    long integers by an error of its own kind. What settings files have no use for is refused here: keys and brackets
-    deeper than `MAX_TOML_DEPTH`, numbers of 32 digits, strings over several lines, lines above `MAX_TOML_LINE`.
+    long integers by an error of its own kind. The function refuses constructs that settings files do not need: keys and
+    brackets deeper than `MAX_TOML_DEPTH`, numbers of 32 digits, strings over several lines, lines above
+    `MAX_TOML_LINE`.
 
-    :param source: what the data is, for the error's `field`
+    :param source: the data's name in the error's `field`
     :raises SizeError: the text is beyond one of these bounds
     :raises EncodingError: the text is not valid TOML
     """
@@ -342,7 +344,7 @@ def parse_hex(text: Json, size: int, *, field: str) -> bytes:
 
 
 def parse_base64(text: Json, *, field: str) -> bytes:
-    """The bytes of canonical standard base64 with padding, for which re-encoding gives the same text."""
+    """The bytes of canonical standard base64 with padding; re-encoding the bytes must give the same text."""
     if isinstance(text, str):
         try:
             raw = text.encode("ascii")

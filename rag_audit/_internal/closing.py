@@ -1,4 +1,4 @@
-"""Objects that release what they have at the end of a `with` block."""
+"""Objects that release their resources at the end of a `with` block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Shutting(ABC):
 
     @abstractmethod
     def shut(self) -> None:
-        """Release what the object has."""
+        """Release the object's resources."""
 
     def __enter__(self) -> Self:
         return self
@@ -28,7 +28,7 @@ class Closing(Shutting):
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the object has."""
+        """Release the object's resources."""
 
     def shut(self) -> None:
         """The same as `close`."""

@@ -1,7 +1,7 @@
-"""Files that survive a crash, and files that nobody else may read.
+"""Files that survive a crash, and files that only their owner may read.
 
-A replaced file holds either the old or the new content after a crash at any point, and the new content
-once `replace_file` has returned: the temporary file and the directory are both synced.
+After a crash at any point, a replaced file contains either the old or the new content. Once `replace_file` has
+returned, it contains the new content: the temporary file and the directory are both synced.
 """
 
 from __future__ import annotations

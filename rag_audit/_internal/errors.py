@@ -1,8 +1,8 @@
-"""Errors that a person can act on, and the exit codes that go with them.
+"""Errors that tell a person how to react, and their exit codes.
 
-Every error names the place (`field`), what was expected there and what was found. The command prints
-`diagnostics()` and leaves with `exit_code`; nothing in this package lets a traceback reach a user. Place and findings
-come from files that others wrote: they are shortened, and escaped wherever they are printed.
+Every error names the place (`field`), the expected and the actual value. The command prints `diagnostics()` and exits
+with `exit_code`; a user of this package never sees a traceback. Place and actual value come from files that other
+parties wrote: they are shortened, and escaped wherever they are printed.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class ExitCode(IntEnum):
     MALFORMED = 2
     """no decision was possible: malformed or missing input, an unknown version, or wrong usage"""
     UNMET = 3
-    """sound, but what the relying party asked for is not met"""
+    """sound, but a requirement of the relying party is not met"""
     INTERNAL = 70
-    """a fault of this program (EX_SOFTWARE), which says nothing about its input"""
+    """a fault of this program (EX_SOFTWARE), which allows no conclusion about its input"""
 
 
 class RagAuditError(Exception):
     """Base of every error of this package.
 
     :param message: one line, lower case, no full stop
-    :param field: where it happened: a file, a JSON path (``records[3].hq``) or an option
-    :param expected: what would have been accepted
-    :param found: what was there (never a secret)
-    :param hint: what to do about it
+    :param field: the place: a file, a JSON path (``records[3].hq``) or an option
+    :param expected: a description of acceptable values
+    :param found: the actual value (never a secret)
+    :param hint: the remedy
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.MALFORMED
@@ -66,9 +66,9 @@ class RagAuditError(Exception):
     def of_os_error(
         cls, exc: OSError, message: str, *, field: str | PathLike[str], hint: str | None = None
     ) -> Self:
-        """The error for what the operating system refused.
+        """The error for an operation that the operating system refused.
 
-        :param field: where it happened, such as the file
+        :param field: the place, such as the file
         """
         return cls(message, field=fspath(field), found=exc.strerror, hint=hint)
 
@@ -94,7 +94,8 @@ class RagAuditError(Exception):
         return "\n".join([printable(self.message), *lines, f"  hint: {printable(self.hint)}"])
 
     def texts(self) -> tuple[str | None, str | None]:
-        """What was expected and what was found, as far as the error says, shortened, and never the same text."""
+        """The expected and the actual value, if the error has them. Both are shortened, and they are never the same
+        text."""
         expected = None if self.expected is None else _text(self.expected)
         found = None if self.found is None else _text(self.found)
         if expected is None or found is None:
@@ -174,7 +175,7 @@ _KINDS: dict[type, str] = {
 
 
 def kind_of(value: object) -> str:
-    """What kind of JSON value something is, in words."""
+    """The kind of a JSON value, in words."""
     return _KINDS.get(type(value), "another value")
 
 
@@ -227,11 +228,11 @@ class MissingTile(RagAuditError):
 
 
 class AlteredTile(RagAuditError):
-    """A tile's content is not that of its name, which is its digest."""
+    """A tile's content does not have the digest in its name."""
 
 
 class ReorderedTile(RagAuditError):
-    """A tile stands in the place of another one of its window."""
+    """A tile has the place of another tile of its window."""
 
 
 class ForeignTile(RagAuditError):
@@ -243,23 +244,23 @@ class PolicyError(RagAuditError):
 
 
 class MeasurementError(RagAuditError):
-    """A measurement is well-formed, but of something else than the window that it was handed in beside."""
+    """A measurement is well-formed, but belongs to another window than the supplied one."""
 
     exit_code = ExitCode.UNMET
 
 
 class SetupError(RagAuditError):
-    """A tool, key or artefact that this step needs is missing or altered; the hint says what to run."""
+    """A tool, key or artefact for this step is missing or altered; the hint names the command to run."""
 
 
 class NotSent(SetupError):
-    """A message could not be sent, so that nobody else has seen any of it."""
+    """A message could not be sent, so no other party has seen any part of it."""
 
 
 class EndpointError(RagAuditError):
-    """An endpoint that somebody else runs is down, slow, rate-limited, or answers what it should not.
+    """A third party's endpoint is down, slow, rate-limited, or sends an unusable answer.
 
-    :ivar status: the HTTP status of a refusal; None where the endpoint refused nothing
+    :ivar status: the HTTP status of a refusal; None if the endpoint did not refuse
     """
 
     status: int | None = None
@@ -288,7 +289,7 @@ class WindowStateError(RagAuditError):
 
 
 class OtherWindow(WindowStateError):
-    """The provider serves another window than the one that a request is for, and cannot say what became of it there."""
+    """The provider serves another window than the request names, and cannot report the request's outcome there."""
 
 
 class RequestRefused(RagAuditError):

@@ -1,4 +1,4 @@
-"""What installs a package that is missing."""
+"""The command that installs a missing package."""
 
 from __future__ import annotations
 

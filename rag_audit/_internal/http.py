@@ -25,7 +25,7 @@ from rag_audit._internal.retry_after import retry_after
 LONGEST_WAIT_S = 60.0
 MAX_REPLY_BYTES = 4 << 20
 _SAID_BYTES = 1 << 16
-"""What is read of a refusal: more than any key, so that none is cut in two."""
+"""Number of bytes of a refusal that are read: more than the length of any key, so that no key is cut in two."""
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 class Again(Exception):
     """A failure after which another attempt may succeed.
 
-    :param wait_s: how long the endpoint asked to be left alone, if it did
+    :param wait_s: the waiting time that the endpoint asked for, if any
     """
 
     def __init__(self, reason: str, wait_s: float | None = None) -> None:
@@ -43,7 +43,7 @@ class Again(Exception):
 
 
 class Options(TypedDict, total=False):
-    """The arguments with which `httpx.Client`, `httpx.AsyncClient` and `QdrantClient` reach one address."""
+    """The arguments of `httpx.Client`, `httpx.AsyncClient` and `QdrantClient` for one address."""
 
     trust_env: bool
     proxy: str | None
@@ -51,14 +51,14 @@ class Options(TypedDict, total=False):
 
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
-"""What the environment says of TLS."""
+"""The environment variables for TLS."""
 
 
 def httpx_options(address: Address) -> Options:
-    """How an address is reached, by the environment's proxy and certificates.
+    """The connection settings for an address, from the environment's proxy and certificates.
 
-    Certificates are those of certifi and of this machine, or of `SSL_CERT_FILE` and `SSL_CERT_DIR` alone. A process
-    reads them once.
+    Certificates come from certifi and this machine, or only from `SSL_CERT_FILE` and `SSL_CERT_DIR` if these are set. A
+    process reads them once.
 
     :raises SetupError: the environment names an unusable proxy or unusable certificates
     """
@@ -157,15 +157,15 @@ def error_in_words(exc: httpx.HTTPError | httpx.InvalidURL) -> str:
 
 @dataclass(frozen=True)
 class Caller:
-    """An endpoint, and how patient its caller is.
+    """An endpoint, and its caller's limits of time and attempts.
 
     :param url: the base, such as https://host/v1
-    :param what: what it is, for errors: `chat endpoint`
-    :param expected: what it should answer, for errors: `a chat completion`
-    :param hint: what to do once it fails for good
+    :param what: its name in errors: `chat endpoint`
+    :param expected: the expected kind of answer, for errors: `a chat completion`
+    :param hint: the remedy after a final failure
     :param key: sent as a bearer token; never printed
     :param timeout_s: for connecting, and for each read
-    :param attempts: how often one question is sent at most
+    :param attempts: maximum number of attempts for one request
     :param first_wait_s: the wait before the second attempt, doubled for each further one
     :param sleep: waits; tests count instead
     :param option: the option or setting that the address comes from, for errors
@@ -195,10 +195,10 @@ class Caller:
         *,
         accept: str = "application/json",
     ) -> T:
-        """Send a JSON value, and again as long as a further attempt may help.
+        """Send a JSON value, and repeat the request as long as another attempt may succeed.
 
-        :param read: reads the answer; raises `Again` where it is not one
-        :raises EndpointError: all attempts failed, or the endpoint refuses; the last reason is named
+        :param read: reads the answer; raises `Again` if the response is not an answer
+        :raises EndpointError: all attempts failed, or the endpoint refuses; the error names the last reason
         :raises SetupError: as `httpx_options`
         """
         address = address_of(self.url)
@@ -235,7 +235,8 @@ class Caller:
         )
 
     def _unkeyed(self, said: str) -> str:
-        """What an endpoint says, without the key, which it may repeat; before any of it is cut off."""
+        """An endpoint's text without the key, which the endpoint may repeat. The function runs before the text is
+        shortened."""
         return said if self.key is None else said.replace(self.key, "(the key)")
 
     def _refused(self, response: httpx.Response) -> None:
@@ -253,9 +254,9 @@ class Caller:
 
 
 def read_object(response: httpx.Response, most: int = MAX_REPLY_BYTES) -> dict[str, Any]:
-    """The JSON object that an endpoint answers; anything else is asked for again.
+    """The JSON object in an endpoint's response. Any other response raises `Again`.
 
-    :param most: bytes that are read
+    :param most: maximum number of bytes to read
     """
     try:
         return json_object(body_of(response, most))
@@ -264,11 +265,11 @@ def read_object(response: httpx.Response, most: int = MAX_REPLY_BYTES) -> dict[s
 
 
 def json_object(data: bytes) -> dict[str, Any]:
-    """The JSON object in these bytes; anything else is asked for again."""
+    """The JSON object in these bytes. Any other content raises `Again`."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
-        # What it is instead is not shown: an endpoint may repeat the key that it was sent.
+        # The error omits the actual bytes, because an endpoint may repeat the key in them.
         raise Again(f"nonsense: {len(data)} bytes that are not JSON") from None
     if not isinstance(value, dict):
         raise Again("nonsense: no JSON object")

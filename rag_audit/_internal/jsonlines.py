@@ -101,7 +101,7 @@ def string(value: Mapping[str, object], key: str, place: str) -> str:
 
 
 class _Twice(dict[str, object]):
-    """An object in which one key occurs twice."""
+    """An object with a repeated key."""
 
     def __init__(self, value: dict[str, object], key: str) -> None:
         super().__init__(value)
@@ -111,11 +111,11 @@ class _Twice(dict[str, object]):
 def parse_row(data: bytes, *, source: str, without: Collection[str] = ()) -> dict[str, object]:
     """Parse a row that another program wrote as a JSON object.
 
-    Rows are not canonical JSON: their fractions, large integers and NaN are accepted, each as a `JsonNumber`.
-    Everything else is refused as `parse_json` refuses it.
+    Rows are not canonical JSON: their fractions, large integers and NaN are accepted, each as a `JsonNumber`. All other
+    errors of `parse_json` apply.
 
-    :param source: what the data is, for the error's `field`
-    :param without: fields to leave out (`left_out_of`); their values are not checked
+    :param source: the data's name in the error's `field`
+    :param without: fields to omit (`left_out_of`); their values are not checked
     :raises EncodingError: invalid UTF-8 or JSON, duplicate keys, lone surrogates, or nesting beyond `MAX_DEPTH`
     :raises SchemaError: the row is not an object
     :raises SizeError: more than `MAX_VALUES` values
@@ -138,8 +138,8 @@ def parse_row(data: bytes, *, source: str, without: Collection[str] = ()) -> dic
 
 
 def left_out_of(value: Mapping[str, object], names: Collection[str]) -> dict[str, object]:
-    """A row without the named fields. The name ``a.b`` is that of a field ``a.b``, and that of the field ``b`` of an
-    object ``a``. An object of which no field remains is left out as well.
+    """A row without the named fields. The name ``a.b`` denotes both a field ``a.b`` and the field ``b`` of an object
+    ``a``. The function also removes an object if no field of it remains.
     """
     if not names:
         return dict(value)
@@ -187,7 +187,7 @@ def _loaded(data: bytes, source: str) -> object:
 
 
 def _check(value: object, place: str, depth: int) -> None:
-    """Refuse what a canonical document cannot have either: deep nesting, duplicate keys, lone surrogates."""
+    """Refuse properties that a canonical document cannot have either: deep nesting, duplicate keys, lone surrogates."""
     if depth > MAX_DEPTH:
         raise EncodingError("JSON nested too deeply", field=place, expected=f"depth <= {MAX_DEPTH}")
     if isinstance(value, str):

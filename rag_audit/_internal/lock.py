@@ -43,7 +43,7 @@ def hold(path: Path, *, wait: bool) -> int | None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds the lock on the file `path`. Nothing is created; a missing file is held by nobody.
+    """Whether a process holds the lock on the file `path`. The function creates no file; a missing file means False.
 
     :raises StoreError: the lock file cannot be opened
     """

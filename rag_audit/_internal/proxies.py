@@ -53,7 +53,7 @@ class Address:
 
     @property
     def local(self) -> bool:
-        """Whether this machine alone can be reached there: `localhost` or a loopback address in any form, such as
+        """Whether the address reaches only this machine: `localhost` or a loopback address in any form, such as
         ``127.1`` and ``::ffff:127.0.0.1``.
         """
         name = self.host.lower().rstrip(".")
@@ -112,13 +112,13 @@ class Proxy:
 
 
 def proxy_of(address: Address, environ: Mapping[str, str] | None = None) -> Proxy | None:
-    """The proxy through which an address is reached, or None where it is reached directly.
+    """The proxy for an address, or None for a direct connection.
 
     This machine's own addresses (`Address.local`) are always reached directly, and so is a host that `NO_PROXY` lists.
-    A list has names, each of which includes the names below it, IP addresses, networks such as ``10.0.0.0/8`` or
-    ``fd00::/8``, and ``*`` for every host; an entry that is none of these matches no host. For any other host the
-    proxy is that of ``HTTP_PROXY`` or ``HTTPS_PROXY``, by the address's scheme, or else of ``ALL_PROXY``. A variable in
-    lower case takes precedence over the same one in upper case, and an empty one counts as unset.
+    A list has names, each of which includes its subdomains, IP addresses, networks such as ``10.0.0.0/8`` or
+    ``fd00::/8``, and ``*`` for every host; any other entry matches no host. For any other host the proxy comes from
+    ``HTTP_PROXY`` or ``HTTPS_PROXY``, by the address's scheme, or else from ``ALL_PROXY``. A variable in lower case
+    takes precedence over the same one in upper case, and an empty one counts as unset.
 
     :raises SetupError: the variable that applies names no HTTP proxy
     """
@@ -220,5 +220,5 @@ def _ip(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _plain(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address that an IPv4-mapped address stands for (RFC 4291, section 2.5.5.2); any other as it is."""
+    """The IPv4 address in an IPv4-mapped address (RFC 4291, section 2.5.5.2); any other address is unchanged."""
     return (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip

@@ -1,4 +1,4 @@
-"""Regular files opened for reading, and nothing else in their place."""
+"""Opens regular files for reading, and refuses all other kinds of files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _KINDS = {
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading. Anything else is refused: a FIFO or a device could hang, or never end.
+    """Open a regular file for reading. The function refuses all other kinds: a FIFO or a device could block, or never
+    end.
 
-    :raises OSError: the path cannot be opened, or is not a regular file; `strerror` says what it is
+    :raises OSError: the path cannot be opened, or is not a regular file; `strerror` names its kind
     """
     _check_regular(os.stat(path).st_mode, path)
-    # The path may name something else by now: it is opened without waiting, and checked again.
+    # The path may name another file by now, so it is opened without blocking, and checked a second time.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         _check_regular(os.fstat(handle).st_mode, path)

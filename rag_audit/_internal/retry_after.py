@@ -14,7 +14,7 @@ _DATES = (
     re.compile(rf"[A-Z][a-z]+, (?P<day>[0-9]{{2}})-(?P<month>[A-Z][a-z]{{2}})-(?P<year>[0-9]{{2}}) {_TIME} GMT"),
     re.compile(rf"[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[0-9 ][0-9]) {_TIME} (?P<year>[0-9]{{4}})"),
 )  # fmt: skip
-"""The three forms of a date in HTTP (RFC 9110, section 5.6.7), of which two are obsolete. The standard library has no
+"""The three forms of a date in HTTP (RFC 9110, section 5.6.7); two of them are obsolete. The standard library has no
 function that reads all three."""
 
 

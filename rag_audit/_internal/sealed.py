@@ -13,10 +13,10 @@ _NONCE = 12
 
 
 def seal(plain: bytes, key: bytes, associated: bytes) -> bytes:
-    """Encrypt with ChaCha20-Poly1305 (RFC 8439) under a random nonce, which the ciphertext starts with.
+    """Encrypt with ChaCha20-Poly1305 (RFC 8439) under a random nonce, the first part of the ciphertext.
 
     :param key: 32 bytes
-    :param associated: what the bytes are for; `unseal` needs the same value
+    :param associated: the purpose of the bytes; `unseal` needs the same value
     """
     nonce = secrets.token_bytes(_NONCE)
     return nonce + ChaCha20Poly1305(key).encrypt(nonce, plain, associated)

@@ -1,7 +1,7 @@
-"""The answering of a window's queries, from signed requests to durable records and answers with their receipts.
+"""Answers a window's queries: from signed requests to durable records, and to answers with their receipts.
 
-Queries that wait together are answered together, step by step: what one of them is refused for, or fails with, is its
-outcome alone. A single query is answered as a batch of one.
+The window answers waiting queries in batches, step by step. A refusal or failure of one query is the outcome of that
+query only. A single query is a batch of one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rag_audit.retrieval.query import commit_all
 
 
 class Named(TypedDict):
-    """What a refusal says of its request."""
+    """The fields of a refusal that name its request."""
 
     account: str
     i: int
@@ -51,9 +51,9 @@ def named_in(value: Json) -> Named:
 
 
 class Answers:
-    """The answering of one window's queries. Safe to use from several threads.
+    """Answers one window's queries. Safe to use from several threads.
 
-    `release` is the schedule by which eagerly proved answers leave.
+    `release` is the release schedule of eagerly proved answers.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Answers:
     # -- requests --------------------------------------------------------------------------------------------
 
     def receive(self, query: Query) -> None:
-        """Check a query's names and signature, and not what it asks.
+        """Check a query's names and signature. This method does not check the question.
 
         :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
         """
@@ -90,10 +90,11 @@ class Answers:
         )
 
     def answer(self, queries: Sequence[Query]) -> list[Answer | Refusal | Exception]:
-        """Answer queries that were received, at most one of an account, together: their scores, their commitments and
-        their append take little longer than one's.
+        """Answer received queries, at most one per account, in one batch. Scores, commitments and append of a batch
+        take little longer than those of one query.
 
-        :returns: each query's outcome: its answer or refusal; or a fault of this program, which is nobody else's
+        :returns: for each query its outcome: its answer or refusal, or an exception for a fault of this program, which
+            affects no other query
         """
         self._take_steps(queries)
         for query in queries:
@@ -139,8 +140,8 @@ class Answers:
 
     @property
     def together(self) -> bool:
-        """Whether queries may be answered together. Those whose answers are proved first, and those that no static
-        table embeds, would wait for each other.
+        """Whether queries may be answered in a batch. Queries with eager proofs, and queries without a static table for
+        embedding, would delay each other.
         """
         return self._context.policy.proving != "eager" and self._context.embedder.table is not None
 
@@ -153,7 +154,7 @@ class Answers:
             _each(queries, self._open, lambda query: self._claim(query, claims), self._draw)
             self._select(queries)
             _each(queries, self._draft, self._prove, self._seal, lambda query: self._hold(query, arrived))
-            # Nothing that was computed from a slot leaves before its append is durable.
+            # No value computed from a slot leaves the process before its append is durable.
             _each(queries, self._append, self._appended, self._finish)
         for query in queries:
             if query.drawn is not None:
@@ -164,26 +165,27 @@ class Answers:
         steps.check_opened(query.request, query.question)
 
     def _claim(self, query: Query, claims: ExitStack) -> None:
-        """See that it is the account's turn, until all are answered; a request that is recorded is answered again."""
+        """Reserve the account's turn until the batch ends. A recorded request gets its answer a second time."""
         request, state = query.request, self._context.state
         claims.enter_context(state.query_of(request.account))
         known = state.by_slot.get((request.account, request.i))
         if known is not None:
             self._again(query, known)
             return
-        steps.check_visible(request)  # a recorded one is answered again, whatever it asked
+        steps.check_visible(request)  # only for new requests
         self._check_turn(query)
         self._sample(request.tenant)
 
     def _draw(self, query: Query) -> None:
-        """Take what the mechanism needs for the query's slot. The account's next slots are drawn after its answer."""
+        """Fetch the values that the mechanism needs for the query's slot. The account's next slots are drawn after
+        its answer."""
         steps.vector_of(query.question)
         query.held = self._holder.before(query.slot)
         if self._context.serving(query.tenant).draws:
             query.drawn = self._pool.get(query.slot, follow=False)
 
     def _select(self, queries: Sequence[Query]) -> None:
-        """Find and commit to the positions of every query: those of a tenant in common passes over its index."""
+        """Select and commit to the positions of every query; the queries of a tenant share passes over its index."""
         asked = defaultdict[str, list[Query]](list)
         for query in queries:
             if query.outcome is None:
@@ -227,7 +229,7 @@ class Answers:
             query.record = query.drafted.model_copy(update={"proof": proof})
 
     def _seal(self, query: Query) -> None:
-        """Encrypt what a later proof or the same answer again needs."""
+        """Encrypt the data for a later proof or a repeated answer."""
         context, retained = self._context, Retained.of(query.question, query.positions)
         query.sealed = steps.seal_retained(
             retained, context.secrets.retention_key, context.sealed_under(query.drafted)
@@ -241,7 +243,7 @@ class Answers:
             self.release.hold(arrived, capacity=capacity, components=max(1, components))
 
     def _append(self, query: Query) -> None:
-        """Hand the record to the ledger's writer, who commits those together that wait together."""
+        """Pass the record to the ledger's writer, which commits all waiting records in one transaction."""
         draft = query.drafted
         query.appending = self._context.state.begin(
             draft, slot=(draft.account, draft.i), private=query.sealed
@@ -274,15 +276,15 @@ class Answers:
         described = any(isinstance(document, DescribedDocument) for document in found)
         query.outcome = Answer(type="answer", v=2 if described else 1, documents=found, receipt=receipt)
 
-    # -- what the steps need ---------------------------------------------------------------------------------
+    # -- helpers of the steps -------------------------------------------------------------------------------------
 
     def _is_eager(self, query: Query) -> bool:
         return query.eager or self._context.policy.proving == "eager"
 
     def _sample(self, tenant: str) -> None:
-        """Commit to a sampled tenant's kept positions, where that was interrupted after the beacon was drawn.
+        """Commit to a sampled tenant's positions, if an interruption after the beacon's draw prevented it.
 
-        :raises RequestRefused: the window is being closed, so that the ledger takes no such entry any more
+        :raises RequestRefused: the window is being closed, so the ledger accepts no such entry any more
         """
         self._keeper.ensure(tenant, low_memory=self._prover.low_memory)
         if not self._keeper.complete(tenant):
@@ -339,8 +341,8 @@ class Answers:
 
 
 def _each(queries: Iterable[Query], *steps: Callable[[Query], None]) -> None:
-    """Take each step with every query that has no outcome before the next step. What a step raises is its query's
-    outcome."""
+    """Run each step for every query without an outcome, then the next step. An exception in a step becomes its
+    query's outcome."""
     for step in steps:
         for query in queries:
             if query.outcome is None:

@@ -1,6 +1,6 @@
-"""The store of noise certificates whose slots' queries are not asked or not proved yet (docs/scan/noise.md).
+"""The store of precomputed noise proofs. Each waits until its slot's query is asked and proved (docs/scan/noise.md).
 
-A slot's noise is a function of seed, beacon and slot, so a lost or damaged noise certificate is made again for the same
+A slot's noise is a function of seed, beacon and slot, so a lost or damaged noise proof is recomputed for the same
 noise. The blindings of its commitments must stay secret until the slot's query is proved.
 """
 

@@ -1,11 +1,12 @@
-"""The columns that the proofs of a tenant's records are about, besides its index: its sample and its disclosed sets.
+"""The columns that the proofs of a tenant's records refer to in addition to its index: its sample and its disclosed
+sets.
 
-A sampled tenant keeps positions that are committed to and proved after the beacon is drawn. The bits follow from seed
-and beacon, but not the blindings of their commitment, which every record's proof needs: the commitment is stored with
-its proof before the ledger names it, and an interrupted call goes on with the stored one.
+A sampled tenant commits to its sampled positions, and proves them, after the beacon is drawn. The bits follow from seed
+and beacon. The blindings of their commitment do not, and every record's proof needs them. The commitment is therefore
+stored with its proof before the ledger names it, and an interrupted call continues with the stored commitment.
 
-What the accounts of listing tenants hold follows from the positions of their records. Nothing is stored for it: before
-record i an account holds the union of the lists of its records 1 .. i - 1.
+For tenants with randomized response, the disclosed sets of accounts follow from the positions of their records, so they
+are not stored: before record i, an account's disclosed set is the union of the lists of its records 1 .. i - 1.
 """
 
 from __future__ import annotations
@@ -85,9 +86,10 @@ class Keeper:
         return replace(self._context.public(tenant), columns=columns)
 
     def opening(self, tenant: str) -> tuple[bytes, bytes] | None:
-        """What a record's proof needs of the kept positions: one byte for each, and the opening of their commitment.
+        """The sample's part in a record's proof: one byte for each position, and the opening of the sample's
+        commitment.
 
-        :raises StoreError: the opening of the commitment that the ledger names is lost
+        :raises StoreError: the opening of the commitment in the ledger is lost
         """
         bits = self.bits(tenant).get(KEPT)
         return None if bits is None else (bits.tobytes(), self._column(tenant, KEPT).opening)
@@ -153,7 +155,7 @@ class Keeper:
         return stored
 
     def _stored(self, tenant: str, name: str) -> CommittedColumn | None:
-        """What an earlier call stored, whole, or None."""
+        """The complete column that an earlier call stored, or None."""
         context = self._context
         path, proof_path = context.layout.column(name, tenant), context.layout.column_proof(name, tenant)
         if not path.exists() or not proof_path.exists():
@@ -183,17 +185,18 @@ class Keeper:
 
 
 class Holder:
-    """What one window's accounts hold, where their answers depend on it. Safe to use from several threads."""
+    """The disclosed sets of one window's accounts, for tenants with mechanisms that use them. Safe to use from
+    several threads."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._bits = HeldBits()
 
     def before(self, slot: SlotKey) -> Int8Array | None:
-        """What the account holds before its record of a slot, shape (capacity,), 0 or 1; None where no answer of its
-        tenant depends on earlier ones.
+        """The account's disclosed set before its record of a slot, shape (capacity,), 0 or 1. None if no answer of its
+        tenant depends on earlier answers.
 
-        :raises StoreError: an earlier record's retained data cannot be opened
+        :raises StoreError: an earlier record's retained data cannot be decrypted
         """
         context = self._context
         if not context.mechanism(slot.tenant).remembers:
@@ -205,9 +208,9 @@ class Holder:
         return self._bits.before(slot.account, slot.i, context.tenant(slot.tenant).index.capacity, listed)
 
     def private(self, slot: SlotKey, hq: str) -> ListingPrivate | None:
-        """What the proof of an account's record needs, beside its positions; None where `before` is.
+        """The private inputs for the proof of an account's record, without its positions. None if `before` is None.
 
-        :param hq: the record's own
+        :param hq: the record's own hq
         """
         held = self.before(slot)
         if held is None:
@@ -219,7 +222,7 @@ class Holder:
         )
 
     def after(self, slot: SlotKey, hq: str, listed: tuple[int, ...]) -> str | None:
-        """The commitment to what the account holds after a record, which the record names; None where `before` is.
+        """The commitment to the account's disclosed set after a record, for the record. None if `before` is None.
 
         :param listed: the record's positions
         """

@@ -1,4 +1,4 @@
-"""The context that every part of a provider's window uses, and what is drawn in it for a slot."""
+"""The context that every part of a provider's window uses, and the key of a slot's draw."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Context:
     """One window's commitment, folder, key and ledger.
 
     :param key: the key that signs checkpoints, receipts and refusals
-    :param witnesses: the witnesses whose cosignatures the window waits for
+    :param witnesses: the witnesses that the window waits for
     """
 
     layout: Layout
@@ -68,7 +68,7 @@ class Context:
         return self.commitment.tenants[name]
 
     def mechanism(self, name: str) -> Mechanism:
-        """The mechanism by which a tenant's documents are listed."""
+        """The mechanism that selects a tenant's documents."""
         return self.policy.mechanism_of(name)
 
     def system(self, tenant: str) -> Backend:
@@ -120,13 +120,13 @@ class Context:
     def retained(self, record: QueryRecord) -> Retained:
         """The retained data of a record's query.
 
-        :raises StoreError: nothing was retained, or it cannot be opened
+        :raises StoreError: the record has no retained data, or they cannot be decrypted
         """
         blob = self.state.store.private(record.seq)
         return open_retained(blob, self.secrets.retention_key, self.opening_digest, record)
 
     def sealed_under(self, record: QueryRecord) -> bytes:
-        """The associated data under which a record's query is encrypted."""
+        """The associated data for encrypting a record's query."""
         return retained_context(self.opening_digest, record.account, record.i)
 
 
@@ -140,7 +140,7 @@ def column_bits(window_secrets: WindowSecrets, column: ColumnPublic) -> Int8Arra
 
 
 def slot_key(window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: bytes) -> int:
-    """kappa of a query's slot, from which its noise or its coins are drawn (docs/relation.md, "Noise").
+    """kappa of a query's slot, the key for drawing its noise or its Bernoulli bits (docs/relation.md, "Noise").
 
     :param beacon: the beacon value that was drawn after the slot's account was committed
     """

@@ -81,7 +81,7 @@ class Prover:
     def prove_now(self, draft: QueryRecord, query: OpenedQuery, positions: Sequence[int]) -> str:
         """Prove all statements about a record that is not in the ledger yet, and store the proofs.
 
-        :returns: the digest of all proofs together, which the record names
+        :returns: the digest of all proofs, for the record
         """
         private = self._private(draft, query, positions)
         proofs: dict[str, Json] = {
@@ -191,7 +191,7 @@ class Prover:
         for record, name in missing:
             tenant, slot = record.tenant, SlotKey(record.tenant, record.account, record.i)
             size = batch(tenant, name)
-            # What was drawn ahead belongs to one slot: where nobody chose the size, it is used for its own record.
+            # A precomputed noise proof belongs to one slot: if the caller chose no batch size, its own record uses it.
             if size == 1 or (together is None and name == "retrieve" and self._certificates.has(slot)):
                 yield [record], name, self.proofs(tenant, name, 1)
             else:

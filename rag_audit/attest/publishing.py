@@ -1,10 +1,10 @@
-"""What a window publishes, and the notes that it takes for it: checkpoints and their cosignatures, beacons that nobody
-chose, the opening, the window file.
+"""A window's publications, and the notes that it accepts for them: checkpoints and their cosignatures, beacons, the
+window header, the window file.
 
-While the ledger grows, window.json has the entries that witnesses read and no proofs. Entries only follow one another:
-a full tile of them stays as it is, so that what one publication writes does not depend on how many entries there are.
-Proofs stand by tenant, and one more moves those after it. Nobody verifies a window that is not closed, so they wait
-until it is (docs/decisions/0045-large-windows-are-in-tiles.md).
+While the ledger grows, window.json contains the entries that witnesses read, and no proofs. Entries are append-only: a
+full tile of them never changes, so the cost of one publication does not depend on the number of entries. Proofs are
+ordered by tenant, and an additional proof moves all later ones. Verification needs a closed window, so the proofs are
+added when the window closes (docs/decisions/0045-large-windows-are-in-tiles.md).
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.coalition import CoalitionSize
 
 OPEN_TILE_BYTES = 256 << 10
-"""A tile of an open window ends with the entry that brings its entries to so many bytes. Fewer stand in the file."""
+"""An entry ends a tile of an open window if it brings the tile to this number of bytes. Fewer bytes remain in the
+file."""
 
 
 class GrowingFile:
@@ -81,7 +82,7 @@ class GrowingFile:
             save_window(
                 head, self._path, TiledParts(opening=opening, entries=parts, proofs=ProofTiles(tiles=[]))
             )
-            # Whether the last one is full does not matter: it is made again, and is then the same file.
+            # The last tile may or may not be full: it is written a second time in either case, with the same content.
             self._full, end = parts.tiles[:-1], parts.tiles[-1].sha256
             self._covered = sum(tile.count for tile in self._full)
             self._forget(folder, end, {tile.sha256 for tile in more})
@@ -100,9 +101,9 @@ MAX_COALITION_BYTES = 64 << 20
 
 
 class CoalitionProof(Model):
-    """coalition.json: the coalition proof that the closing record names.
+    """coalition.json: the coalition proof that the window trailer names.
 
-    :param ctx: the statement's context, by which a proof of an earlier estimate is told apart
+    :param ctx: the statement's context, which identifies a proof of an earlier estimate
     """
 
     ctx: FieldHex
@@ -115,8 +116,8 @@ class CoalitionProof(Model):
 
 
 class StoredProofs(Mapping[str, Json]):
-    """The proofs that exist, by the `seq` of their entry. `by_entry` is gone through once first; those of large windows
-    are then not in memory, but read again whenever they are asked for.
+    """The existing proofs, by the `seq` of their entry. The constructor iterates over `by_entry` once. Proofs of large
+    windows are not in memory; each access reads them from their files.
     """
 
     def __init__(
@@ -153,8 +154,8 @@ class StoredProofs(Mapping[str, Json]):
 
 
 class Publisher:
-    """The writer of a window's public folder. Safe to use from several threads: one writes at a time, so that the last
-    file written is the most complete; the lock of the ledger's state is not held meanwhile.
+    """The writer of a window's public folder. Safe to use from several threads: one thread writes at a time, so that
+    the last written file is the most complete one. A writer does not hold the lock of the ledger's state.
     """
 
     def __init__(self, context: Context) -> None:
@@ -265,8 +266,7 @@ class Publisher:
         self._append_beacons([0], "drand", value, list(signatures), signed)
 
     def _admit_reveals(self, size: int, notes: Sequence[str]) -> None:
-        """Draw the beacon of the entry that a checkpoint of that size ends with, and of those that draw theirs with
-        it."""
+        """Draw the beacon of the last entry under a checkpoint of that size, and of all entries that share its draw."""
         context, state, entry = self._context, self._context.state, size - 1
         source = state.beacon_source(entry)
         with state.changed:
@@ -295,7 +295,7 @@ class Publisher:
     # -- the opening and the window file ---------------------------------------------------------------------
 
     def publish(self) -> None:
-        """Write the files that accounts and witnesses need, as far as a crash kept them from being written."""
+        """Write the files that accounts and witnesses need, if a crash prevented it."""
         state = self._context.state
         with state.changed:
             enrolled = {seq + 1 for seq in state.last_of.values()}
@@ -310,8 +310,8 @@ class Publisher:
                 replace_file(self._public.opening, self._publication().canonical())
 
     def publish_enrolments(self, size: int) -> None:
-        """Publish the checkpoint that ends with an enrolment, and the entries as they stood then: witnesses read them
-        to see that the ledger only grew, and what they reveal over. What was appended since is not part of it.
+        """Publish the checkpoint that ends with an enrolment, and the entries up to it. Witnesses read these entries to
+        check that the ledger only grew, and to see the root for their reveals. Later entries are not included.
         """
         state = self._context.state
         with self._writing:  # the checkpoint last: without it, a crash is noticed
@@ -326,7 +326,7 @@ class Publisher:
         return StoredCommitment.of(self._context.commitment, self._context.witnesses).publication()
 
     def export(self, path: Path | None = None) -> Path:
-        """Write window.json as it stands (to the public folder by default): entries, checkpoints, proofs, keys."""
+        """Write the current window.json (to the public folder by default): entries, checkpoints, proofs, keys."""
         path = path or self._public.window
         with self._writing:
             save_window(self._window_file(), path)

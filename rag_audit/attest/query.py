@@ -1,7 +1,8 @@
-"""A query on its way from a signed request to a durable record and an answer, and the functions that compute its parts.
+"""A query during its processing, from a signed request to a durable record and an answer, and the functions that
+compute its parts.
 
-The functions here compute, and `answers` orders the calls: an answer leaves only after its record is durable, and
-nothing computed from a slot leaves the process before that (two queries in one slot would cancel the noise).
+The functions of this module compute, and `answers` orders the calls. An answer leaves only after its record is durable,
+and no value computed from a slot leaves the process before that (two queries in one slot would cancel the noise).
 """
 
 from __future__ import annotations
@@ -40,8 +41,7 @@ from rag_audit.retrieval.serving import Asked, Columns, Serving
 
 @dataclass(eq=False)
 class Query:
-    """A signed request, with what each step on the way to its answer makes of it. It is at its end once it has an
-    outcome.
+    """A signed request, with the result of each processing step. Processing ends when the query has an outcome.
 
     :param eager: whether its answer is proved before it leaves, whatever the policy
     """
@@ -50,9 +50,9 @@ class Query:
     question: OpenedQuery = field(repr=False)
     eager: bool = False
     drawn: Drawn | None = field(default=None, repr=False)
-    """the draw of its slot, taken from the pool; None where its tenant's mechanism draws nothing"""
+    """the draw of its slot, taken from the pool; None if its tenant's mechanism draws no values"""
     held: Int8Array | None = field(default=None, repr=False)
-    """what its account holds before it; None where nothing depends on it"""
+    """its account's disclosed set before it; None for mechanisms without disclosed sets"""
     positions: tuple[int, ...] = field(default=(), repr=False)
     withheld: frozenset[int] = field(default=frozenset(), repr=False)
     """the positions that the answer returns without a text"""
@@ -60,9 +60,9 @@ class Query:
     """the commitment to the positions"""
     documents: Sequence[DocumentOpening] = field(default=(), repr=False)
     sealed: bytes | None = field(default=None, repr=False)
-    """what a later proof or the same answer again needs, encrypted"""
+    """the encrypted data for a later proof or a repeated answer"""
     record: QueryRecord | None = None
-    """its draft, and from the append on what is in the ledger"""
+    """its draft; from the append on, the entry in the ledger"""
     appending: Appending | None = None
     outcome: Answer | Refusal | Exception | None = field(default=None, repr=False)
 
@@ -105,7 +105,8 @@ def check_signed(
     account: RosterEntry | None,
     policy: Policy,
 ) -> None:
-    """Check that a request is for this window, by an account of the tenant that it names; not what it asks.
+    """Check that a request is for this window, by an account of the tenant that it names. The function does not check
+    the question.
 
     :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
     """
@@ -162,7 +163,7 @@ def check_opened(request: SignedRequest, query: OpenedQuery) -> None:
 
 
 def check_visible(request: SignedRequest) -> None:
-    """Refuse a new request whose question is blank, before it uses one of its account's queries.
+    """Refuse a new request with a blank question, before it uses one of its account's queries.
 
     :raises RequestRefused: the question has no visible character
     """
@@ -174,9 +175,9 @@ def check_visible(request: SignedRequest) -> None:
 def select_positions(
     queries: Sequence[Query], *, serving: Serving, tenant: CommittedTenant, columns: Columns
 ) -> list[list[int] | Exception]:
-    """The positions that the mechanism of a tenant selects for its queries, which share what they read of its index.
+    """The positions that a tenant's mechanism selects for its queries. The queries share passes over its index.
 
-    :param queries: queries that have a vector, a draw and a disclosed set, as far as their mechanism needs one
+    :param queries: queries with a vector, a draw and a disclosed set, if their mechanism needs them
     :param columns: the columns that the window commits to for the tenant
     :returns: each query's positions, or the error that stopped its selection
     """
@@ -203,15 +204,15 @@ def document_openings(
 ) -> list[DocumentOpening]:
     """The openings of the selected positions' digests under C_docs.
 
-    :param withheld: the positions whose digest stays closed, because its salt would let its reader test a guess of
-        the text (`Serving.withheld`)
+    :param withheld: the positions with a digest that stays closed, because its salt would let its reader test a guess
+        of the text (`Serving.withheld`)
     """
     openings = []
     for position in positions:
         salt = window_secrets.document_salt(tenant.entry.tenant, position)
         digest = document_digest(salt, tenant.documents_at.get(position, EMPTY).data)
         path = tenant.documents.inclusion_path(position, tenant.index.capacity)
-        # What is made here has its form, which need not be checked of hundreds of digits for each answer.
+        # The values computed here are well-formed, so validating hundreds of digits for each answer is unnecessary.
         openings.append(
             DocumentOpening.model_construct(
                 hash=digest.hex(),
@@ -234,7 +235,7 @@ def query_record(
     """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest.
 
     :param htopk: the commitment to the listed positions (`Mechanism.list_elements`)
-    :param held: the commitment to what the account holds after it; None where nothing depends on it
+    :param held: the commitment to the account's disclosed set after it; None for mechanisms without disclosed sets
     """
     plain = QueryRecord(
         type="query",
@@ -291,9 +292,10 @@ def record_private(
 
 @dataclass(frozen=True)
 class Retained:
-    """The data for proving a record later and for repeating its answer, kept encrypted until the deletion date.
+    """The data for proving a record later and for repeating its answer. They are stored encrypted until the deletion
+    date.
 
-    :param vector: the question's vector, where the embedder might not give it again
+    :param vector: the question's vector, for an embedder that might later return another vector
     """
 
     query: str = field(repr=False)
@@ -303,12 +305,12 @@ class Retained:
 
     @classmethod
     def of(cls, query: OpenedQuery, positions: Sequence[int]) -> Retained:
-        """What is kept of a question and the positions that were listed for it."""
+        """The retained data of a question and its listed positions."""
         vector = None if re_executable(query.embedder.name) else query.vector.tobytes()
         return cls(query.text, query.salt.hex(), tuple(positions), vector)
 
     def opened(self, embedder: Embedder) -> OpenedQuery:
-        """The question, to prove it or to answer it again."""
+        """The question, for a proof or a repeated answer."""
         return OpenedQuery(self.query, bytes.fromhex(self.salt), embedder, self.vector)
 
 
@@ -350,7 +352,7 @@ def open_retained(blob: bytes | None, key: bytes, opening_digest: str, record: Q
 
     :param blob: the record's private bytes in the ledger
     :param key: the window's retention key
-    :raises StoreError: nothing was retained, or it cannot be opened
+    :raises StoreError: the record has no retained data, or they cannot be decrypted
     """
     if blob is None:
         raise StoreError("nothing was retained for this record", field=f"record {record.seq}")
@@ -358,7 +360,7 @@ def open_retained(blob: bytes | None, key: bytes, opening_digest: str, record: Q
 
 
 def retained_context(opening_digest: str, account: str, i: int) -> bytes:
-    """The associated data under which a retained query is encrypted."""
+    """The associated data for encrypting a retained query."""
     return sha256(b"rag-audit/retained/v1" + jcs({"opening": opening_digest, "account": account, "i": i}))
 
 

@@ -1,4 +1,4 @@
-"""A window read by another process than the one that has it open, which goes on serving."""
+"""A window read by a process other than the serving one, while that process continues to serve."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from rag_audit.models.records import BeaconEntry, Closing, Enrolment, Entry, Que
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a window stands.
+    """The state of a window.
 
     :param status: as `Window.status`
-    :param waits_for: what has to happen next, in words
+    :param waits_for: the next required event, in words
     :param held: whether a process has the window open
     :param records: answered queries
-    :param asked: accounts that asked
-    :param accounts: all accounts
-    :param proved: records of which a proof file is there
+    :param asked: number of accounts with a query
+    :param accounts: number of all accounts
+    :param proved: records with an existing proof file
     """
 
     status: str
@@ -47,9 +47,10 @@ class Standing:
 
 
 class WindowReader:
-    """What a window's folder holds, as far as its ledger is durable. No lock is taken and nothing is written.
+    """The content of a window's folder, up to the last durable entry of its ledger. The reader takes no lock and writes
+    no file.
 
-    :raises WindowStateError: the folder holds no window
+    :raises WindowStateError: the folder contains no window
     :raises StoreError: the ledger cannot be read or was altered
     """
 
@@ -86,7 +87,7 @@ class WindowReader:
         return estimate_window(self.records, [k.opened(embedder).vector for k in kept], self.policy)
 
     def standing(self, now: int) -> Standing:
-        """Where the window stands.
+        """The state of the window.
 
         :param now: milliseconds since the epoch
         """

@@ -1,7 +1,8 @@
-"""The release schedule of answers that are proved while their asker waits, which reveals nothing of the computation.
+"""The release schedule of eagerly proved answers. It reveals no information about the computation.
 
 A proof's duration may depend on secrets (docs/security.md, "Side channels"). So an eager answer is released, and its
-record gets its time, at a multiple of a public period after the request arrived: the first at which it is ready.
+record gets its time, at a multiple of a public period after the request arrived: the first multiple after the answer is
+ready.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Release:
         return self._clock()
 
     def hold(self, arrived: float, *, capacity: int, components: int) -> None:
-        """Wait until the next release slot of a request that arrived at `arrived`. No lock is held meanwhile.
+        """Wait until the next release slot of a request that arrived at `arrived`. The caller must hold no lock.
 
         :param capacity: positions of the tenant's index
         :param components: gains of the noise

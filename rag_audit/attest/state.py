@@ -33,9 +33,10 @@ from rag_audit.models.records import (
 
 
 class Places:
-    """The accounts that a window has, or is about to have. What one more costs does not depend on their number.
+    """The accounts that a window has, or is about to have. Adding an account has a cost that does not depend on their
+    number.
 
-    :param lines: the roster, which was checked (`models.opening.check_roster`)
+    :param lines: the checked roster (`models.opening.check_roster`)
     """
 
     def __init__(self, policy: Policy, lines: Iterable[RosterEntry]) -> None:
@@ -112,11 +113,11 @@ Appending: TypeAlias = Callable[[], Entry]
 
 
 class LedgerState:
-    """The state that follows from the ledger. Safe to use from several threads.
+    """The state derived from the ledger. Safe to use from several threads.
 
-    `changed` guards the state. It is held neither while the disk is written nor while anything is embedded or proved:
-    a thread announces its entry (`query_of`, `enrolment_of`, `beacons_of`, `sample_of`) and appends it without the
-    lock, and `wait_until_quiet` lets a closing record follow all announced entries.
+    `changed` guards the state. No thread holds it during a disk write, an embedding or a proof: a thread announces its
+    entry (`query_of`, `enrolment_of`, `beacons_of`, `sample_of`) and appends it without the lock, and
+    `wait_until_quiet` delays a window trailer until all announced entries precede it.
     """
 
     def __init__(self, store: Ledger, commitment: Commitment, clock: Callable[[], int]) -> None:
@@ -130,7 +131,7 @@ class LedgerState:
         self.enrolled_at: dict[str, int] = {}
         self.places = Places(commitment.policy, commitment.roster)
         self.waiting: dict[str, dict[int, None]] = {}
-        """enrolments without a beacon, by what they draw it from (`source_of`)"""
+        """enrolments without a beacon, by the source of their beacon (`source_of`)"""
         self.last_of: dict[str, int] = {}
         """the last enrolment that draws from a source; its checkpoint has all of them"""
         self.beacons: dict[int, bytes] = {}
@@ -173,7 +174,7 @@ class LedgerState:
             )
         return found.beacon
 
-    # -- what is about to be appended ------------------------------------------------------------------------
+    # -- announced appends ----------------------------------------------------------------------------------------
 
     @contextmanager
     def query_of(self, account: str) -> Iterator[None]:
@@ -207,8 +208,8 @@ class LedgerState:
 
     @contextmanager
     def beacons_of(self, entries: Sequence[int]) -> Iterator[list[int]]:
-        """Announce that beacons of entries are appended in the block. The value are the entries whose beacon is neither
-        in the ledger already, nor too late, since no entry may follow those that the closing record covers."""
+        """Announce that the block appends beacons of entries. The value lists the entries that need a beacon: the
+        ledger has no beacon of them, and the window trailer is not written yet, since no entry may follow it."""
         with self._claimed(*(("beacon", entry) for entry in entries)) as free:
             with self.changed:
                 found = [e for e in entries if ("beacon", e) in free and e not in self.beacons]
@@ -232,7 +233,7 @@ class LedgerState:
 
     @contextmanager
     def _claimed(self, *what: tuple[str, str | int]) -> Iterator[set[tuple[str, str | int]]]:
-        """Claim what nobody else has claimed, which is the value."""
+        """Claim every unclaimed item. The value is the set of claimed items."""
         with self.changed:
             free = set(what) - self._in_flight
             self._in_flight |= free
@@ -248,19 +249,20 @@ class LedgerState:
     def append(self, draft: Entry) -> Entry:
         """Append an entry durably, then apply it. The entry is part of the ledger only once the store confirms it.
 
-        :param draft: the entry, whose index and time the ledger gives
-        :raises StoreError: the entry could not be written, and nothing was appended
+        :param draft: the entry; the ledger sets its index and time
+        :raises StoreError: the entry could not be written, and the ledger is unchanged
         """
         return self.begin(draft)()
 
     def begin(
         self, draft: Entry, *, slot: tuple[str, int] | None = None, private: bytes | None = None
     ) -> Appending:
-        """Begin to `append` an entry. Entries that are begun before the first is waited for are committed together.
+        """Begin to `append` an entry. If a caller begins several entries before it waits for the first, one transaction
+        commits them.
 
-        :param slot: account and i of a query record, which no other record may have: then `Appending` raises
+        :param slot: account and i of a query record; if another record has the same slot, `Appending` raises
             `RequestRefused`
-        :param private: bytes that are kept beside the entry
+        :param private: bytes that the store saves with the entry
         """
         future = self._put(draft, slot=slot, private=private)
 
@@ -275,7 +277,7 @@ class LedgerState:
         return appended
 
     def append_all(self, drafts: Sequence[Entry]) -> list[Entry]:
-        """Append entries as `append` does, committed together as far as the store can.
+        """Append entries as `append` does, in as few transactions as the store can.
 
         :raises RagAuditError: an entry could not be made or written; the others are in the ledger
         """
@@ -290,7 +292,7 @@ class LedgerState:
     def _put(
         self, draft: Entry, *, slot: tuple[str, int] | None = None, private: bytes | None = None
     ) -> Future[AppendResult]:
-        """Hand an entry to the store, whose writer places it in the ledger's order."""
+        """Pass an entry to the store. The store's writer determines its place in the ledger's order."""
 
         def place(seq: int) -> bytes:
             entry = self._placed(draft, seq)
@@ -327,10 +329,10 @@ class LedgerState:
         return now
 
     def _apply_to(self, index: int) -> Entry:
-        """Update the state with the entries up to a durable one, and return that one.
+        """Update the state with all entries up to a durable one, and return that one.
 
-        Group commit may acknowledge in any order: entries are applied in the ledger's. Those before one that is durable
-        are so too.
+        Group commit may acknowledge in any order, but the method applies entries in the ledger's order. All entries
+        before a durable one are durable.
         """
         while len(self.entries) <= index:
             self._apply(*self._built.pop(len(self.entries)))
@@ -373,7 +375,7 @@ class LedgerState:
 
 
 def source_of(beacon: BeaconSource) -> str:
-    """What a beacon is drawn from: the same text for entries that draw theirs together."""
+    """The source of a beacon as a text, equal for all entries that share a draw."""
     if isinstance(beacon, WitnessBeacon):
         return " ".join(sorted(w.commitment for w in beacon.witnesses))
     return f"drand {beacon.chain} {beacon.round}"

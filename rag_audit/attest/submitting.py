@@ -1,6 +1,7 @@
-"""A provider's side of a witness's HTTP interface: what a window's public folder lacks of that witness is asked for.
+"""A provider's client for a witness's HTTP interface: it requests the witness's notes that a window's public folder
+lacks.
 
-One call asks once for each thing; who calls again, and when, is the caller's business.
+One call makes one request for each missing note. The caller decides about further calls.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ MAX_TRIES = 4
 
 
 class WitnessDown(RagAuditError):
-    """A witness does not answer, or says that it cannot now."""
+    """A witness does not answer, or reports that it is unavailable."""
 
 
 class WitnessSaidNo(RagAuditError):
-    """A witness refuses what it was asked."""
+    """A witness refuses a request."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class Remote:
     """A witness with an address.
 
     :param url: the prefix of its addresses, C2SP's submission prefix
-    :param plain: whether it knows C2SP's protocol alone: it cosigns growth, and reveals no nonces
-    :param patience_s: how long one answer may take
+    :param plain: whether it supports only C2SP's protocol: it cosigns growth, and reveals no nonces
+    :param patience_s: maximum seconds for one answer
     """
 
     key: VerifierKey
@@ -112,7 +113,7 @@ def _ask(remote: Remote, path: str, body: bytes, kind: str = "text/plain") -> _R
 
 
 def _words(reply: _Reply) -> str:
-    """What a witness said, for people; errors escape and shorten it."""
+    """A witness's response text, for people; errors escape and shorten it."""
     text = reply.body.decode("utf-8", "replace").strip()
     try:
         value = parse_json(reply.body, source="answer")
@@ -132,11 +133,11 @@ def _taken(remote: Remote, path: str, reply: _Reply) -> bytes:
 
 
 def fetch_nonce(remote: Remote, origin: str, window: str, key: SigningKey) -> WitnessBeacon:
-    """A witness's nonce line for a window's opening, as a beacon of this witness alone.
+    """A witness's nonce line for a window header, as a beacon with only this witness.
 
-    :raises WitnessDown: it does not answer
-    :raises WitnessSaidNo: it refuses
-    :raises SchemaError: what it answers is no nonce line
+    :raises WitnessDown: the witness does not answer
+    :raises WitnessSaidNo: the witness refuses
+    :raises SchemaError: the response is no nonce line
     """
     note = NonceRequest.parse({"origin": origin, "window": window}, field="nonce request").sign(key)
     body = _taken(remote, NONCE, _ask(remote, NONCE, str(note).encode()))
@@ -154,7 +155,7 @@ _Tree = HashTree | MerkleTree
 
 
 class Held(Protocol):
-    """A ledger in memory, at least as long as what is published of it."""
+    """A ledger in memory. It has at least as many entries as its published part."""
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -167,8 +168,8 @@ class Held(Protocol):
 
 @dataclass(frozen=True)
 class _Log:
-    """What is published of a log: its checkpoint's note and size, a tree that has as many leaves, the last entry, and
-    the first query record with its place, if there is one."""
+    """The published part of a log: its checkpoint's note and size, a tree of that size, the last entry, and the
+    first query record with its place, if there is one."""
 
     checkpoint: str
     size: int
@@ -178,12 +179,13 @@ class _Log:
 
 
 class Submitting:
-    """What one window's public folder lacks of a witness.
+    """The notes of a witness that one window's public folder lacks.
 
     :param public: the public folder
     :param log_key: the provider's key
-    :param known: the keys of all witnesses, whose cosignatures in the folder count
-    :param held: the ledger, where it is in memory: then the folder's entries are not read, whose number grows
+    :param known: the keys of all witnesses with counting cosignatures in the folder
+    :param held: the ledger in memory, if available: the object then does not read the growing number of entries in the
+        folder
     """
 
     def __init__(
@@ -220,12 +222,12 @@ class Submitting:
         return self._leave(path, signed)
 
     def reveal(self, remote: Remote, quorum: int) -> Path | None:
-        """Ask for the nonce that the opening, or the enrolment at the end, names of this witness.
+        """Ask for this witness's nonce that the window header, or the enrolment at the end, names.
 
-        :param quorum: how many cosignatures have to be in the folder before the witness is asked
-        :returns: the note, or None if it is there, nothing is due, or cosignatures are missing
+        :param quorum: the number of cosignatures that must be in the folder before the witness is asked
+        :returns: the note, or None if the folder already has it, none is due, or cosignatures are missing
         :raises WitnessDown: the witness does not answer
-        :raises WitnessSaidNo: it refuses
+        :raises WitnessSaidNo: the witness refuses
         """
         entry, index, log = self._opening(), 0, self._log()
         if log is not None:
@@ -301,10 +303,10 @@ class Submitting:
         closing: bytes | None = None,
         query: tuple[int, bytes] | None = None,
     ) -> bytes:
-        """Submit a checkpoint, from whatever size the witness says that it knows.
+        """Submit a checkpoint. The consistency proof begins at the size that the witness reports.
 
-        :param closing: the closing record, if the checkpoint ends with it
-        :param query: a query record of the log and its place, which a witness asks for with a closing record
+        :param closing: the window trailer, if the checkpoint ends with it
+        :param query: a query record of the log and its place, which a witness asks for with a window trailer
         """
         path = ADD_CHECKPOINT if closing is None else CLOSING
         size = Checkpoint.parse(note.text).size
@@ -346,7 +348,7 @@ class Submitting:
         return read_text(self._public.checkpoint(size), max_bytes=MAX_NOTE_BYTES)
 
     def _merged(self, size: int) -> Note:
-        """A checkpoint with every cosignature that lies in the folder and verifies."""
+        """A checkpoint with every valid cosignature in the folder."""
         notes = [parse_note(self._text(size))]
         # By name: an open window has notes for each of its enrolments.
         for path in sorted({self._public.note("cosign", size, key.name) for key in self._known}):
@@ -375,9 +377,9 @@ def _source(value: dict[str, Json]) -> Json:
 def patiently_asked(
     act: Callable[[], Path | None], seconds: float, say: Callable[[str], None]
 ) -> Path | None:
-    """Do an act again, after growing pauses, until the witness answers or the time is over.
+    """Repeat an act, with growing pauses, until the witness answers or the time is over.
 
-    :raises WitnessDown: it did not answer in that time
+    :raises WitnessDown: the witness did not answer in that time
     """
     end, pause = time.monotonic() + seconds, 1.0
     while True:

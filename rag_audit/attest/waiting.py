@@ -1,4 +1,4 @@
-"""What a window waits for, by name: cosignatures and reveals that are not there yet, or its time."""
+"""The events that a window waits for, by name: missing cosignatures and reveals, or its opening time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def ended(opening: Opening) -> str:
 
 
 def missing_cosignatures(public: PublicFolder, size: int, witnesses: Sequence[VerifierKey]) -> list[str]:
-    """The witnesses whose cosignature the published checkpoint of that size lacks."""
+    """The witnesses without a cosignature on the published checkpoint of that size."""
     path = public.checkpoint(size)
     signed = {s.name for s in parse_note(path.read_bytes()).signatures} if path.exists() else set()
     return [key.name for key in witnesses if key.name not in signed]
 
 
 def waited_for(opening: Opening, public: PublicFolder, witnesses: Sequence[VerifierKey]) -> str:
-    """What a window that is not active yet waits for, and the command that brings it."""
+    """The event that an inactive window waits for, and the command that causes it."""
     if missing := missing_cosignatures(public, 1, witnesses):
         return (
             f"cosignatures of {', '.join(missing)}: each runs `rag-audit witness cosign`, then run `rag-audit open`"

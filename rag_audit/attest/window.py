@@ -1,7 +1,7 @@
-"""A provider's window: what may happen to it, and when. The modules beside this one do it.
+"""A provider's window: the allowed operations and their order. The other modules of this package implement them.
 
-The ledger is the state: an event has happened if and only if its entry is durable there. Opening a directory again
-continues where the ledger ends.
+The ledger is the state: an event has happened if and only if its entry is durable there. Reopening a directory
+continues at the end of the ledger.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ class Window(Shutting):
         self.noise_pool = NoisePool(self.context.drawn, limit=commitment.policy.n)
         self.answers = Answers(self.context, self.noise_pool, self.certificates, self.prover, self.keeper)
 
-    # -- what it is and publishes -------------------------------------------------------------------------------
+    # -- properties and publications ------------------------------------------------------------------------------
 
     def export(self, path: Path | None = None) -> Path:
-        """Write window.json as it stands (to public/ by default): entries, checkpoints, proofs, keys."""
+        """Write the current window.json (to public/ by default): entries, checkpoints, proofs, keys."""
         return self.publisher.export(path)
 
     def checkpoint(self, size: int | None = None) -> str:
@@ -127,7 +127,7 @@ class Window(Shutting):
 
     @property
     def witnesses(self) -> tuple[VerifierKey, ...]:
-        """The witnesses whose cosignatures the window waits for."""
+        """The witnesses that the window waits for."""
         return self.context.witnesses
 
     @property
@@ -172,19 +172,20 @@ class Window(Shutting):
         clock: Callable[[], int] = now_ms,
         progress: OpenProgress | None = None,
     ) -> Window:
-        """Commit to everything and write ledger entry 0. Queries wait for the quorum and the beacon (`admit`).
+        """Commit to all inputs and write ledger entry 0. Queries wait for the quorum and the beacon (`admit`).
 
-        An interrupted call resumes where it stopped when it is repeated with the same documents, embedder, tenants and
-        capacities; with others it starts over with new secrets. Nothing is published before everything is committed.
+        If an interrupted call is repeated with the same documents, embedder, tenants and capacities, it resumes at the
+        interruption; with others it starts over with new secrets. The call publishes no data before all commitments are
+        made.
 
         :param directory: a new or empty folder, which is private to the provider except for its `public` part
         :param documents: each tenant's documents, a text or a `Passage` with metadata each
-        :param witnesses: the witnesses whose cosignatures the window waits for; those that `beacon` names if empty
-        :param opens_in: milliseconds after which the window opens once everything is committed; the policy's dates move
-            accordingly (`Policy.moved`), and are kept if it is not given
+        :param witnesses: the witnesses that the window waits for; empty selects the witnesses in `beacon`
+        :param opens_in: milliseconds from the last commitment to the opening of the window; the policy's dates move
+            accordingly (`Policy.moved`), and do not move if it is None
         :param progress: called with (step, done, total) while documents are embedded and indices committed
         :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
-        :raises WindowStateError: the folder already holds a window
+        :raises WindowStateError: the folder already contains a window
         """
         directory = Path(directory)
         if opens_in is None:
@@ -238,14 +239,14 @@ class Window(Shutting):
     def admit(self, notes: Iterable[str]) -> str:
         """Take cosigned checkpoints and beacon notes, in any order, as they arrive.
 
-        Cosignatures are merged into the published checkpoint of their size. Once the window's witnesses have all
-        cosigned the opening and revealed over it, the beacon becomes entry 1 and the window is active. The same holds
-        for an enrolment, whose reveals are over the checkpoint that ends with it.
+        The method merges cosignatures into the published checkpoint of their size. Once the window's witnesses have all
+        cosigned the window header and revealed over it, the beacon becomes entry 1 and the window is active. The same
+        holds for an enrolment, with reveals over the checkpoint that ends with it.
 
-        The kept positions of tenants that sample are then committed to, which takes a proof each.
+        The method then commits to the samples of tenants with sampling, which takes one proof for each.
 
         :returns: the window's `status`
-        :raises RagAuditError: a note is neither, or a signature is wrong; the other notes are kept
+        :raises RagAuditError: a note is neither, or a signature is wrong; the other notes are accepted
         """
         self.publisher.admit(notes)
         self._sample()
@@ -254,18 +255,20 @@ class Window(Shutting):
         return self.status
 
     def admit_drand(self, signatures: Sequence[str], *, chain: DrandChain = QUICKNET) -> str:
-        """Take the drand round that the opening names.
+        """Take the drand round that the window header names.
 
-        :param signatures: the round's signature in hexadecimal, and for a chained scheme that of the round before
+        :param signatures: the round's signature in hexadecimal, and for a chained scheme also the previous round's
+            signature
         :returns: the window's `status`
-        :raises InvalidProof: the signature is not that round's, or the round was due less than 60 s after the quorum
+        :raises InvalidProof: the signature does not belong to that round, or the round was due less than 60 s after the
+            quorum
         """
         self.publisher.admit_drand(signatures, chain)
         self._sample()
         return self.status
 
     def _sample(self) -> None:
-        """Commit to the kept positions of tenants that sample, once the window is active."""
+        """Commit to the samples of tenants with sampling, once the window is active."""
         if self.status == "active":
             self.keeper.commit(low_memory=self.low_memory)
 
@@ -296,11 +299,11 @@ class Window(Shutting):
     def query(self, request: SignedRequest, *, eager: bool = False) -> Answer:
         """Answer a signed request: embed, score, add noise, select, make the record durable, return the answer.
 
-        An answer that is proved first leaves in a slot of `release`, which is also its record's time.
+        An eagerly proved answer leaves in a slot of `release`, which is also its record's time.
 
-        :param eager: prove before answering, even where the policy lets proofs wait for a challenge
+        :param eager: prove before answering, even if the policy delays proofs until a challenge
         :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
-        :raises StoreError: the record could not be made durable; nothing was answered and the slot is unused
+        :raises StoreError: the record could not be made durable; no answer was returned and the slot is unused
         """
         question = OpenedQuery(request.query, bytes.fromhex(request.salt), self.context.embedder)
         return self.answers.query(Query(request, question), eager=eager)
@@ -319,7 +322,7 @@ class Window(Shutting):
 
     @property
     def release(self) -> Release:
-        """The schedule by which eagerly proved answers leave."""
+        """The release schedule of eagerly proved answers."""
         return self.answers.release
 
     @release.setter
@@ -415,7 +418,7 @@ class Window(Shutting):
         return records, [context.retained(record).opened(context.embedder) for record in records]
 
     def shut(self) -> None:
-        """Release threads, files and the folder's lock. Shutting twice does nothing."""
+        """Release threads, files and the folder's lock. A second call has no effect."""
         if self._lock_file >= 0:
             self.noise_pool.close()
             self.state.store.close()
@@ -436,12 +439,12 @@ class Window(Shutting):
 
         Each finished proof is stored before the next is counted, so an interrupted call resumes where it stopped.
 
-        :param together: the most records of a tenant that one proof covers, where its system can; a record that is left
-            over is proved by itself. None takes the largest number that this machine's free memory holds
-        :param executor: where the jobs run; in this process, one after another, if None
+        :param together: maximum records of a tenant in one proof, if its proof system supports batches; a remaining
+            single record is proved separately. None takes the largest number that fits into this machine's free memory
+        :param executor: the executor of the jobs; None runs them in this process, one after another
         :param progress: called with (done, total), and also before the first proof
-        :returns: the number of proofs that were made now; one for several records counts for each
-        :raises PolicyError: no circuit proves that many records together
+        :returns: the number of new proofs; a batch proof counts once for each of its records
+        :raises PolicyError: no circuit proves batches of that size
         """
         return self.prover.prove(seqs, together=together, executor=executor, progress=progress)
 
@@ -467,15 +470,15 @@ class Window(Shutting):
         progress: Callable[[int, int], None] | None = None,
         until: Callable[[], bool] = lambda: False,
     ) -> int:
-        """Make the noise certificates of every account's next `count` slots, where its tenant's system has them.
+        """Precompute the noise proofs of every account's next `count` slots, if its tenant's proof system has them.
 
-        Each is stored before the next is counted, and existing ones are kept. Accounts whose beacon is not drawn yet
-        are left out.
+        Each proof is stored before the next is counted, and existing proofs remain. The method skips accounts without a
+        beacon.
 
         :param executor: as for `prove`
         :param progress: called with (done, total)
-        :param until: called before each certificate; the work ends when it returns true
-        :returns: the number of certificates that were made now
+        :param until: called before each noise proof; the work ends when it returns true
+        :returns: the number of new noise proofs
         """
         self._require("active")
         return self.prover.certify_ahead(count, executor=executor, progress=progress, until=until)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rag_audit._internal.errors import SetupError
 
 MAX_CHUNK = 800
-"""The most characters of a chunk by default, well below the 512 tokens at which documents are cut."""
+"""Default maximum of characters in a chunk, well below the 512 tokens at which documents are truncated."""
 LEAST_CHUNK, MOST_CHUNK = 64, 65_536
 CUTS = (
     re.compile(r"\r?\n[^\S\n]*\n\s*"),
@@ -31,9 +31,9 @@ _WORD = re.compile(r"(?<=\s)\S")
 class Cutting:
     """How texts are cut.
 
-    :param size: the most characters of a chunk
-    :param overlap: the most characters at a chunk's begin that the chunk before it ends with; whole words
-    :param headings: whether a chunk also ends where a heading begins, and names the headings that it stands under
+    :param size: maximum characters of a chunk
+    :param overlap: maximum characters at a chunk's begin that repeat the end of the previous chunk; whole words
+    :param headings: whether a chunk also ends before each heading, and names the headings above it
     :raises SetupError: the sizes are out of range
     """
 
@@ -62,10 +62,10 @@ class Chunk:
 
 
 def chunks(text: str, cutting: Cutting) -> Iterator[Chunk]:
-    """Cut a text: neighbouring paragraphs are kept together up to the size, a longer paragraph is cut between lines, a
+    """Cut a text. Neighbouring paragraphs stay in one chunk up to the size; a longer paragraph is cut between lines, a
     longer line between sentences, a longer sentence between words.
 
-    Parts without a letter or digit are left out at the edges of a chunk.
+    The function drops parts without a letter or digit at the edges of a chunk.
     """
     if not cutting.headings:
         yield from (Chunk(part) for part in _cut(text, cutting))
@@ -75,7 +75,7 @@ def chunks(text: str, cutting: Cutting) -> Iterator[Chunk]:
 
 
 def _sections(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The parts of a text that begin with a heading each, with the headings that they stand under."""
+    """The parts of a text, each of which begins with a heading, with the headings above each part."""
     above: dict[int, str] = {}
     start, fence = 0, ""
     for match in _LINE.finditer(text):
@@ -125,7 +125,7 @@ def _parts(
         if start < end:
             yield start, end
         return
-    # A whole text is always cut into paragraphs; `_cut` decides whether they are joined again.
+    # The function always cuts a whole text into paragraphs; `_cut` decides which of them to join.
     edges = [(m.start(), m.end()) for m in cuts[0].finditer(text, start, end)]
     for first, last in zip([start, *(e for _, e in edges)], [*(s for s, _ in edges), end], strict=True):
         yield from _parts(text, first, last, cuts[1:], size)

@@ -1,4 +1,4 @@
-"""What a provider is told of its documents: repeated ids, documents that are cut, and those without a vector."""
+"""Notices to a provider about its documents: repeated ids, truncated documents, and documents without a vector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 _RUN = 4096
 """Documents that are cut at a time."""
 _EMBEDDED = 256
-"""Documents that are embedded at a time in search of those that cannot be."""
+"""Number of documents that are embedded at a time in the search for documents that cannot be embedded."""
 
 
 _SHOWN = 3
@@ -23,9 +23,10 @@ _SHOWN = 3
 
 
 def describe_repeated_ids(documents: Mapping[str, Sequence[Passage]]) -> Iterator[str]:
-    """A line for each tenant of whose documents several have the same id in their metadata.
+    """A line for each tenant with several documents that have the same id in their metadata.
 
-    Such documents are committed and answered as all others, but a program that joins answers takes them for one.
+    Such documents are committed and returned like all others, but a program that joins answers takes them for one
+    document.
 
     :param documents: documents by tenant
     """
@@ -43,7 +44,7 @@ def describe_repeated_ids(documents: Mapping[str, Sequence[Passage]]) -> Iterato
 def note_cuts(
     embedder: Embedder, documents: Mapping[str, Sequence[Passage]], inventory: Inventory
 ) -> list[Entry]:
-    """Note the documents that are longer than the embedder's limit, and return what was noted.
+    """Record the documents that exceed the embedder's limit, and return the new entries.
 
     :param documents: documents by tenant
     """
@@ -76,7 +77,7 @@ def with_embeddable(
     skip: bool,
     say: Callable[[str], None],
 ) -> T:
-    """Commit to documents; and once more without those that cannot be embedded, if there are such and `skip` says so.
+    """Commit to documents. If some cannot be embedded and `skip` is set, commit a second time without them.
 
     :param say: called with a line for people for each reason why documents are omitted
     :raises RagAuditError: what `commit` raises

@@ -1,8 +1,8 @@
 """The reference engine: a tenant's int4 index, exact scores, a slot's noise on all of them, then top K.
 
-It needs no circuits. `select` and `reference_select` are the same function: the first runs in the native core,
-the second is written with `rag_audit.relation` and is the one that the circuits prove. A slot's noise depends
-on the slot and not on the query, so `noise_pool` draws it before the query arrives.
+The engine needs no circuits. `select` and `reference_select` are the same function: the first runs in the native core,
+the second is written with `rag_audit.relation`, and the circuits prove the second. A slot's noise depends on the slot
+and not on the query, so `noise_pool` draws it before the query arrives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 MOST = 32
-"""The most items of one pass, so that nobody waits long for others."""
+"""Maximum items of one pass, which limits the waiting time of other queries."""
 
 
 @dataclass(eq=False)
@@ -42,9 +42,9 @@ class _Waiting(Generic[A, R]):
 
 
 class SharedPasses(Generic[A, R]):
-    """Passes over something large, one at a time. What is asked for during a pass shares the next one.
+    """Passes over a large object, one at a time. Requests that arrive during a pass share the next pass.
 
-    Nobody waits for company: who finds no pass under way starts one at once.
+    A caller never waits for other callers to join: if no pass is running, it starts one at once.
 
     :param work: one pass: a result for each item, in their order
     """
@@ -82,7 +82,7 @@ class SharedPasses(Generic[A, R]):
         return mine.results[0]
 
     def _lead(self) -> None:
-        """Do a pass for those that wait, of whom the caller is the first, and let the next lead."""
+        """Run a pass for the waiting items, starting with the caller's own, and let the next caller lead."""
         with self._lock:
             batch, self._queue = self._queue[:MOST], self._queue[MOST:]
         done: Sequence[R] = ()
@@ -102,7 +102,7 @@ class SharedPasses(Generic[A, R]):
                 waiting.woken.set()
 
     def _pass(self, items: Sequence[A]) -> Sequence[R]:
-        """The results of the first items: of all of them, or of one where they fail together."""
+        """The results for all items, or only for the first item if the common pass fails."""
         try:
             return self._work(items)
         except Exception:
@@ -170,9 +170,10 @@ class TenantIndex:
         return {}
 
     def passes(self, window: ScoreWindow, k: int, kept: Int8Array | None) -> Passes:
-        """Selections in common passes over the rows: reading them takes longer than scoring them for one query.
+        """Selections in common passes over the rows: reading the rows takes longer than scoring them for one query.
 
-        Queries share a pass if window, k and kept positions are the same, as those of one tenant's window are.
+        Queries share a pass if window, k and sampled positions are the same. All queries of one tenant in a window
+        satisfy this.
         """
         key = (window, k)
         known = self._passes.get(key)
@@ -238,8 +239,8 @@ def build_index(vectors: Int8Array, capacity: int, rng: Random | None = None) ->
 def draw_positions(documents: int, capacity: int, rng: Random | None = None) -> list[int]:
     """Draw a uniformly random injection of documents into the capacity.
 
-    Positions are published when they are selected, so they must reveal nothing about the order of the
-    documents; `rng` is the operating system's except in tests.
+    Positions are published when they are selected, so they must reveal no information about the order of the documents.
+    `rng` is the operating system's generator except in tests.
 
     :raises CapacityError: there are more documents than positions
     """
@@ -250,8 +251,8 @@ def draw_positions(documents: int, capacity: int, rng: Random | None = None) -> 
 def check_capacity(documents: int, capacity: int, *, field: str = "documents") -> None:
     """Refuse more documents than positions.
 
-    :param field: whose documents they are, for errors
-    :raises CapacityError: there are more; both numbers are named
+    :param field: the owner of the documents, for errors
+    :raises CapacityError: there are more documents than positions; the error names both numbers
     """
     if capacity < 1:
         raise PolicyError(
@@ -278,7 +279,8 @@ def draw_noise(kappa: int, positions: int, gains: Sequence[int]) -> Int32Array:
 
 @cache
 def no_noise(positions: int) -> Int32Array:
-    """The noise of a tenant without noise: a zero for each position, in the memory of one, which nobody can write."""
+    """The noise of a tenant without noise: a zero for each position. The array is read-only and occupies the memory
+    of one zero."""
     return np.broadcast_to(np.zeros(1, np.int32), positions)
 
 
@@ -301,12 +303,12 @@ def select(
     k: int,
     kept: Int8Array | None = None,
 ) -> list[int]:
-    """The first k positions of kept u + z, ordered by larger value, then by smaller position.
+    """The first k positions of u + z among the sampled positions, ordered by larger value, then by smaller position.
 
     :param query: shape (d,), int8 in -7..7
     :param noise: the slot's noise, shape (capacity,), int32
-    :param kept: 1 for each position that is kept, else 0, shape (capacity,); None keeps all
-    :raises EncodingError: query, noise or kept has another shape or type
+    :param kept: 1 for each sampled position, else 0, shape (capacity,); None samples all
+    :raises EncodingError: query, noise or `kept` has another shape or type
     :raises PolicyError: k is not in 1..capacity
     """
     (found,) = select_all(index, [(query, noise)], window, k, kept)
@@ -324,8 +326,8 @@ def select_all(
 ) -> list[list[int] | Exception]:
     """`select` for several queries with their noise, which share passes over the index.
 
-    :returns: each one's positions, or what `select` raises for it
-    :raises EncodingError: query, noise or kept has another shape or type
+    :returns: for each query its positions, or the exception that `select` would raise
+    :raises EncodingError: query, noise or `kept` has another shape or type
     :raises PolicyError: k is not in 1..capacity
     """
     items: list[tuple[bytes, bytes | None]] = []

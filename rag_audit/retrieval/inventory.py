@@ -1,4 +1,5 @@
-"""The inventory of one reading of documents: what was read, what was cut, and what was omitted for which reason."""
+"""The inventory of one reading of documents: documents that were read, that were truncated, and that were omitted,
+with the reasons."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ SHOWN = 10
 class Entry:
     """A document, a file or a part of a file that was not read as a whole.
 
-    :param name: the file, with its line or page where the entry is about a part
-    :param reason: why, the same words for every entry of one kind
-    :param found: what was found in this one
+    :param name: the file, with its line or page if the entry is about a part
+    :param reason: the reason, in the same words for every entry of one kind
+    :param found: the actual content of this entry
     """
 
     name: str
@@ -35,17 +36,17 @@ class Entry:
 
     @property
     def shown(self) -> str:
-        """The entry's name for people, with what was found."""
+        """The entry's name for people, with the actual content."""
         return self.name if self.found is None else f"{self.name} ({self.found})"
 
 
 @dataclass
 class Inventory:
-    """What became of the documents of one reading.
+    """The outcome of one reading of documents.
 
     :param documents: the number of documents that were read, by tenant
     :param sources: the number of files that they came from, by tenant; empty where the source is a table or database
-    :param cut: documents whose text or metadata is used in part
+    :param cut: documents with text or metadata that is used only in part
     :param omitted: files, parts of files, lines, rows and columns that are in no document
     :param repeated: documents that have the text of an earlier document of their tenant; they are read as well
     """
@@ -78,7 +79,7 @@ class Inventory:
         self.cut.append(Entry(name, reason))
 
     def repeat(self, name: str, reason: str) -> None:
-        """Note a document that says what another one says."""
+        """Note a document with the text of another document."""
         self.repeated.append(Entry(name, reason))
 
     def as_json(self) -> dict[str, object]:
@@ -94,8 +95,8 @@ class Inventory:
         }
 
     def lines(self) -> Iterator[str]:
-        """The inventory for people: a line for what was read, and a line for each reason of the rest with its count and
-        up to `SHOWN` names.
+        """The inventory for people: a line for the documents that were read, and a line for each other reason with its
+        count and up to `SHOWN` names.
         """
         total, files = self.documents.total(), self.sources.total()
         counts = [f"{tenant} {count}" for tenant, count in sorted(self.documents.items())]
@@ -107,7 +108,7 @@ class Inventory:
 
 
 class NoDocumentsError(DocumentsError):
-    """A reading yields no document. The error carries what the reading omitted, for people and for programs.
+    """A reading yields no document. The error lists the omitted parts, for people and for programs.
 
     :param inventory: the inventory of the reading
     """

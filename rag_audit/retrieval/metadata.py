@@ -26,9 +26,9 @@ _TEXT_VECTOR = re.compile(
 
 
 def plain(value: object, place: str) -> Json:
-    """A value as canonical JSON has it. Fractions, dates, identifiers and integers from 2^53 on become text.
+    """A value in the form of canonical JSON. Fractions, dates, identifiers and integers from 2^53 on become text.
 
-    :param place: what the value is, for the error's `field`
+    :param place: the value's name in the error's `field`
     :raises SchemaError: the value is a vector or bytes, or has a type that JSON does not have
     """
     if isinstance(value, np.generic):

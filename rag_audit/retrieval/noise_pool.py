@@ -1,4 +1,4 @@
-"""What is drawn for slots, ahead of the queries that need it."""
+"""Draws for slots, precomputed before the queries that need them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_audit.retrieval.engine import Drawn
 log = logging.getLogger(__name__)
 
 READY_BYTES = 1 << 30
-"""The most bytes of all drawn slots together, unless a provider sets another number: 256 slots at 10^6 positions."""
+"""Default maximum of bytes for all drawn slots: 256 slots at 10^6 positions. A provider may set another number."""
 READY_SLOTS = 256
 """The most drawn slots, however small they are."""
 
@@ -34,16 +34,16 @@ class NoiseCounts:
 
 
 class NoisePool(Closing):
-    """A background thread that draws the noise, or the coins, of each active account's next slots in advance.
+    """A background thread that precomputes the noise, or the Bernoulli bits, of each active account's next slots.
 
-    When it falls behind, `get` draws in the caller's thread, `counts.behind` grows and a warning is
-    logged (at each power of two, so that a slow machine does not fill its log).
+    When it falls behind, `get` draws in the caller's thread, `counts.behind` grows and a warning is logged (at each
+    power of two, so that a slow machine does not fill its log).
 
     :param draw: the function that gives a slot's noise, a pure function of the slot
-    :param depth: slots kept ready for each account
-    :param limit: n of the policy, beyond which no slot exists
-    :param max_ready: the most drawn slots that are held, oldest dropped first
-    :param max_bytes: the most bytes that they take together (`max_bytes`)
+    :param depth: number of precomputed slots for each account
+    :param limit: n of the policy, the number of an account's slots
+    :param max_ready: maximum number of drawn slots in memory; the oldest are dropped first
+    :param max_bytes: maximum total bytes of these slots (`max_bytes`)
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class NoisePool(Closing):
 
     @property
     def max_bytes(self) -> int:
-        """The most bytes that drawn slots take together, oldest dropped first: noise takes 4 a position, coins one. A
-        single slot is held whatever its size. It may be set at any time."""
+        """Maximum total bytes of the drawn slots; the oldest are dropped first. Noise takes 4 bytes per position,
+        Bernoulli bits one. A single slot is stored whatever its size. The value may be set at any time."""
         return self._max_bytes
 
     @max_bytes.setter
@@ -157,7 +157,7 @@ class NoisePool(Closing):
             noise: Drawn | None = None
             try:
                 noise = self._draw(slot)
-            except Exception:  # `get` draws the slot again and raises the error where a caller can see it
+            except Exception:  # `get` draws the slot a second time and raises the error to its caller
                 log.exception("drawing noise ahead failed")
             with self._changed:
                 self._drawing = None
@@ -175,7 +175,7 @@ class NoisePool(Closing):
         return noise
 
     def _most(self) -> int:
-        """How many slots can be held: to draw more would cost the others, and the time."""
+        """Maximum number of stored slots. Drawing more would displace other slots and waste time."""
         fitting = self._max_bytes // self._largest if self._largest else self._max_ready
         return max(1, min(self._max_ready, fitting))
 

@@ -52,10 +52,10 @@ def check_question(text: str) -> None:
 
 @dataclass(frozen=True)
 class OpenedQuery:
-    """A question on its way from request to record to proof. It is secret, and `repr` omits it.
+    """A question during its processing, from request to record to proof. It is secret, and `repr` omits it.
 
     :param salt: the account's 32-byte salt
-    :param known: the vector, int8 little-endian, where it was kept because the embedder might give another now
+    :param known: the retained vector, int8 little-endian, for an embedder that might now return another vector
     """
 
     text: str = field(repr=False)
@@ -100,7 +100,7 @@ class OpenedQuery:
         return to_hex(vector_commitment(self.salts.vector, self.vector.tolist()))
 
     def _elements(self) -> tuple[Elements, Elements]:
-        """What hq and cq are the hashes of, with a static table."""
+        """The tags and elements that hq and cq hash, with a static table."""
         vector = vector_elements(self.salts.vector, self.vector.tolist())
         return query_elements(self.salts.query, self.tokens), vector
 
@@ -108,7 +108,7 @@ class OpenedQuery:
 def reembedding(
     manifest: EmbedderManifest, *, folder: Path | None = None
 ) -> Callable[[str, bytes], OpenedQuery]:
-    """What embeds disclosed questions again as the embedder of a manifest does, from text and salt.
+    """A function that re-embeds disclosed questions with a manifest's embedder, from text and salt.
 
     :param folder: the folder of the embedder's files, if it has any
     :raises SetupError: a file or an extra is missing, or this release's embedder has another manifest
@@ -123,8 +123,9 @@ def reembedding(
 
 
 def commit_all(queries: Sequence[OpenedQuery]) -> None:
-    """Compute hq and cq of several questions side by side, for which each would take as long by itself. Questions that
-    have none are left out, and whoever asks for them is told why; so are those that no static table embeds at once.
+    """Compute hq and cq of several questions in parallel; one question takes as long as several. The function skips
+    questions without commitments; a later access to their commitments raises the error. It also skips questions if no
+    static table embeds them.
     """
     lists: list[Elements] = []
     committed: list[OpenedQuery] = []

@@ -123,8 +123,8 @@ class FileReader(Closing):
 
         :raises DocumentsError: the file cannot be read within the limits, or its format is not supported
             (`UNSUPPORTED`)
-        :raises NoTextError: the file is read and holds no text: it is empty, or it holds pictures alone
-        :raises EncodingError: a text is not in the encoding that it should be in, or holds the character NUL
+        :raises NoTextError: the file is readable but contains no text: it is empty, or it contains only pictures
+        :raises EncodingError: a text is not in the expected encoding, or contains the character NUL
         :raises SetupError: the package that reads such a file is not installed
         """
         suffix = file.suffix.lower()

@@ -33,7 +33,7 @@ DEFAULT_CUTTING = Cutting()
 DEFAULT_TENANT = "default"
 LINES = ".jsonl"
 _PARTS = ("page", "slide", "sheet")
-"""What a reader calls a section of a file, for errors."""
+"""The name of a file's section in errors."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Document:
 
     :param id: unique in its collection
     :param group: the tenant it belongs to
-    :param title: its name for people; for a docstring that of the object, `str.rsplit`
-    :param metadata: what goes into an answer beside the text, as `Passage` has it
-    :param place: where it was read, for errors: the file with the line, the page or the chunk
+    :param title: its name for people; for a docstring the name of the object, `str.rsplit`
+    :param metadata: the metadata returned with the text in an answer, in the form of `Passage`
+    :param place: the place it was read from, for errors: the file with the line, the page or the chunk
     """
 
     id: str
@@ -68,25 +68,25 @@ def load_directory(
     skip_unreadable: bool = False,
     inventory: Inventory | None = None,
 ) -> dict[str, list[Document]]:
-    """Read the documents of each tenant: ``<tenant>.jsonl`` files at the top of `path` with one ``{"text": ..}`` a
-    line, which are not cut, and whose other fields (and those of `metadata`, an object) are the metadata; or, if there
-    are none, the files below it whose names end in one of `SUFFIXES`, which are cut into chunks of whole paragraphs. A
-    chunk is a part of its file's text, line for line; its metadata are an `id`, the file as `source`, and what the file
-    tells: a page, a title, the headings above it.
+    """Read the documents of each tenant. If `path` has ``<tenant>.jsonl`` files at its top, each of their lines
+    ``{"text": ..}`` is one document, which is not cut; the line's other fields (and the fields of `metadata`, an
+    object) are its metadata. Otherwise the function reads the files below `path` with a suffix in `SUFFIXES`, and cuts
+    them into chunks of whole paragraphs. A chunk is a part of its file's text, line for line. Its metadata are an `id`,
+    the file as `source`, and the data in the file: a page, a title, the headings above it.
 
     Each folder at the top is a tenant; files at the top belong to the tenant `default`. The inventory names everything
-    else in the folder: hidden files and folders, links to folders, files of other kinds, and files beside
-    ``<tenant>.jsonl`` files.
+    else in the folder: hidden files and folders, links to folders, files of other kinds, and other files in a folder
+    with ``<tenant>.jsonl`` files.
 
-    :param text_alone: whether documents go without metadata
-    :param skip_unreadable: whether a file, folder or line that cannot be read, or that holds no text, is omitted;
-        without it the error is raised
-    :param inventory: notes what was read and what was omitted
+    :param text_alone: whether to drop the metadata of documents
+    :param skip_unreadable: whether to omit a file, folder or line that is unreadable or contains no text; otherwise the
+        error is raised
+    :param inventory: records the documents that were read and the parts that were omitted
     :raises DocumentsError: the folder is missing or unreadable, or a folder's name is not a tenant's id
-    :raises NoDocumentsError: the folder holds no text; the error names what was omitted
-    :raises NoTextError: a file or a line holds no text
+    :raises NoDocumentsError: the folder contains no text; the error names the omitted parts
+    :raises NoTextError: a file or a line contains no text
     :raises EncodingError: a file is not UTF-8, or a line is not JSON
-    :raises SchemaError: a line has no text, or a field both beside `metadata` and inside it
+    :raises SchemaError: a line has no text, or has a field both inside and outside `metadata`
     :raises SizeError: a document's metadata is larger than `MAX_METADATA_BYTES`
     """
     return _Loading(path, text_alone, cutting, skip_unreadable, inventory or Inventory()).load()
@@ -182,7 +182,7 @@ class _Loading:
                 try:
                     documents = list(self._file(reader, file, tenant))
                 except SetupError:
-                    raise  # a package is missing, which has nothing to do with this file
+                    raise  # a package is missing; the file is not at fault
                 except RagAuditError as exc:
                     self._refuse(exc, self._inside(file))
                     continue
@@ -233,10 +233,10 @@ class _Loading:
                 word = "page" if len(pages) == 1 else "pages"
                 self.inventory.omit(f"{source}, {word} {_ranges(pages)}", reason)
 
-    # -- what is not read ---------------------------------------------------------------------------------------
+    # -- omitted parts --------------------------------------------------------------------------------------------
 
     def _refuse(self, exc: RagAuditError, name: str | None = None) -> None:
-        """Raise an error, or note what it is about as omitted."""
+        """Raise an error, or record its subject as omitted."""
         if not self.skip_unreadable:
             raise exc
         self.inventory.omit(name or exc.field or str(self.path), exc.message, exc.found)
@@ -254,9 +254,10 @@ class _Loading:
         self.inventory.documents.setdefault(tenant, 0)
 
     def _files(self) -> Iterator[Path]:
-        """All files below the folder, those of a folder before those of the folders in it, in the order of their names.
+        """All files below the folder in the order of their names. The files of a folder come before the files of its
+        subfolders.
 
-        Folders are kept on a list rather than on the stack, so that their depth has no limit but the system's.
+        The method uses an explicit list of folders instead of recursion, so only the system limits their depth.
         """
         if not self.path.is_dir():
             raise DocumentsError("there is no such folder", field=str(self.path))
@@ -336,7 +337,7 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def has_text(text: str) -> bool:
-    """Whether a text has a visible character, without which there is nothing to embed."""
+    """Whether a text has a visible character. A text without one cannot be embedded."""
     return any(character.isprintable() and not character.isspace() for character in text)
 
 

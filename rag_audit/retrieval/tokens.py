@@ -1,4 +1,4 @@
-"""What of a question lies beyond the policy's limit of tokens."""
+"""The part of a question beyond the policy's limit of tokens."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MAX_TOKENS = 1 << 20
 
 
 def tokens_beyond(window: Publication, text: str, embedder: Embedder, model: Path | None = None) -> int:
-    """The number of a question's tokens beyond the policy's limit, at which every question is cut.
+    """The number of a question's tokens beyond the policy's limit. Every question is truncated at that limit.
 
-    Only the account is told. A public mark would reveal something about a question that the ledger keeps secret.
+    Only the account learns this number. A public mark would reveal information about a question that the ledger hides.
     """
     part = check_manifest(window.embedder)["embedder"]
     if not re_executable(part["kind"]):

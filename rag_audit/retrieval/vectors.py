@@ -1,8 +1,8 @@
-"""A provider's own cache of document vectors, so that texts that stay are not embedded again for the next window.
+"""A provider's own cache of document vectors, so that the next window does not embed unchanged texts a second time.
 
-Only vectors are kept, which are a function of embedder and text. Positions, salts and blindings belong to one window
-and are drawn for it, whether or not its vectors come from here. The file is as private as the texts: whoever reads it
-can tell whether a text that they guess is in it.
+The cache stores only vectors, which are a function of embedder and text. Positions, salts and blindings belong to one
+window and are drawn for it, whether or not its vectors come from the cache. The file is as private as the texts: a
+reader of the file can test whether a guessed text is in it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rag_audit.models.manifest import StaticTable
 
 MOST_VECTORS = 1 << 21
-"""The vectors that a cache keeps; beyond them an eighth goes, those that were used longest ago."""
+"""Maximum number of vectors in a cache. Beyond it, the cache drops an eighth, the least recently used ones."""
 _APPLICATION_ID = 0x52_41_56_43
 _SCHEMA = (
     "CREATE TABLE vector (key BLOB PRIMARY KEY, used INTEGER NOT NULL, digest BLOB NOT NULL,"
@@ -41,7 +41,8 @@ _SCHEMA = (
 _ASKED = 512
 """Keys in one statement."""
 _RUN = 256
-"""Texts that are embedded before their vectors are kept: an interruption, or an endpoint that fails, costs no more."""
+"""Number of texts that are embedded before their vectors are stored. An interruption, or a failing endpoint, loses
+at most the vectors of this number of texts."""
 _SPARE = 8
 """A full cache is emptied by this part at once: that is a pass over the whole file, too much for every few texts."""
 _WAIT_S = 5.0
@@ -49,15 +50,16 @@ _WAIT_S = 5.0
 
 
 class CachedEmbedder(Closing):
-    """An embedder whose document vectors are looked up in a file first, and kept there.
+    """An embedder that looks up document vectors in a file, and stores new ones there.
 
-    The file is SQLite. Each entry has a digest of key and components; one that does not fit is said, embedded again and
-    replaced. A file that is no cache, or that cannot be read or written, is said and left alone: all is then embedded.
+    The file is SQLite. Each entry has a digest of key and components. If an entry does not match its digest, the object
+    reports it, embeds the text a second time and replaces the entry. If a file is no cache, or cannot be read or
+    written, the object reports it, leaves the file unchanged, and embeds all texts.
 
-    :param path: the cache, which is made with mode 0600 if it is missing
+    :param path: the cache, which is created with mode 0600 if it is missing
     :param say: called with a line for people when the cache, or a part of it, is not used
-    :param most: the number of vectors that are kept
-    :raises SetupError: others than its owner can access the file, or replace it in its folder
+    :param most: the maximum number of stored vectors
+    :raises SetupError: users other than its owner can access the file, or replace it in its folder
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class CachedEmbedder(Closing):
             for part in _runs(missing):
                 try:
                     made = self._embedder.embed_documents([missing[key] for key in part])
-                except EndpointError as exc:  # what came before it is kept
+                except EndpointError as exc:  # the earlier vectors are stored
                     if (number := document_number(exc)) is not None:
                         exc.field = f"documents[{first + keys.index(part[number])}]"
                     raise
@@ -99,7 +101,7 @@ class CachedEmbedder(Closing):
             return np.stack([known[key] for key in keys]) if keys else self._embedder.embed_documents([])
 
     def unknown(self, texts: Sequence[str]) -> list[str]:
-        """The texts whose vectors the cache does not hold."""
+        """The texts without a vector in the cache."""
         with self._lock:
             keys = [self._key(text) for text in texts]
             known: set[bytes] = set()
@@ -110,12 +112,12 @@ class CachedEmbedder(Closing):
             return [text for key, text in zip(keys, texts, strict=True) if key not in known]
 
     def unknown_of(self, documents: Mapping[str, Sequence[Passage]]) -> dict[str, list[Passage]]:
-        """The documents of each tenant whose vectors the cache does not hold."""
+        """The documents of each tenant without a vector in the cache."""
         new = {tenant: set(self.unknown([d.text for d in own])) for tenant, own in documents.items()}
         return {tenant: [d for d in own if d.text in new[tenant]] for tenant, own in documents.items()}
 
     def close(self) -> None:
-        """Close the file; what is embedded later is not kept."""
+        """Close the file. Vectors of later calls are not stored."""
         with self._lock:
             if self._db is not None:
                 self._db.close()
@@ -175,7 +177,7 @@ class CachedEmbedder(Closing):
     # -- the file --------------------------------------------------------------------------------------------
 
     def _key(self, text: str) -> bytes:
-        """SHA-256 over the digest of the embedder's manifest, limits included, and that of the text."""
+        """SHA-256 over the digest of the embedder's manifest, limits included, followed by the digest of the text."""
         over_text = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         return hashlib.sha256(self._prefix + over_text).digest()
 
@@ -249,7 +251,7 @@ class CachedEmbedder(Closing):
             self._give_up(exc)
 
     def _give_up(self, cause: Exception) -> None:
-        """Leave the file alone from here on, and say so."""
+        """Stop using the file from here on, and report it."""
         if self._db is not None:
             self._db.close()
             self._db = None

@@ -29,17 +29,17 @@ __all__ = [
 
 DEFAULT_EMBEDDER = "wordllama-256"
 OF_A_PLACE = ("onnx", *DECLARED)
-"""Embedders that are whatever lies in a folder, or answers at an address."""
+"""Embedders without fixed files: a folder or an address defines the model."""
 EMBEDDERS = (DEFAULT_EMBEDDER, "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
 
 
 @dataclass(frozen=True)
 class PublishedConstants:
-    """What a policy takes from an embedder, which no file of it is needed for.
+    """The values that a policy takes from an embedder. They need no file of the embedder.
 
     :param dimension: components of its vectors
-    :param scale: of its quantiser, from which the default score window follows
-    :param norm_factor: factor of the integer normalisation; None where it has none, and A1 cannot be proved
+    :param scale: the quantiser's scale, which determines the default score window
+    :param norm_factor: factor of the integer normalisation; None if the embedder has none, and A1 cannot be proved
     """
 
     dimension: int
@@ -50,7 +50,7 @@ class PublishedConstants:
 def published_constants(name: str, model: Path | None = None) -> PublishedConstants:
     """The constants of one of `EMBEDDERS`.
 
-    :param model: of an embedder that is what lies in a place, that place
+    :param model: the place of an embedder that a folder or address defines
     :raises SetupError: the embedder is unknown, or its place is missing
     """
     if name in OF_A_PLACE:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_audit.models.manifest import StaticTable
 
 Vectors = npt.NDArray[np.int8]
-"""int4 components in -7..7, held as int8: shape (d,) for one text, (n, d) for n."""
+"""int4 components in -7..7, stored as int8: shape (d,) for one text, (n, d) for n."""
 
 
 class NothingToEmbed(RagAuditError):
@@ -38,7 +38,7 @@ def document_number(error: RagAuditError) -> int | None:
 
 @dataclass(frozen=True)
 class TokenLimits:
-    """The numbers of tokens at which texts are cut."""
+    """The numbers of tokens at which texts are truncated."""
 
     query: int
     document: int
@@ -77,11 +77,11 @@ class Embedder(Protocol):
 
     @property
     def limits(self) -> TokenLimits:
-        """The numbers of tokens at which texts are cut."""
+        """The numbers of tokens at which texts are truncated."""
 
     @property
     def table(self) -> StaticTable | None:
-        """The static table from which claim A1 is proved, or None if there is none and A1 cannot be proved."""
+        """The static table for proofs of claim A1, or None if there is none and A1 cannot be proved."""
 
     def manifest(self) -> EmbedderManifest:
         """The embedder's part of C_emb as a JSON value: kind, digests of artefacts, prompt, quantiser, limits.

@@ -1,5 +1,5 @@
-"""Embedders that nobody can execute again with the same result: what all of them do with a text, and what is known of
-one by its manifest alone."""
+"""Embedders that other parties cannot re-execute with the same result: their common treatment of a text, and an
+embedder that is known only by its manifest."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ Floats = npt.NDArray[np.float64]
 
 
 class DeclaredEmbedder:
-    """What such embedders share, with the methods of `Embedder`. Subclasses make real vectors of texts (`_vectors`).
+    """The common part of such embedders, with the methods of `Embedder`. Subclasses compute real vectors of texts
+    (`_vectors`).
 
     :param dimension: components of the model's own vectors
-    :param cut: how many of them are used, if not all
-    :raises SetupError: the model has fewer components than are to be used
+    :param cut: number of components to use, if not all
+    :raises SetupError: the model has fewer components than `cut`
     """
 
     table = None
@@ -144,9 +145,9 @@ class DeclaredEmbedder:
 
 
 class ManifestEmbedder(DeclaredEmbedder):
-    """What an account needs to ask: the form of the commitment to its question. It embeds nothing.
+    """Provides the form of the commitment to an account's question. It cannot embed texts.
 
-    :param manifest: of an embedder that only declares its vectors
+    :param manifest: the manifest of an embedder that only declares its vectors
     :raises SetupError: the manifest names no dimension
     """
 

@@ -1,7 +1,7 @@
 """The embedder `openai`: any endpoint that speaks the OpenAI embeddings format.
 
-Texts leave the machine, to whoever runs the endpoint. Nothing is proved of its vectors, and nobody can show that they
-are the same for the same text (docs/security.md, "Third-party embedders").
+Texts leave the machine and reach the operator of the endpoint. Its vectors are not proved, and no party can show that
+the same text always gets the same vector (docs/security.md, "Third-party embedders").
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from rag_audit.retrieval.embedders.settings import FILE, FILES, EmbedderSettings
 
 NAME = "openai"
 _OF_A_TEXT = (400, 413, 422)
-"""Statuses by which endpoints refuse a text that is too long, or that they do not take for another reason."""
+"""Status codes that endpoints use to refuse a text, because it is too long or for another reason."""
 _NUMBER_BYTES = 32
 """The most bytes of one component in an answer."""
 
 
 class EndpointEmbedder(DeclaredEmbedder):
-    """An endpoint's model, with the methods of `Embedder`. Nothing is sent before a text is embedded.
+    """An endpoint's model, with the methods of `Embedder`. The object sends no request before it embeds a text.
 
     :param place: the settings, with `url`, `model` and `dimension`
     :param sleep: waits between attempts; tests count instead
@@ -87,8 +87,8 @@ class EndpointEmbedder(DeclaredEmbedder):
         return np.concatenate(made)
 
     def _embedded(self, caller: Caller, batch: Sequence[str], first: int) -> Floats:
-        """The vectors of one request. A request that the endpoint refuses is sent again in halves, so that the error
-        names the text that it refuses.
+        """The vectors of one request. If the endpoint refuses a request, the method sends it in halves, so that the
+        error names the refused text.
 
         :param first: the number of the first text, for errors
         """
@@ -180,7 +180,7 @@ def _here(host: str) -> bool:
 
 
 def _key(settings: EmbedderSettings) -> str | None:
-    """The key, which stands in no file, error or log of this package."""
+    """The key. It appears in no file, error or log of this package."""
     if settings.key_env is None:
         return None
     key = os.environ.get(settings.key_env)

@@ -1,7 +1,7 @@
 """Sentence encoders in ONNX Runtime from a local folder with `model.onnx` and `tokenizer.json`.
 
-Each text runs through the model alone: padded batches change the last bits of a float, and so its rounding,
-and a vector that depends on its neighbours could not be re-executed.
+Each text runs through the model separately. Padded batches change the last bits of a float, and so its rounding, and a
+vector that depends on its batch could not be re-executed.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _HINT = "pip install 'ragaudit-zk[onnx]'"
 class SentenceModel:
     """The parameters of a model that its files do not state.
 
-    :param scale: a decimal string; None for that of `published_scale`, for vectors that are `turned`
-    :param dimension: what its publisher says, for a policy that is written without the files
-    :param cut: how many of the first components are used, if not all
+    :param scale: a decimal string; None selects `published_scale` for vectors that are `turned`
+    :param dimension: the publisher's dimension, for a policy that is written without the files
+    :param cut: number of first components to use, if not all
     """
 
     name: str
@@ -74,10 +74,11 @@ GENERAL = "onnx"
 
 
 def model_of(place: Path | None) -> tuple[SentenceModel, Path]:
-    """The parameters of any model in a folder, and the folder: what `embedder.toml` says, or else its own files.
+    """The parameters of any model in a folder, and the folder. `embedder.toml` takes precedence over the model's own
+    files.
 
     :param place: the folder, or settings that name it
-    :raises SetupError: there is no such place, or a file of the model asks for what is not done here
+    :raises SetupError: the place does not exist, or a file of the model needs an unsupported feature
     """
     settings, folder = load_settings(place, name=GENERAL, unknown=ENDPOINT)
     filled = with_published(settings, folder)

@@ -31,12 +31,12 @@ def published_scale(dimension: int) -> str:
 
 
 def turned(x: Floats) -> Floats:
-    """Vectors turned by an orthogonal map that depends on their dimension alone; shape (.., d).
+    """Vectors after an orthogonal map that depends only on their dimension; shape (.., d).
 
-    Scores stay what they are. What a model puts into few components is spread over all, so that one scale fits every
-    model. Each of three rounds takes public signs and a public permutation, Hadamard's transform of the first 2^b
-    components, 2^b <= d, and, where that is not all of them, further signs and the transform of the last 2^b. Only sums
-    and products of two numbers are taken, in one order, so that machines agree.
+    The map preserves scores. It spreads a model's large components over all components, so that one scale fits every
+    model. Each of three rounds applies public signs and a public permutation, then Hadamard's transform of the first
+    2^b components, 2^b <= d, and, if d > 2^b, further signs and the transform of the last 2^b. All operations are sums
+    and products of two numbers in a fixed order, so that machines agree.
     """
     dimension = x.shape[-1]
     size = 1 << (dimension.bit_length() - 1)
@@ -45,7 +45,7 @@ def turned(x: Floats) -> Floats:
         out = (out * signs)[..., order]
         out[..., :size] = _hadamard(out[..., :size])
         if size < dimension:
-            out *= further  # the two transforms alone would undo each other where they overlap
+            out *= further  # without signs between them, the two transforms would cancel on their overlap
             out[..., -size:] = _hadamard(out[..., -size:])
     return out
 
@@ -82,7 +82,7 @@ def quantise_unit(
 ) -> Vectors:
     """The int4 vector clip(round(7 u / scale), -7, 7) of u = x / |x|, in float64; shape (d,).
 
-    :param cut: how many of the first components count, where not all do; u is of them alone
+    :param cut: number of first components to use, if not all; u then contains only these
     :param turn: whether x is `turned`, after the cut
     :raises NothingToEmbed: x is zero, or not finite
     """

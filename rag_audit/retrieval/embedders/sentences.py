@@ -1,7 +1,7 @@
 """The embedder `sentence-transformers`: a local folder that the package of this name loads, by torch.
 
-Sums in torch depend on the machine, on its threads and on a text's neighbours in a batch, so others do not execute it
-again; the same model in ONNX (`--embedder onnx`) they can.
+Sums in torch depend on the machine, on its threads and on a text's neighbours in a batch, so other parties cannot
+re-execute this embedder. They can re-execute the same model in ONNX (`--embedder onnx`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`embedder.toml`: what the files of a model, or the address of an endpoint, do not say by themselves."""
+"""`embedder.toml`: the settings that the files of a model, or the address of an endpoint, do not contain."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Prompt = Annotated[str, Field(max_length=4096)]
 
 
 class EmbedderSettings(Model):
-    """The fields of `embedder.toml`; those that an embedder has no use for are refused.
+    """The fields of `embedder.toml`. Fields that an embedder does not use are refused.
 
-    :param folder: of the model's files, relative to this file
+    :param folder: the folder of the model's files, relative to this file
     :param pooling: how a token encoder's outputs become one vector
-    :param max_tokens: the most tokens that the model takes
-    :param query_prompt: what is put before a query
-    :param document_prompt: what is put before a document
-    :param cut: how many of the first components are used, of a model that was trained for that (Matryoshka)
-    :param url: of an endpoint, the base below which `embeddings` is
-    :param model: of an endpoint, the name of its model
-    :param dimension: of an endpoint, the components of its vectors
-    :param key_env: of an endpoint, the environment variable that holds its key
-    :param batch: of an endpoint, texts in one request
-    :param timeout_s: of an endpoint, seconds for connecting and for each read
-    :param attempts: of an endpoint, how often one request is sent at most
+    :param max_tokens: the model's maximum number of tokens
+    :param query_prompt: the text prepended to a query
+    :param document_prompt: the text prepended to a document
+    :param cut: number of first components to use, for a model trained for this purpose (Matryoshka)
+    :param url: for an endpoint, the base address above `embeddings`
+    :param model: for an endpoint, the name of its model
+    :param dimension: for an endpoint, the components of its vectors
+    :param key_env: for an endpoint, the environment variable that contains its key
+    :param batch: for an endpoint, texts in one request
+    :param timeout_s: for an endpoint, seconds for connecting and for each read
+    :param attempts: for an endpoint, maximum number of attempts for one request
     """
 
     folder: str = "."
@@ -63,10 +63,10 @@ FILES = {"folder", "pooling", "max_tokens"}
 def load_settings(place: Path | None, *, name: str, unknown: set[str]) -> tuple[EmbedderSettings, Path]:
     """An embedder's settings, and the folder of its files.
 
-    :param place: an `embedder.toml` of any name, or a folder in which there may be one
-    :param unknown: the fields that this embedder has no use for
-    :raises SetupError: there is no such file or folder
-    :raises SchemaError: a field is unknown, out of range, or of another kind of embedder; it is named
+    :param place: an `embedder.toml` of any name, or a folder that may contain one
+    :param unknown: the fields that this embedder does not use
+    :raises SetupError: the file or folder does not exist
+    :raises SchemaError: a field is unknown, out of range, or belongs to another kind of embedder; the error names it
     """
     if place is None:
         raise SetupError(f"the {name} embedder needs --model", field="--model",
@@ -89,10 +89,10 @@ def load_settings(place: Path | None, *, name: str, unknown: set[str]) -> tuple[
 
 
 def with_published(settings: EmbedderSettings, folder: Path) -> EmbedderSettings:
-    """The settings, and where they say nothing, what the folder's own files say as sentence-transformers writes them:
-    pooling, the most tokens, prompts.
+    """The settings. Missing ones are filled from the folder's own files in the format of sentence-transformers:
+    pooling, maximum tokens, prompts.
 
-    :raises SetupError: such a file is not well-formed, or asks for what is not done here
+    :raises SetupError: such a file is not well-formed, or needs an unsupported feature
     """
     made = settings.model_dump()
     if settings.pooling is None:

@@ -68,7 +68,7 @@ ARTEFACTS = {
 
 
 def manifest(query_tokens: int, document_tokens: int) -> EmbedderManifest:
-    """The embedder's manifest, in which this release fixes everything but the token limits."""
+    """The embedder's manifest. This release fixes all of its fields except the token limits."""
     return {
         "kind": NAME,
         "artefacts": dict(ARTEFACTS),
@@ -153,7 +153,7 @@ TABLE = StaticTable(
     tree=TREE_SHA256,
     columns=TABLE_SCAN,
 )
-"""The table from which proofs of claim A1 are made."""
+"""The table for proofs of claim A1."""
 
 
 @cache

@@ -138,7 +138,7 @@ class _Flow:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
-        self._breaks = 0  # line breaks that stand before the next text
+        self._breaks = 0  # line breaks before the next text
         self._space = False  # whether a space does
         self._cells = 0  # cells on this line
 

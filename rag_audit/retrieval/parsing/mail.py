@@ -20,7 +20,7 @@ SHOWN = ("From", "To", "Cc", "Date", "Subject")
 def read(file: BinaryIO) -> ReadFile:
     """A message's header and text: its plain text if it has one, otherwise its HTML. Attachments are named as omitted.
 
-    :raises DocumentsError: the file is no message, or its text is in an encoding that nothing here knows
+    :raises DocumentsError: the file is no message, or its text is in an unknown encoding
     """
     parsed = BytesParser(policy=policy.default).parse(file)
     assert isinstance(parsed, EmailMessage)
@@ -38,7 +38,7 @@ def read(file: BinaryIO) -> ReadFile:
 
 
 def _gather(part: EmailMessage, texts: list[str], omitted: list[Omission]) -> None:
-    """Collect the texts of a part and of the parts inside it, and name those that are not read."""
+    """Collect the texts of a part and of its inner parts, and name the parts that are not read."""
     kind = part.get_content_type()
     if kind == "multipart/alternative":
         chosen = part.get_body(("plain", "html"))

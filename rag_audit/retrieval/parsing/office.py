@@ -29,7 +29,8 @@ _HEADING = re.compile(r"heading ([1-6])", re.I)
 
 
 def _archive(file: BinaryIO) -> None:
-    """Say that a file is none of these before a library says so in its own words. Encrypted ones are no archives."""
+    """Report a file of another format before a library reports it in its own words. An encrypted file is not an
+    archive."""
     if not zipfile.is_zipfile(file):
         raise DocumentsError("the file cannot be read", expected="an Office Open XML file",
                              found="another format, a damaged file, or one with a password")  # fmt: skip
@@ -170,7 +171,7 @@ def sheets(file: BinaryIO) -> ReadFile:
         if sheet.sheet_state != "visible":
             omitted.append(Omission("is hidden", part=f"the sheet {name}"))
             continue
-        sheet.reset_dimensions()  # what the file says of its size may be wrong
+        sheet.reset_dimensions()  # the size stated in the file may be wrong
         other.reset_dimensions()
         lines: list[str] = []
         lost = 0

@@ -54,7 +54,7 @@ class Omission:
 class ReadFile:
     """The texts and omissions of one file.
 
-    :param sections: the texts, each with what the file tells about it; at least one has a letter or digit
+    :param sections: the texts, each with its metadata from the file; at least one has a letter or digit
     :param omitted: the parts of the file that yield no text, in the order of the file
     """
 

@@ -1,6 +1,8 @@
-"""The interface of what a provider does under a mechanism: it draws for a slot, selects positions, and withholds texts.
+"""The interface of a provider's operations under a mechanism: it draws for a slot, selects positions, and withholds
+texts.
 
-The verifier imports none of this: it checks proofs of the selection (`mechanisms` has what both parties read).
+The verifier does not import this package: it checks proofs of the selection. `mechanisms` has the part that both
+parties use.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ Columns: TypeAlias = Mapping[str, Int8Array]
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A question with what its slot has.
+    """A question with the data of its slot.
 
     :param vector: the question's vector, shape (d,), int8 in -7..7
-    :param drawn: the slot's draw (`Serving.draw`); None where the mechanism draws nothing
-    :param held: what the account holds before the record, shape (capacity,), 0 or 1; None where nothing depends on it
+    :param drawn: the slot's draw (`Serving.draw`); None if the mechanism draws no values
+    :param held: the account's disclosed set before the record, shape (capacity,), 0 or 1; None for mechanisms without
+        disclosed sets
     """
 
     vector: Int8Array
@@ -44,7 +47,8 @@ class Serving(ABC):
         self.mechanism = mechanism
 
     def draw(self, kappa: int, capacity: int) -> Drawn:
-        """The draw of a slot, a pure function of the slot's key, shape (capacity,): zeros where nothing is drawn.
+        """The draw of a slot, a pure function of the slot's key, shape (capacity,): zeros if the mechanism draws no
+        values.
 
         :param kappa: the key of the slot
         :param capacity: the committed positions
@@ -55,7 +59,7 @@ class Serving(ABC):
     def select(
         self, index: TenantIndex, asked: Sequence[Asked], columns: Columns
     ) -> list[list[int] | Exception]:
-        """The positions that each answer lists, in the order in which the record commits to them.
+        """The listed positions of each answer, in the order of the record's commitment.
 
         :param columns: the columns that the window commits to for the tenant
         :returns: each question's positions, or the error that stopped its selection
@@ -71,15 +75,14 @@ class Serving(ABC):
         columns: Columns,
         documents: Container[int],
     ) -> frozenset[int]:
-        """The selected positions that an answer returns without a text: each position that is empty, or that the window
-        does not keep.
+        """The selected positions that an answer returns without a text: each position that is empty or not sampled.
 
-        Noise and chance list positions that are not kept, and exact lists are padded with positions of score 0. With
-        their texts, each of them would tell its reader what the sample hides. An empty position is withheld too, so
-        that an answer does not tell it from a document that is not kept.
+        Noise and chance can list unsampled positions, and exact lists are padded with positions of score 0. The texts
+        of these positions would reveal unsampled documents to the account. An empty position is withheld too, so that
+        an answer does not distinguish it from an unsampled document.
 
         :param vector: computes the question's vector
-        :param columns: as for `select`; without kept positions an answer returns every text
+        :param columns: as for `select`; without a sample an answer returns every text
         :param documents: the positions that have a document
         """
         kept = columns.get(KEPT)

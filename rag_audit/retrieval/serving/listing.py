@@ -18,15 +18,15 @@ from rag_audit.retrieval.engine import Drawn, Int8Array, TenantIndex, draw_coins
 from rag_audit.retrieval.serving.base import Asked, Columns, Serving
 
 CACHED_BYTES = 1 << 27
-"""The bytes of packed bits that are kept, of all accounts together."""
+"""Maximum total bytes of cached packed bits, for all accounts."""
 
 
 class HeldBits:
-    """What accounts hold before their records, as it follows from the lists of the records before. Safe to use from
-    several threads.
+    """The disclosed sets of accounts before their records, derived from the lists of the earlier records. Safe to use
+    from several threads.
 
-    For each account the bits before its latest record asked for are kept, packed, so that records in their order cost a
-    list each.
+    For each account the object caches the packed bits before the latest requested record, so that consecutive records
+    cost one list each.
     """
 
     def __init__(self) -> None:
@@ -36,9 +36,9 @@ class HeldBits:
     def before(
         self, account: str, i: int, capacity: int, listed: Callable[[int], Iterable[int]]
     ) -> Int8Array:
-        """What an account holds before its record i, shape (capacity,), 0 or 1.
+        """The disclosed set of an account before its record i, shape (capacity,), 0 or 1.
 
-        :param listed: the positions of the account's record of a number below i; an error that it raises goes through
+        :param listed: returns the positions of the account's record with a number below i; its errors propagate
         """
         with self._lock:
             at, packed = self._latest.get(account, (1, np.zeros(0, np.uint8)))
@@ -54,7 +54,7 @@ class HeldBits:
             self._latest.pop(account, None)
             self._latest[account] = (i, packed)
             while len(self._latest) > max(1, CACHED_BYTES // max(1, packed.nbytes)):
-                self._latest.popitem(last=False)  # what was not asked for longest is made again when it is
+                self._latest.popitem(last=False)  # the least recently used
         return bits
 
 
@@ -67,17 +67,17 @@ def select_listed(
     held: Int8Array,
     chance: Drawn,
 ) -> list[int]:
-    """The positions that an answer lists, ascending: the first M that chance lists, or that are relevant, kept and not
-    held by the account yet.
+    """The positions that an answer lists, ascending: the first M that chance lists, or that are relevant, sampled and
+    not yet in the account's disclosed set.
 
     :param query: shape (d,), int8 in -7..7
-    :param kept: 1 for each position that the window keeps, shape (capacity,); `held` and `chance` likewise
+    :param kept: 1 for each sampled position, else 0, shape (capacity,); `held` and `chance` have the same shape
     :raises EncodingError: an array has another shape or type
     :raises PolicyError: M is not in 1..capacity
     """
     _check(index, rules, kept, held, chance)
     relevant = index.scores(query) >= rules.threshold
-    # Every comparison is made for every position, so that the time does not depend on which win.
+    # Every comparison runs for every position, so that the time does not depend on the result.
     winning = chance.view(np.bool_) | (relevant & kept.view(np.bool_) & ~held.view(np.bool_))
     return [int(p) for p in np.flatnonzero(winning)[: rules.most]]
 
@@ -119,7 +119,8 @@ def _check(index: TenantIndex, rules: ListingRules, *columns: Drawn) -> None:
 
 
 class ListingServing(Serving):
-    """Lists of what chance lists, and of what is relevant, kept and not held by the account yet.
+    """Lists the positions that chance lists, and the relevant sampled positions that are not yet in the account's
+    disclosed set.
 
     :param mechanism: the tenant's mechanism
     :raises TypeError: the mechanism is another one

@@ -1,4 +1,4 @@
-"""No mechanism: a provider ranks exact scores, and draws nothing."""
+"""No mechanism: a provider ranks exact scores, and draws no values."""
 
 from rag_audit.retrieval.serving.base import Ranking
 

@@ -1,4 +1,4 @@
-"""Sampling: a provider ranks exact scores of the kept positions, and returns no text of a position of score 0."""
+"""Sampling: a provider ranks exact scores of the sampled positions, and returns no text of a position of score 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents from where they are: tables and databases, whose rows become the lines of ``<tenant>.jsonl``.
+"""Documents from tables and databases. Their rows become the lines of ``<tenant>.jsonl``.
 
-What a window commits to is the provider's own copy, made once: a database that changes changes no open window.
+A window commits to the provider's own copy, which is made once: a later change in the database changes no open window.
 """

@@ -1,4 +1,4 @@
-"""From a source's rows to documents: which columns are kept, and how their values are written."""
+"""From a source's rows to documents: the selection of columns, and the encoding of their values."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from rag_audit.retrieval.texts import has_text, tenant_id
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a source's rows are kept, as what.
+    """The selected columns of a source's rows, and their roles.
 
-    The name ``a.b`` is that of a column ``a.b``, or that of the field ``b`` of the objects in a column ``a``.
+    The name ``a.b`` denotes a column ``a.b``, or the field ``b`` of the objects in a column ``a``.
 
     :param text: the column of the text
-    :param tenant: the column of the tenant's id; None where all rows are one tenant's
-    :param kept: the columns that are metadata; None for all others
-    :param dropped: columns that are left out
+    :param tenant: the column of the tenant's id; None if all rows belong to one tenant
+    :param kept: the metadata columns; None selects all others
+    :param dropped: omitted columns
     """
 
     text: str = "text"
@@ -181,7 +181,7 @@ def _found(values: Mapping[str, object], column: str) -> Iterator[object]:
 
 
 def _shown(value: object) -> str:
-    """A value for an error, in words: what it is, and whether it is empty. Texts are private and are not shown."""
+    """The kind of a value for an error, in words, and whether it is empty. Texts are private and are not shown."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None:

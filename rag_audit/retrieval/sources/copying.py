@@ -19,21 +19,21 @@ from rag_audit.retrieval.sources.columns import Line
 from rag_audit.retrieval.texts import tenant_id
 
 MAX_TENANTS = 512
-"""The most tenants of one source, each of which has a file open."""
+"""Maximum number of tenants of one source; each tenant has an open file."""
 
 
 def copied(
     lines: Iterable[Line], out: Path, tenant: str | None = None, *, source: str, inventory: Inventory
 ) -> Iterator[str]:
-    """Write documents into a folder, and yield each one's tenant once it is written.
+    """Write documents into a folder, and yield each document's tenant after writing it.
 
-    The files appear together when the last document is read, so an interrupted copy leaves nothing behind.
+    All files appear after the last document has been read, so an interrupted copy leaves no file behind.
 
-    :param tenant: the tenant of the documents that name none
+    :param tenant: the tenant of documents without a tenant
     :param source: where the documents come from, for errors, without a password
-    :param inventory: notes the documents that are written, and those that repeat a text of their tenant
+    :param inventory: records the written documents, and the documents that repeat a text of their tenant
     :raises DocumentsError: a tenant's name is no id, there are too many tenants, or a file is there already
-    :raises NoDocumentsError: there are no documents; the error names the rows that were omitted
+    :raises NoDocumentsError: there are no documents; the error names the omitted rows
     :raises StoreError: the files cannot be written
     """
     try:

@@ -29,7 +29,7 @@ KEY_VARIABLE = "QDRANT_API_KEY"
 def postgresql(asked: Asked) -> Rows:
     """The rows of an SQL statement, read through a cursor of a read-only transaction: a snapshot of one moment.
 
-    The password is libpq's matter (PGPASSWORD, ~/.pgpass), so that it stands in no command line.
+    libpq supplies the password (PGPASSWORD, ~/.pgpass), so that no command line contains it.
     """
     if asked.query is None:
         raise SetupError("a database has many tables", field="--query", expected="an SQL statement",
@@ -115,7 +115,7 @@ def qdrant(asked: Asked) -> Rows:
 
 
 def _said(exc: Exception, host: str) -> str:
-    """What a client's error says, without the user and password of the address that it was given."""
+    """The text of a client's error, without the user and password in the given address."""
     text, (user, at, _) = str(exc).strip(), host.rpartition("@")
     password = user.partition(":")[2]
     for secret in [user, unquote(user), password, unquote(password)] if at else []:

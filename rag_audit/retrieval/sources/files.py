@@ -44,9 +44,9 @@ def parquet(asked: Asked) -> Rows:
 
 
 def check_names(names: list[str], place: str) -> None:
-    """Refuse a table of which two columns have one name, since one of the two would be lost.
+    """Refuse a table with two columns of the same name, since one of the two would be lost.
 
-    :raises DocumentsError: there are two
+    :raises DocumentsError: two columns have the same name
     """
     if twice := repeated(names):
         raise DocumentsError("two columns have the same name", field=place, expected="each name once",
@@ -54,10 +54,11 @@ def check_names(names: list[str], place: str) -> None:
 
 
 def faiss(asked: Asked) -> Rows:
-    """The texts of a faiss index, which are in a file beside it, in the order of its vectors.
+    """The texts of a faiss index, from a separate file, in the order of its vectors.
 
-    Vectors are not taken over: a window's index is of the embedder that it commits to. That there are as many texts as
-    vectors is checked, since a file of another index would be committed to unnoticed.
+    The function does not import vectors: a window's index uses the embedder that the window commits to. The number of
+    texts must equal the number of vectors, because otherwise a file of another index could be committed to without
+    notice.
     """
     if asked.texts is None:
         raise SetupError("a faiss index has no texts", field="--texts", expected="a .jsonl or .parquet file",

@@ -1,4 +1,4 @@
-"""What a source is asked, and what it gives."""
+"""The request to a source, and the source's rows."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Rows: TypeAlias = Generator[Row, None, None]
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a source.
+    """The parameters of a request to a source.
 
     :param place: a file, ``qdrant://host:port/collection``, ``qdrant:FOLDER/collection``, or ``postgresql://..``
-    :param query: the SQL statement whose rows are documents
+    :param query: the SQL statement; each row of its result is a document
     :param texts: the file with the texts of a faiss index
-    :param without: columns that the source need not read; a source may give them all the same
+    :param without: columns that the source may skip; a source may also return them
     """
 
     place: str

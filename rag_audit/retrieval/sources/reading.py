@@ -18,8 +18,8 @@ _FOLDER = "a folder of files goes to `open --docs` as it is"
 def rows(asked: Asked) -> Rows:
     """The rows of a source, in its own order.
 
-    :raises DocumentsError: the source cannot be reached or read, or its parts do not fit together
-    :raises SetupError: no reader knows such a place, an option is missing, or a package is not installed
+    :raises DocumentsError: the source cannot be reached or read, or its parts are inconsistent
+    :raises SetupError: no reader supports such a place, an option is missing, or a package is not installed
     """
     scheme = asked.place.partition(":")[0]
     readers: dict[str, Callable[[Asked], Rows]] = {
