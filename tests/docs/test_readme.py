@@ -37,6 +37,37 @@ def test_the_readme_shows_the_result_of_the_example() -> None:
     assert not re.search(r"\binf\b|allow=|UNSAFE", README)
 
 
+def test_the_figures_of_the_mechanisms_are_measured() -> None:
+    """Recall and epsilon are in the study's table of SQuAD, and times are rounded from docs/performance.md."""
+    table = README.partition("\n## Mechanisms\n")[2].partition("\n## ")[0]
+    squad = (ROOT / "docs/study.md").read_text().partition("\n### SQuAD")[2].partition("\n### ")[0]
+    for figure in ("66.1 %", "0.4 %", "70.2 %", "55.3 %", "76.2 %", "33,405", "5.63", "14.26"):
+        assert figure in table and figure.removesuffix(" %").replace(",", "") in squad, figure
+    times = (ROOT / "docs/performance.md").read_text().partition("\n## Sampled and listing tenants\n")[2]
+
+    def seconds(row: str) -> float:
+        """The time of a part at 10^5 positions, in the first of two tables."""
+        found, *_ = re.findall(
+            rf"^\| {re.escape(row)} \| ([0-9.]+) s ", times.partition("\n## ")[0], re.MULTILINE
+        )
+        return float(found)
+
+    bits, listed = (
+        "listing: the Bernoulli bits of a slot, precomputed",
+        "listing: the list, on the query path",
+    )
+    once = f", and {seconds('sampling proof, once per tenant and window'):.1f} s per tenant and window"
+    costs = {
+        "noise": f"{seconds('noise proof, three gains') + seconds('query proof, three gains'):.1f} s",
+        "sampling": f"{seconds('query proof without noise, sampled'):.1f} s{once}",
+        "listing": f"{seconds(bits) + seconds(listed):.1f} s{once}",
+        "none": f"{seconds('query proof without noise'):.1f} s",
+    }
+    for mechanism, cost in costs.items():
+        (line,) = re.findall(rf"^\| `{mechanism}.*$", table, re.MULTILINE)
+        assert line.endswith(f"| {cost} |"), line
+
+
 def _audited(search: Callable[[Sequence[str], str], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the README's program on a service with this search function over its stored texts."""
     random = Random(0)
