@@ -134,7 +134,7 @@ verifier's process holds no code of the provider, and `--help` loads none."""
 
 
 class Commands(Group):
-    """The group of all commands, each of which is loaded on use."""
+    """The group of all commands. Each command's module is loaded on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""

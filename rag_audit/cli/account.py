@@ -155,7 +155,8 @@ def query(
 
 
 def _ask_prepared(questions: Questions, ask: Callable[[str], dict[str, Json]], as_json: bool) -> None:
-    """Ask what was written down; a refusal is said, and raised once all were asked. So is a file that is set aside."""
+    """Ask the prepared questions. The function reports each refusal and each file that it sets aside, and raises the
+    error after the last question."""
     answers: list[Json] = []
     refused: RagAuditError | None = None
     for path, question in questions:
@@ -183,7 +184,7 @@ def _ask_prepared(questions: Questions, ask: Callable[[str], dict[str, Json]], a
 
 
 def _set_aside(questions: Questions, path: Path, reason: RagAuditError) -> RagAuditError:
-    """Move a file whose question cannot be asked out of the way, and say so."""
+    """Move a file with an invalid question to another folder, and report it."""
     say(f"set aside: {questions.set_aside(path)}: {reason}")
     return reason
 
@@ -229,7 +230,7 @@ def search(
 
 
 def _shown(documents: Sequence[AnsweredDocument]) -> str:
-    """Documents for people: each text, and below it where it is from, if its metadata says so."""
+    """Documents for people: each text, and below it its source, if its metadata has one."""
     return "\n\n".join("\n".join([printable_text(d.text), *_origin(d)]) for d in documents)
 
 
@@ -240,7 +241,7 @@ def _origin(document: AnsweredDocument) -> list[str]:
 
 
 def _fetched(client: Client | None, directory: Path) -> Publication:
-    """The publication of a service's window, which is kept in the account's folder for `receipt export`."""
+    """The publication of a service's window. The function stores it in the account's folder for `receipt export`."""
     assert client is not None
     window = client.publication()
     folder = directory / "windows" / window.opening_digest()[:16]

@@ -1,4 +1,4 @@
-"""`rag-audit policy check`, and the same question before `open`: what a verifier's trust file will say of a window."""
+"""`rag-audit policy check`, and the same check before `open`: the result of a verifier's trust file for a window."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OF_EPSILON = ("trust.max_epsilon", "trust.max_score_hi")
 
 
 def change_of(check: str, policy: Policy) -> str | None:
-    """What decides a check of this policy, and what changes it; None where no command is known to change it.
+    """The policy field that decides a check, and the command that changes it; None if no command is known to change it.
 
     :param check: the check's id
     """

@@ -41,14 +41,15 @@ json_option = click.option("--json", "as_json", is_flag=True, help="print one JS
 
 
 class FilePath(click.Path):
-    """The path of a file or folder, which may be missing. Pipes and devices, whose reading may not end, are refused."""
+    """The path of a file or folder, which may be missing. Pipes and devices are refused, because reading them may
+    not end."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)
         try:
             mode = os.stat(path).st_mode
         except (OSError, ValueError):
-            return path  # the command says what is missing, or makes it
+            return path  # the command reports a missing file, or creates it
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise EncodingError(
                 "the path is neither a file nor a folder", field=str(path), expected="a regular file"
@@ -61,7 +62,7 @@ SOCKET = click.Path(path_type=Path)
 
 
 class Group(click.Group):
-    """A group whose commands end in named errors and documented exit codes."""
+    """A group with commands that end in named errors and documented exit codes."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
@@ -149,11 +150,11 @@ def tell(error: RagAuditError) -> None:
 
 
 def internal_error(exc: BaseException, command: Sequence[str]) -> list[str]:
-    """Report an exception that is no named error, and return lines that say so and where the report is.
+    """Report an exception that is not a named error, and return lines that name the report's place.
 
     :param command: the names of command and subcommands
     """
-    from rag_audit.cli.internal import WHERE, write_report  # what a command that ends well has no use for
+    from rag_audit.cli.internal import WHERE, write_report  # a successful command does not need it
 
     text, path = write_report(exc, command)
     place = [f"  report: {path}"] if path is not None else ["  report:", *text.rstrip().split("\n")]
@@ -181,7 +182,7 @@ def emit(value: Mapping[str, object], as_json: bool, text: str | Sequence[str] |
 
 
 def lines(text: str | Sequence[str]) -> str:
-    """Values as lines for people, each of which stays one line."""
+    """Values as text for people, one line for each value."""
     return printable(text) if isinstance(text, str) else "\n".join(printable(line) for line in text)
 
 
@@ -212,7 +213,8 @@ def progress(what: str) -> Callable[[int, int], None]:
 
 
 def estimated(what: str) -> Callable[[int, int], None]:
-    """`progress` with the time that is left, at the speed so far; work that is done at once shows nothing."""
+    """`progress` with the remaining time, extrapolated from the speed so far. Work that ends at once shows no
+    progress."""
     started = shown = time.monotonic()
 
     def show(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""`rag-audit diff`: what a new window over updated documents would change."""
+"""`rag-audit diff`: the changes that a new window over updated documents would make."""
 
 from __future__ import annotations
 

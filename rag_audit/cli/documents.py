@@ -33,7 +33,8 @@ class Reading:
         return cls(text_alone, Cutting(chunk, overlap, headings), skip_unreadable)
 
     def load(self, folder: Path, inventory: Inventory) -> dict[str, list[Document]]:
-        """The documents of each tenant (`load_directory`). What was read and what was omitted is noted and printed."""
+        """The documents of each tenant (`load_directory`). The method records and prints the documents that were
+        read and the parts that were omitted."""
         found = load_directory(
             folder,
             text_alone=self.text_alone,

@@ -1,4 +1,5 @@
-"""`rag-audit account request`, `approve` and `status`: enrolment by the account's own request, and what it has used."""
+"""`rag-audit account request`, `approve` and `status`: enrolment by the account's own request, and the account's
+used queries."""
 
 from __future__ import annotations
 
@@ -121,7 +122,7 @@ def approve(
             continue
         candidates = list(requests.values())
         if name not in lost:
-            # The roster's key decides whose request this is, where it signed one.
+            # If the roster's key signed a request, this request is the account's.
             candidates = [r for r in candidates if signed_by_roster(r, lines.get(name))] or candidates
         if len(candidates) > 1:
             raise SchemaError("several requests are for one account", field=name,

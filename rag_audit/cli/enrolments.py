@@ -35,9 +35,9 @@ def enrolments() -> None:
 
 @dataclass(frozen=True)
 class Desk:
-    """The files in which a provider keeps requests and roster.
+    """The files of a provider's requests and roster.
 
-    :param policy: what the roster has to fit, where a configuration names it
+    :param policy: the policy that the roster has to fit, if a configuration names one
     """
 
     book: Path
@@ -50,9 +50,9 @@ class Desk:
 
     @classmethod
     def of(cls, path: Path, roster: Path | None) -> Desk:
-        """What a configuration names, or a book by itself.
+        """The files that a configuration names, or a book without a configuration.
 
-        :raises SetupError: it is neither, or the configuration keeps no requests
+        :raises SetupError: the file is neither, or the configuration stores no requests
         """
         try:
             with path.open("rb") as file:
@@ -73,7 +73,7 @@ class Desk:
 
 
 def _choosing(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options by which requests are chosen."""
+    """The options for choosing requests."""
     for option in (
         flag_option(
             "--all",
@@ -105,15 +105,16 @@ class Choice:
         roster: Mapping[str, RosterEntry] | None = None,
         lost: Collection[str] = (),
     ) -> list[EnrolmentRequest]:
-        """The chosen requests among those that wait.
+        """The chosen requests among the waiting ones.
 
-        Anyone can ask under an account's id. With a roster, the requests that the account's key there signed are the
-        only candidates for a name or for `--all`, where such requests exist; `--all` then takes no other request for an
-        account that has a line, since the roster would refuse it. Without a roster, every request is a candidate.
+        Any party can ask under an account's id. With a roster, if the account's key there signed requests, only these
+        are candidates for a name or for `--all`. If an account has a roster line, `--all` takes no other request for
+        it, since the roster would refuse that request. Without a roster, every request is a candidate.
 
-        :param roster: the roster by account, where requests are to be approved
-        :param lost: accounts whose key on the roster may be in other hands, so that its signature decides nothing
-        :raises SchemaError: one is not there, or two are for one account
+        :param roster: the roster by account, for approving requests
+        :param lost: accounts with a key on the roster that another party may have; the signature of this key then has
+            no weight
+        :raises SchemaError: a request is missing, or two are for one account
         """
         waiting = [kept.request for kept in book.requests(window=self.window)]
         lines = roster or {}
@@ -230,7 +231,8 @@ def approve(
 
 
 def _fits(policy: Policy, roster: Path, requests: Sequence[EnrolmentRequest]) -> None:
-    """Refuse what the policy has no place for: a roster that does not fit it keeps the next window from opening."""
+    """Refuse requests that exceed the policy: a roster that does not fit the policy would prevent the next window
+    from opening."""
     known = {line.account: line for line in load_roster(roster)}
     try:
         Places(policy, known.values()).take([r.roster_entry() for r in requests if r.account not in known])

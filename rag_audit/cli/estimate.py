@@ -148,10 +148,11 @@ def _explain(report: calibration.QuestionReport, embedder: str) -> list[str]:
 
 
 def load_questions(path: Path) -> list[str]:
-    """Read questions from a file: JSON Lines with a field ``question``, or plain text with one a line. Blank lines are
-    skipped.
+    """Read questions from a file: JSON Lines with a field ``question``, or plain text with one question per line. Blank
+    lines are skipped.
 
-    :raises RagAuditError: the file is unreadable or not UTF-8, or a JSON line, whose number is named, has no question
+    :raises RagAuditError: the file is unreadable or not UTF-8, or a JSON line has no question (the error names the
+        line's number)
     """
     data = read_bytes(path, max_bytes=MAX_QUESTIONS_BYTES)
     try:

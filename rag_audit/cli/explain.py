@@ -1,4 +1,4 @@
-"""`rag-audit explain`: what a check of a verdict means, what its failing can come from, and what to do."""
+"""`rag-audit explain`: the meaning of a verdict's check, the possible causes of its failing, and the remedies."""
 
 from __future__ import annotations
 

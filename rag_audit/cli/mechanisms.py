@@ -20,10 +20,11 @@ _FORMS = ", ".join(form for kind in ALL[:-1] for form in kind.forms) + (
 def read_mechanisms(
     items: Sequence[str], capacities: Mapping[str, int], dimension: int
 ) -> dict[str, Mechanism] | None:
-    """Read the mechanisms by tenant; None where all have the noise alone, which policies of version 1 say too."""
+    """Read the mechanisms by tenant. None means that all tenants have only noise, which policies of version 1 can
+    express."""
     made: dict[str, Mechanism] = dict.fromkeys(capacities, Noise())
     named: set[str] = set()
-    for item in sorted(items, key=lambda item: "=" in item):  # one for all tenants first, then those of one
+    for item in sorted(items, key=lambda item: "=" in item):  # items for all tenants come first
         match = re.fullmatch(rf"(?:([^=]+)=)?({_NAMES})(?::([0-9.]{{1,30}}))?(:.+)?", item)
         if match is None:
             raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)

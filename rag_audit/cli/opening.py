@@ -157,7 +157,7 @@ class Given:
     store: str | None
 
     def require_inputs(self) -> None:
-        """Refuse to begin without what a window is made of."""
+        """Refuse to begin if an input of a window is missing."""
         needed: dict[str, object] = {
             "--policy": self.policy_file,
             "--roster": self.roster,
@@ -259,7 +259,7 @@ def _begin(
 
 
 def _open_prepared(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> Opening:
-    """Date, chain and publish what is prepared in a folder."""
+    """Date, chain and publish the prepared window in a folder."""
     made, _ = load_preparation(directory)
     if given.key is not None:
         store_settings(directory, given.key, given.model or stored_model(directory))

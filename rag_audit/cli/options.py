@@ -27,9 +27,10 @@ from rag_audit.proofs.policy import check_policy
 Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
 Value = TypeVar("Value")
 Text: TypeAlias = str | tuple[str, ...] | None
-"""What click gives for an option: a text, several where the option may be repeated, or None where it was left out."""
+"""The value that click passes for an option: a text, a sequence for a repeatable option, or None for an omitted
+option."""
 Read: TypeAlias = Value | tuple[Value, ...] | None
-"""What the command gets for it."""
+"""The value that the command receives for the option."""
 
 
 def parsed(
@@ -56,32 +57,32 @@ class Real(click.FloatRange):
 
 
 path_option = partial(click.option, type=PATH)
-"""An option whose value is a file or a folder."""
+"""An option with a file or a folder as its value."""
 flag_option = partial(click.option, is_flag=True)
 """An option without a value."""
 default_option = partial(click.option, show_default=True)
-"""An option whose help shows its default."""
+"""An option with a default in its help text."""
 
 
 def number_option(*names: str, default: int, help: str) -> Callable[[Command], Command]:
-    """An option whose value is an integer of at least 1."""
+    """An option with an integer of at least 1 as its value."""
     return default_option(*names, callback=whole_number, default=str(default), help=help)
 
 
 def choice_option(
     *names: str, choices: Sequence[str], default: str, help: str
 ) -> Callable[[Command], Command]:
-    """An option whose value is one of the choices."""
+    """An option with one of the choices as its value."""
     return default_option(*names, type=click.Choice(choices), default=default, help=help)
 
 
 def gathered(
     argument: str, made: Callable[..., Value], *options: Callable[[Command], Command]
 ) -> Callable[[Command], Command]:
-    """Options of which a command gets one value.
+    """Options that the command receives as one value.
 
     :param argument: the command's name for the value
-    :param made: makes it of those options whose names are its parameters
+    :param made: a function that makes the value; its parameters are the names of its options
     """
     names = inspect.signature(made).parameters
 

@@ -50,7 +50,7 @@ DESCRIBED = described()
 
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
-"""The number of tokens at which `policy new` lets documents be cut."""
+"""The number of tokens at which `policy new` lets documents be truncated."""
 
 
 class _Draft(TypedDict):
@@ -68,7 +68,7 @@ class _Draft(TypedDict):
 
 
 class _Constants(TypedDict):
-    """The options of `policy bounds` that stand for a policy, all of which must be given then."""
+    """The options of `policy bounds` that replace a policy. Without a policy all of them are required."""
 
     n: int
     k: int

@@ -1,4 +1,4 @@
-"""Where the faces of a verdict's report go: which on standard output, which into files, in which order."""
+"""The outputs of a verdict's report formats: standard output or files, and their order."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Plan:
     inputs: Sequence[Path]
 
     def begin(self, command: Sequence[str]) -> None:
-        """Replace every file by a report of a run that has not ended, so that no earlier report outlives a run that is
-        stopped. A file that cannot be written is said when the run ends.
+        """Replace every file by a report of an unfinished run, so that no earlier report remains if the run is stopped.
+        If a file cannot be written, the command reports it at the end of the run.
         """
         from rag_audit.report.build import filing_of, report_of_beginning
         from rag_audit.verify.inputs import Inputs
@@ -54,7 +54,7 @@ class Plan:
             for name, path in self.files:
                 try:
                     made = self._face(report, name)
-                except Exception:  # said when the run ends
+                except Exception:  # reported when the run ends
                     made = f"{report.line}\n"
                 with suppress(RagAuditError):
                     replace_file(path, made.encode())
@@ -78,8 +78,8 @@ class Plan:
         self._put(report, short, checks=checks)
 
     def refuse(self, error: RagAuditError, inputs: Inputs, command: Sequence[str]) -> None:
-        """Write the report of a run that ended in a named error. Text for people is the error itself, which stands on
-        standard error, so standard output has a report in the other formats alone.
+        """Write the report of a run that ended in a named error. The error itself is the text for people, on standard
+        error, so standard output gets a report only in the other formats.
         """
         from rag_audit.report.build import filing_of, report_of_error
 
@@ -105,7 +105,7 @@ class Plan:
     ) -> None:
         """Print a report, and write its files.
 
-        :param short: makes the report that takes the place of one that could not be rendered
+        :param short: makes the replacement for a report that could not be rendered
         :param text: whether text goes to standard output
         """
         if stdout and (text or self.printed != "text"):
@@ -155,7 +155,7 @@ def _faulty(what: str, exc: Exception) -> None:
 
 
 def _place(path: Path, role: str) -> str:
-    """A path for a code host: relative to the working folder where the file is below it, else the last name alone."""
+    """A path for a code host: relative to the working folder if the file is below it, else only the last name."""
     path = path / "window.json" if role == "window" and path.is_dir() else path
     try:
         return os.fsencode(path.resolve().relative_to(Path.cwd())).decode(errors="backslashreplace")
@@ -164,7 +164,8 @@ def _place(path: Path, role: str) -> str:
 
 
 def coloured() -> bool:
-    """Whether text on standard output gets colour: on a terminal, unless NO_COLOR says no or FORCE_COLOR says yes."""
+    """Whether text on standard output gets colour: on a terminal, unless NO_COLOR forbids it or FORCE_COLOR demands
+    it."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -181,10 +182,10 @@ def planned(
     inputs: Sequence[Path],
     given: Mapping[str, Path],
 ) -> Plan:
-    """The plan that the options ask for.
+    """The output plan for the given options.
 
     :param given: the paths of window and trust file, by role
-    :param inputs: the files that the verdict is made from, none of which a report may replace
+    :param inputs: the input files of the verdict; a report must not replace any of them
     :raises click.UsageError: the options contradict one another, or an output is an input, a folder, or named twice
     :raises SetupError: the key's file is missing, or others can read it
     """
@@ -230,8 +231,8 @@ def command_line(
     previous: Sequence[Path],
     challenges: Sequence[Path],
 ) -> list[str]:
-    """The command that verifies again. It is read elsewhere, so of a path that leads outside the working folder it has
-    the last name alone."""
+    """The command for repeating the verification. It is read on other machines, so a path outside the working folder
+    is reduced to its last name."""
     named = [
         ("--trust", trust),
         *(("--receipts", p) for p in receipts),

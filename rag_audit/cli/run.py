@@ -20,9 +20,9 @@ from rag_audit.service.running.shelf import Shelf
 from rag_audit.service.running.supervisor import Supervisor
 
 POLL_S = 0.5
-"""How long a run that has nothing to do waits before it looks again."""
+"""Seconds that an idle run waits before its next look."""
 STOP_S = 20.0
-"""How long a stopped run waits for its jobs, each of which can be cut off."""
+"""Seconds that a stopped run waits for its jobs. Each job can be cut off."""
 
 
 @click.command()
@@ -47,18 +47,18 @@ def run(config: Path) -> None:
         finally:
             ended = supervisor.stop(STOP_S)
     _tell("stopped" if stop.is_set() else "all windows are done")
-    if not ended:  # a proof that takes longer; whoever starts the run again makes it
+    if not ended:  # a longer proof is cut off, and the next run makes it
         os._exit(0)
 
 
 def _tell(text: str) -> None:
-    """`say`, which ends nothing where nobody can be told any more: a log on a full disk, a terminal that was closed."""
+    """`say`, but an unwritable output, for example a log on a full disk or a closed terminal, does not end the run."""
     with suppress(OSError):
         say(text)
 
 
 def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
-    """Take requests wherever the configuration says, until the stack is closed.
+    """Accept requests at all addresses in the configuration, until the stack is closed.
 
     :raises SetupError: a socket or port is taken, or the package that serves HTTP is not installed
     """

@@ -1,4 +1,4 @@
-"""What the provider's commands keep of a window's opening, to open it again."""
+"""The provider's stored settings of a window's opening, for reopening it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_audit.models.models import Model
 
 
 class Settings(Model):
-    """settings.json: the settings with which the commands open a window again."""
+    """settings.json: the settings that the commands use to reopen a window."""
 
     key: str
     """path of the file with the provider's key"""
@@ -45,8 +45,8 @@ def stored_model(directory: Path) -> Path | None:
 
 
 def store_settings(directory: Path, key: Path, model: Path | None) -> Path:
-    """The folder of a window, in which the paths that commands need are stored: before it is opened, or once a program
-    opened it.
+    """Store the paths that commands need in a window's folder, before the window is opened or after a program opened
+    it, and return the folder.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings: dict[str, Json] = {"key": str(key.resolve())}

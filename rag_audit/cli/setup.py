@@ -40,7 +40,7 @@ ptau_digest_option = click.option(
 
 @dataclass(frozen=True)
 class Circuits:
-    """The options that say which circuits a key is for, and from which powers of tau it is made.
+    """The options that select a key's circuits and its powers of tau.
 
     :param circuit: the name or digest of one of the circuits
     :raises EncodingError: the powers' digest is not one
@@ -56,7 +56,7 @@ class Circuits:
             parse_hex(self.ptau_digest, 32, field="--ptau-sha256")
 
     def of(self, policy: Path) -> list[Instance]:
-        """The circuits that a policy names, each once, and those that prove several of its records at once."""
+        """The circuits that a policy names, each once, and the circuits that prove batches of its records."""
         made = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
         return policy_instances(made, self.dimension, together=self.together)
 
@@ -227,11 +227,12 @@ def checked_pins(
     ptau: Path | None,
     circuits: Circuits,
 ) -> list[CircuitPin]:
-    """The pins of keys that are checked here as by `setup verify`, labelled with the setup that their files show.
+    """The pins of keys that this function checks like `setup verify`. Their labels come from the setup that the files
+    show.
 
-    :param zkeys: `FILE`, or `CIRCUIT=FILE` where the policy has several circuits
+    :param zkeys: `FILE`, or `CIRCUIT=FILE` if the policy has several circuits
     :raises SetupError: policy or powers are missing, there is no such circuit, or a file cannot be read
-    :raises CeremonyError: a key is proven false, is another circuit's, or nobody contributed to it
+    :raises CeremonyError: a key is proven false, belongs to another circuit, or has no contribution
     """
     if not zkeys:
         return []

@@ -1,4 +1,4 @@
-"""`rag-audit status` and `clean`: where a window stands, and what its folder holds in vain."""
+"""`rag-audit status` and `clean`: a window's state, and the unneeded files in its folder."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def status(directory: Path, as_json: bool) -> None:
 
 
 def _run_status(directory: Path, *, running: bool, begun: bool, windows: bool) -> tuple[str, str]:
-    """Where a run as a whole stands, in one word and in a line for people.
+    """The state of a whole run, in one word and in a line for people.
 
     :param running: whether a process runs the folder
     :param begun: whether the run's state was written

@@ -1,4 +1,4 @@
-"""`rag-audit trust`: what a verifier trusts and asks for, in a file of its own."""
+"""`rag-audit trust`: a verifier's trusted keys and requirements, in a file of the verifier's own."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ REMARKS = {
     "max_empty": "windows without a query since the last complete one: each is one more draw of the seed",
     "min_receipts": "of the accounts above",
 }
-"""What the defaults mean, for whoever edits them."""
+"""The meaning of the defaults, for a person who edits them."""
 
 
 @click.group(cls=Group)
@@ -204,7 +204,8 @@ def _pins(path: Path) -> list[CircuitPin]:
 
 
 def _mechanisms(policy: Path | None) -> list[str]:
-    """The mechanisms of a policy that the verifier names, which are accepted with it; noise alone without one."""
+    """The mechanisms in the policy that the verifier names, which the trust file then accepts; only noise without a
+    policy."""
     if policy is None:
         return [NOISE]
     read = read_policy(policy)
@@ -216,9 +217,10 @@ def _mechanisms(policy: Path | None) -> list[str]:
 def _requirements(
     settings: tuple[str, ...], embedder: str, model: Path | None, mechanisms: Sequence[str]
 ) -> Require:
-    """The requirements: the defaults, which windows with a policy of defaults meet, and what is given instead.
+    """The requirements: the defaults, which windows with a policy of defaults meet, with the given settings in their
+    place.
 
-    :param mechanisms: the mechanisms that are accepted where no setting names them
+    :param mechanisms: the accepted mechanisms if no setting names them
     """
     for setting in settings:
         if setting.startswith("mechanisms="):
@@ -248,7 +250,7 @@ def _requirements(
         "max_abandoned": 0,
         "max_empty": defaults.MAX_EMPTY,
         "min_receipts": defaults.RECEIPTS,
-        # Without an integer normalisation there is no proof of A1; disclosed queries are embedded again if they can be.
+        # Without an integer normalisation there is no proof of A1; disclosed queries are re-embedded if possible.
         "coalition": "checked" if published.dimension <= MAX_DIMENSION else "not-checked",
         "a1": "proved" if published.norm_factor is not None else unproved,
     }

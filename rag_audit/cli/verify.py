@@ -214,7 +214,7 @@ def checking_of(
 
         def made(file: WindowFile) -> Checking:
             remembered = None
-            if remember and len(file.proofs) > LARGE and sys.platform != "emscripten":  # a page keeps nothing
+            if remember and len(file.proofs) > LARGE and sys.platform != "emscripten":  # not in a browser
                 from rag_audit.proofs.remembered import VerifiedProofs
 
                 remembered = VerifiedProofs(digest_hex(file.entries[0]), elsewhere=address is not None)
@@ -228,7 +228,7 @@ def checking_of(
 
 
 def after(quiet: Callable[[], None], shown: Callable[[int, int], None]) -> Callable[[int, int], None]:
-    """A progress that first ends what was shown before it."""
+    """A progress function that first ends the previous display."""
 
     def show(done: int, total: int) -> None:
         quiet()

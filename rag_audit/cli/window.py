@@ -141,7 +141,7 @@ def serve_http(
 ) -> None:
     """Answer over HTTP until interrupted.
 
-    :param book: takes enrolment requests, for the window and those that are coming
+    :param book: takes enrolment requests, for the window and the coming windows
     """
     from rag_audit.service.connections import allow_connections
     from rag_audit.service.limits import Limits

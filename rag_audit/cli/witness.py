@@ -56,7 +56,7 @@ def _trusted(path: Path, origin: str) -> tuple[VerifierKey, list[VerifierKey], i
     """The provider's key, the witnesses' keys and the quorum, for a window of the provider that the file names."""
     trust = Trust.load(path)
     if trust.provider.origin != origin:
-        # Another provider's key would otherwise be taken for this one's.
+        # Otherwise another provider's key would be taken for this provider's key.
         raise SetupError(
             "the trust file is about another provider",
             field="trust.provider.origin",
@@ -68,7 +68,8 @@ def _trusted(path: Path, origin: str) -> tuple[VerifierKey, list[VerifierKey], i
 
 
 def _notes(public: Path, text: str, keys: Sequence[VerifierKey]) -> Note:
-    """A checkpoint with what known witnesses have left beside it, except notes that no known key has signed."""
+    """A checkpoint merged with the notes of known witnesses in its folder. Notes without a signature by a known key
+    are skipped."""
     notes = [parse_note(text)]
     size = Checkpoint.parse(notes[0].text).size
     # By name: an open window has notes for each of its enrolments.
@@ -92,9 +93,9 @@ def _leave(path: Path, note: Note, as_json: bool) -> None:
 
 
 def _of_window(argument: str, pinned: str) -> Callable[[Command], Command]:
-    """The arguments of a command by which a witness reads a window: its own folder, the window, its trust file.
+    """The arguments of a witness's command that reads a window: the witness's own folder, the window, its trust file.
 
-    :param pinned: what the trust file is read for
+    :param pinned: the values that the command reads from the trust file
     """
 
     def decorate(command: Command) -> Command:

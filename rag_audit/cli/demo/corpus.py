@@ -1,9 +1,9 @@
 """The demo's texts: docstrings of the standard library.
 
-Every machine with Python has the docstrings, so the demo downloads nothing. Groups of modules are tenants; the
+Every machine with Python has the docstrings, so the demo downloads no data. Groups of modules are tenants. The
 questions are written by hand and name the object that answers each. Ten of the first sixty were reworded after a first
 measurement (recall@5 30 of 42 then 33 over the small tenants, 23 of 60 then 27 over everything), so their recall is not
-a blind figure. The second sixty were written before anything was measured on them, and stay as they are.
+a blind figure. The second sixty were written before any measurement with them, and remain unchanged.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rag_audit.retrieval.texts import Document
 log = logging.getLogger(__name__)
 
 MIN_CHARS = 80
-"""The least characters of a docstring: shorter ones repeat a signature and answer nothing."""
+"""Minimum characters of a docstring: shorter ones repeat a signature and answer no question."""
 SMALL_TENANTS = ("files", "numbers", "text")
 """The groups that are small tenants, cut to their capacity."""
 
-# Modules of Linux and macOS from Python 3.11 to 3.14 whose import has no effect that a person would notice.
+# Modules of Linux and macOS from Python 3.11 to 3.14. Their import has no effect that a person would notice.
 # `builtins.str` is one class of a module that several groups share.
 SOURCES: Mapping[str, tuple[str, ...]] = {
     group: tuple(modules.split())
@@ -107,9 +107,9 @@ class Question:
 def collect(min_chars: int = MIN_CHARS) -> list[Document]:
     """Collect the docstrings of `SOURCES`, without duplicates, in an order that depends on the Python release only.
 
-    A module that this platform lacks is left out with a warning in the log.
+    If this platform lacks a module, the function skips it and logs a warning.
 
-    :param min_chars: shortest text that is kept, in characters
+    :param min_chars: minimum length of a text, in characters
     :raises SetupError: Python was started with -OO, which removes docstrings
     """
     if sys.flags.optimize > 1:
@@ -132,7 +132,7 @@ def collect(min_chars: int = MIN_CHARS) -> list[Document]:
 
 
 def small_tenants(capacity: int = 64) -> dict[str, list[Document]]:
-    """The documents of `SMALL_TENANTS`, at most `capacity` each, with those that answer the questions first.
+    """The documents of `SMALL_TENANTS`, at most `capacity` each. Documents that answer the questions come first.
 
     :raises SetupError: the questions have more answers than a tenant has positions
     """

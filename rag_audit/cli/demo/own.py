@@ -21,7 +21,7 @@ from rag_audit.retrieval.texts import Document, load_directory
 LEAST_CAPACITY = 64
 """The most positions for each text, since empty positions get noise too and few texts would hardly be found."""
 MAX_TEXTS = 1 << 16
-"""The most texts of a tenant that the demo commits to, since more take minutes; it says how many are left out."""
+"""Maximum texts of a tenant in the demo, since more take minutes. The demo reports the number of omitted texts."""
 QUESTIONS = 8
 """The most questions for each tenant."""
 FEWEST_WORDS, MOST_WORDS = 4, 20
@@ -38,11 +38,11 @@ MAX_SENTENCES = 200
 def own_texts(
     path: Path, inventory: Inventory | None = None, *, skip_unreadable: bool = False
 ) -> tuple[dict[str, list[Document]], dict[str, int]]:
-    """Read a folder's texts by tenant, with the number of each tenant's texts that are left out.
+    """Read a folder's texts by tenant, with the number of each tenant's omitted texts.
 
-    :param inventory: notes what is read and what is omitted
-    :param skip_unreadable: whether a file that cannot be read is omitted; without it the error is raised
-    :raises NoDocumentsError: there are no texts, or a tenant has none; the error names what was omitted
+    :param inventory: records the texts that are read and the parts that are omitted
+    :param skip_unreadable: whether to omit an unreadable file; otherwise the error is raised
+    :raises NoDocumentsError: there are no texts, or a tenant has none; the error names the omitted parts
     """
     inventory, left_out = inventory or Inventory(), {}
     tenants = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable)
@@ -64,7 +64,7 @@ def capacity(texts: int) -> int:
 def own_questions(tenants: Mapping[str, Sequence[Document]], embedder: Embedder) -> list[Question]:
     """Up to `QUESTIONS` questions for each tenant: whole sentences of texts that are spread evenly over its texts.
 
-    :raises DocumentsError: a tenant's texts have nothing to ask about
+    :raises DocumentsError: a tenant's texts contain no sentence for a question
     """
     questions: list[Question] = []
     for tenant, texts in tenants.items():

@@ -16,7 +16,7 @@ from rag_audit.retrieval.inventory import Inventory
 from rag_audit.retrieval.texts import Document
 
 WHOLE = "stdlib"
-"""The tenant that holds all docstrings, whose records are proved by the scan argument."""
+"""The tenant with all docstrings. The scan argument proves its records."""
 LISTED = "stdlib-lists"
 """The same texts, as a tenant that lists by randomised response."""
 SMALL_CAPACITY = 64

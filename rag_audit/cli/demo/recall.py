@@ -20,9 +20,9 @@ from rag_audit.retrieval.serving import Asked, serving
 from rag_audit.retrieval.texts import Document
 
 DRAWS = 20
-"""Windows with fresh draws of noise and samples, in each of which every question is asked."""
+"""Number of windows with fresh draws of noise and samples. Each window asks every question."""
 EXACT = ScoreWindow(0, 1 << 14, 1 << 14)
-"""A score window under which each positive score has a step of its own."""
+"""A score window that gives each positive score a separate step."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def recall(
     tenants: Mapping[str, Sequence[Document]],
     questions: Sequence[Question],
 ) -> dict[str, Found]:
-    """What the tenants' questions find, with fresh draws each time; tenants without questions are left out."""
+    """The results of the tenants' questions, with fresh draws each time. Tenants without questions are skipped."""
     found = {}
     for tenant, texts in tenants.items():
         part = policy.tenant(tenant)
@@ -70,16 +70,16 @@ def recall(
 def _found(
     mechanism: Mechanism, index: TenantIndex, asked: Sequence[tuple[Int8Array, set[int]]], k: int
 ) -> Found:
-    """What one account finds that asks all questions one after another in a window: in each answer, or among the best
-    of what it holds where an answer depends on earlier ones.
+    """The results of one account that asks all questions one after another in a window. The function counts passages in
+    each answer. If an answer depends on earlier ones, it counts passages among the best of the account's disclosed set.
 
-    :param asked: each question's vector, and the positions of the passage that it asks for
+    :param asked: each question's vector, and the positions of its passage
     """
     silent, exact = no_noise(index.capacity), mechanism.window if mechanism.ranked else EXACT
     plain = sum(bool(targets & set(select(index, v, silent, exact, k))) for v, targets in asked)
     provider, hits = serving(mechanism), 0
     for _ in range(DRAWS):
-        # An answer returns positions that are not kept without a text.
+        # An answer returns unsampled positions without a text.
         shown = np.ones(index.capacity, np.int8)
         if mechanism.sampled:
             shown = draw_coins(random_element(), index.capacity, mechanism.kept_share)
@@ -101,7 +101,7 @@ def _found(
 def table(
     found: Mapping[str, Mapping[str, Found]], figures: Mapping[str, TenantFigures], top_k: int
 ) -> list[str]:
-    """What each tenant promises and finds, a line for each set of questions.
+    """The guarantee and the results of each tenant, a line for each set of questions.
 
     :param found: by the name of the set of questions, then by tenant
     """

@@ -1,7 +1,7 @@
 """The demo: one window from commit to verdict, with every party in a process and a folder of its own.
 
-Each step runs a `rag-audit` command that a person could type. The verifier's process gets window.json, the receipts
-and its own trust.toml, and nothing else.
+Each step runs a `rag-audit` command that a person could type. The verifier's process gets only window.json, the
+receipts and its own trust.toml.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.texts import Document
 
 CERTIFIED = 16
-"""The number of records for which the coalition proof has places."""
+"""The capacity of the coalition proof, in records."""
 KEEP = "0.9"
 """The share of positions that a sampled tenant keeps."""
 LISTED_KEEP = "0.7"
 """The same of the tenant that lists by randomised response."""
 QUERY_TOKENS = 24
-"""The number of tokens at which questions are cut, since a proof of the embedding costs by the token."""
+"""The number of tokens at which questions are truncated, since the cost of an embedding proof grows with each token."""
 QUERIES_AN_ACCOUNT = 4
 """n of the policy."""
 LASTS_MS = 3_600_000

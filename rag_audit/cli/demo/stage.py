@@ -39,11 +39,11 @@ class Demo:
         expect: Sequence[int] = (0,),
         **options: str | Path | bool | Sequence[str | Path],
     ) -> subprocess.CompletedProcess[str]:
-        """Run one command in a process of its own, whose standard error is shown.
+        """Run one command in a separate process. Its standard error is shown.
 
         :param command: its words, such as `witness cosign`
-        :param options: its options by their names with `_` for `-`: True for a flag, several values for an option that
-            is repeated
+        :param options: its options by their names with `_` for `-`: True for a flag, several values for a repeated
+            option
         """
         words = [*command.split(), *_options(options), "--", *map(str, arguments)]
         started = time.monotonic()

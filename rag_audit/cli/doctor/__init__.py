@@ -1,1 +1,1 @@
-"""What an installation has, what each role needs of it, and the command that brings what is missing."""
+"""The parts of an installation, the needs of each role, and the command that installs a missing part."""

@@ -1,4 +1,4 @@
-"""`rag-audit doctor`: what is missing for which role."""
+"""`rag-audit doctor`: the missing parts for each role."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "tools": findings.tools,
     "collections": findings.data,
 }
-"""Everything that is looked at, in the order in which it is printed."""
+"""All checks, in the order of the output."""
 
 _BASE = ("python", "packages", "native core", "machine", "clock")
 _PROVIDER = (*_BASE, "cache", "packages[provider]")
@@ -53,14 +53,14 @@ ROLES: dict[str, tuple[str, ...]] = {
     "developer": (*_GROTH16, "packages[onnx]", "packages[documents]", "packages[serve]", "packages[client]",
                   "packages[experiments]", "packages[dev]", "checkout", "rust", "tools"),
 }  # fmt: skip
-"""What each role needs, as names of `CHECKS`. `provider` follows docs/quickstart.md, with documents in files and a
-service over HTTP; `provider-commands` opens and serves windows on one machine. Who proves answers of Groth16 tenants
-needs Node besides."""
+"""The needs of each role, as names of `CHECKS`. `provider` follows docs/quickstart.md, with documents in files and a
+service over HTTP; `provider-commands` opens and serves windows on one machine. Proving answers of Groth16 tenants
+also needs Node."""
 
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found of everything that some roles need."""
+    """The findings for all parts that any role needs."""
 
     roles: tuple[str, ...]
     found: dict[str, Finding]

@@ -36,13 +36,13 @@ MIN_PYTHON = (3, 11)
 PACKAGE = Path(rag_audit.__file__).resolve().parent
 _DAY_S = 86400
 _UNSYNCHRONISED = 5
-"""What adjtimex(2) returns where no time service keeps the clock (TIME_ERROR)."""
+"""The result of adjtimex(2) if no time service synchronises the clock (TIME_ERROR)."""
 _LITTLE_DISK = 1 << 30
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one thing. A note asks for attention but keeps no role from being complete."""
+    """The finding for one part. A note asks for attention, but the role is still complete."""
 
     state: Literal["ok", "note", "missing"]
     found: str
@@ -71,7 +71,7 @@ def python() -> Finding:
 
 
 def packages(extra: str | None = None) -> Finding:
-    """The Python packages that the base install has, or those that an extra adds to it."""
+    """The Python packages of the base install, or the additional packages of an extra."""
     name = DISTRIBUTION if extra is None else f"{DISTRIBUTION}[{extra}]"
     try:
         required = metadata.requires(DISTRIBUTION) or []
@@ -93,7 +93,7 @@ def packages(extra: str | None = None) -> Finding:
 
 
 def _wrong(name: str, limits: str) -> str | None:
-    """What is wrong with an installed package: that it is missing, or outside of the limits."""
+    """The fault of an installed package: it is missing, or its version is outside the limits."""
     try:
         found = metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -110,7 +110,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def native() -> Finding:
-    """The Rust core: whether it loads, computes what the reference does, and with which lanes."""
+    """The Rust core: whether it loads and agrees with the reference, and the lanes that it uses."""
     remedy = (
         "make native" if checkout() is not None else f"install the package again: pip install {DISTRIBUTION}"
     )
@@ -177,7 +177,8 @@ def clock() -> Finding:
 
 
 def _clock_state() -> int | None:
-    """What the kernel says of the clock (adjtimex(2), which changes nothing here), or None where it does not say."""
+    """The kernel's state of the clock (adjtimex(2), called here without a change), or None if the kernel does not
+    report it."""
     with suppress(OSError, AttributeError):
         return int(ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(1024)))
     return None
@@ -235,7 +236,7 @@ def rust() -> Finding:
 
 
 def tools() -> Finding:
-    """What `make` and the tests call besides."""
+    """Further programs that `make` and the tests call."""
     lacking = [name for name in ("make", "git", "flock") if shutil.which(name) is None]
     if lacking:
         return _missing(f"no {', no '.join(lacking)}", "apt-get install make git util-linux")

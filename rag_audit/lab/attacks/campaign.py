@@ -1,8 +1,8 @@
 """Runs attacks against targets: preparation once, then each target's answers, scores and bounds.
 
-Two designs answer two questions. *Population*, as in the papers: members against documents that are not in the index.
-*Worlds*, as differential privacy counts: one trial is one draw of a world, the same document in its place or nothing
-there, under draws of its own; only it can be held against a certified epsilon.
+Two designs answer two questions. *Population*, as in the papers, compares members with documents that are not in the
+index. *Worlds*, as in differential privacy: one trial is one draw of a world with the document in its place or with an
+empty place, and each world has its own draws. Only the second design can be compared with a certified epsilon.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from rag_audit.retrieval.embedders import Embedder
 OUTSIDE = 1_000_000
 """The number of the first document that is not in the index."""
 _TOGETHER = 256
-"""Documents whose replies are embedded together."""
+"""Number of documents per batch of embedded replies."""
 VECTORS = 1 << 14
-"""Vectors that are kept for another look: a run has millions of replies."""
+"""Number of cached vectors: a run has millions of replies."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Prepared:
 class Population:
     """An attack's figures against one target.
 
-    :param retrieval: how often a member reached the generator; None where the target does not say
-    :param hidden: how often a defence hid a document, of members' and of others' queries
+    :param retrieval: the share of members that reached the generator; None if the target does not report it
+    :param hidden: the shares of queries from which a defence hid a document, for members and for others
     """
 
     scored: Scored
@@ -88,7 +88,7 @@ class Population:
 
 
 class Unit:
-    """Vectors of length 1 by an embedder, the latest of which are kept."""
+    """Vectors of length 1 by an embedder, with a cache of the latest."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -108,7 +108,7 @@ class Unit:
 
 
 def tools_of(own: Sequence[str], embed: Embed, seed: int) -> Tools:
-    """What an attacker makes of its own texts."""
+    """The tools that an attacker builds from its own texts."""
     model = TokenStatistics(own)
     return Tools(model, Speller(model), embed, seed)
 
@@ -163,9 +163,9 @@ def features_of(
 def _embed_together(
     prepared: Prepared, documents: Sequence[int], answers: Sequence[Answer], accounts: int
 ) -> None:
-    """Embed documents and their replies in one go, since `Tools.embed` keeps what it embedded last.
+    """Embed documents and their replies in one batch, since `Tools.embed` only caches the latest batch.
 
-    :param answers: those of the documents first
+    :param answers: the answers of the documents, in order, first
     """
     texts = [prepared.texts[document] for document in documents]
     replies = sum(accounts * len(prepared.tasks[document]) for document in documents)
@@ -182,11 +182,11 @@ def population(
     seed: int = 0,
     shadow: Scorer | None = None,
 ) -> tuple[Population, Scorer]:
-    """Members against others. Every other document is reference: the attacker knows of it whether it is a member, and
-    chooses thresholds and learns there; figures are of the rest.
+    """Members against others. Every second document is a reference: the attacker knows its membership, and uses it to
+    choose thresholds and to learn. The figures come from the remaining documents.
 
-    :param shadow: the scorer that the attack learnt at a service of its own, if it does
-    :raises AttackError: the target lacks what the attack needs
+    :param shadow: the scorer that the attack learnt at its own service, if any
+    :raises AttackError: the target lacks a feature that the attack needs
     """
     if prepared.attack.probabilities and not target.probabilities:
         raise AttackError("the target gives no log-probabilities", field=prepared.attack.name,
@@ -216,10 +216,10 @@ def population(
 def worlds(
     prepared: Prepared, engine: Engine, scorer: Scorer, *, accounts: int, trials: int
 ) -> tuple[Floats, Floats]:
-    """Scores in worlds that hold a member in its place, and in worlds that hold nothing there, on fresh draws each.
+    """Scores in worlds with a member in its place, and in worlds with an empty place, with fresh draws for each.
 
-    Each trial draws its document among the members and its own noise or coins. What an answer reveals is a function of
-    the lists (`Engine.ask_without`), so any test on these scores is covered by the bound on lists.
+    Each trial draws its document among the members and its own noise or Bernoulli bits. An answer's information is a
+    function of the lists (`Engine.ask_without`), so the bound on lists covers any test on these scores.
 
     :returns: both of shape (trials,)
     """

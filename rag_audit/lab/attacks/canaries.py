@@ -1,8 +1,10 @@
-"""Canaries: texts that nobody has, put into an index by coins before it is committed and asked for afterwards.
+"""Canaries: unique random texts. A coin decides for each whether it enters the index before the commitment, and the
+test asks for all of them afterwards.
 
 A canary begins like the documents around it, so that a question in their manner finds it, and ends in words that do not
-follow from one another, so that nobody guesses them (the paper on canaries and synthetic text). Each is in the index by
-a fair coin of its own, so one run with many canaries gives a lower bound on epsilon (Steinke, Nasr and Jagielski 2023).
+follow from one another, so that no model can guess them (the paper on canaries and synthetic text). A separate fair
+coin decides for each canary, so one run with many canaries gives a lower bound on epsilon (Steinke, Nasr and Jagielski
+2023).
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from rag_audit.lab.empirical.lower_bounds import CONFIDENCE, one_run_epsilon
 
 MAX_FILE_BYTES = 64 << 20
 LEAST = 16
-"""The fewest canaries from which a bound is computed."""
+"""Minimum number of canaries for a bound."""
 GUESSED = 4
 """One canary in so many is guessed to be in, and as many to be out; there is no guess about the others."""
 
@@ -118,7 +120,7 @@ def load(path: Path) -> list[Canary]:
 
 
 def tasks(canary: Canary) -> list[Task]:
-    """What is asked for a canary: its continuation."""
+    """The task for a canary: its continuation."""
     return [Continue(canary.prefix, len(canary.suffix.split()) + 8)]
 
 
@@ -132,10 +134,10 @@ def recall_score(canary: Canary, replies: Sequence[str]) -> float:
 
 @dataclass(frozen=True)
 class Tested:
-    """What a test of canaries shows.
+    """The result of a test of canaries.
 
     :param lower: the lower bound on epsilon from one run
-    :param queries: how many questions were asked in all
+    :param queries: total number of questions
     """
 
     canaries: int
@@ -171,10 +173,10 @@ def test(canaries: Sequence[Canary], target: Target, *, accounts: int = 1, delta
 
 
 def in_engine(engine: Engine, canaries: Sequence[Canary]) -> Engine:
-    """An engine whose first documents are the canaries, with those empty whose coins say out.
+    """An engine with the canaries as its first documents. Canaries that their coins excluded have empty places.
 
-    An answer reads the text of a listed place whether or not its canary is there, so what it says follows from the
-    lists alone and is covered by the bound on them.
+    An answer reads the text of a listed place whether or not its canary is in the index. Its information therefore
+    follows from the lists without other inputs, and the bound on the lists covers it.
     """
     return replace(
         engine, one_window=True, empty=frozenset(n for n, c in enumerate(canaries) if not c.inserted)

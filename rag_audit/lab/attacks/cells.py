@@ -44,7 +44,8 @@ class Cell:
 
     @property
     def certified(self) -> bool:
-        """Whether the mechanism's bound covers what is answered: not where a defence reads exact scores under it."""
+        """Whether the mechanism's bound covers the answers. It does not if a defence reads exact scores below the
+        mechanism."""
         return (
             self.mechanism != "none"
             and self.defence != "mirabel-plain"
@@ -53,7 +54,7 @@ class Cell:
 
 
 def default_cells(accounts: int) -> list[Cell]:
-    """Every mechanism alone and by a coalition, and every defence without noise and with it."""
+    """Every mechanism against one account and against a coalition, and every defence without noise and with it."""
     coalition = (1, accounts) if accounts > 1 else (1,)
     return [
         *(Cell("none", defence) for defence in ("none", "mirabel", "prompt", "paraphrase")),
@@ -67,7 +68,7 @@ def default_cells(accounts: int) -> list[Cell]:
 
 @dataclass
 class Bench:
-    """What engines of one corpus share.
+    """The common parts of one corpus's engines.
 
     :param documents: the texts of the index, attacked members first
     """

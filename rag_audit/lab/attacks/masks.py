@@ -16,8 +16,8 @@ from rag_audit.lab.attacks.proxy import Speller, TokenStatistics
 from rag_audit.lab.attacks.text import JOINERS, STOP_WORDS, tokens
 
 Variant = Literal["full", "plm", "no-spelling", "random"]
-"""The full algorithm, or those of the paper's ablation: without fragmented words and spelling, without spelling, random
-words."""
+"""The full algorithm, or the variants of the paper's ablation: without fragmented words and spelling, without
+spelling, random words."""
 
 
 @dataclass(frozen=True)

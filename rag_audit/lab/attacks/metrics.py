@@ -1,4 +1,4 @@
-"""What an attack's scores amount to, each figure with its bootstrap interval."""
+"""The figures of an attack's scores, each with its bootstrap interval."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Figure: TypeAlias = tuple[float, float, float]
 class Scored:
     """An attack's scores on the evaluation half, and the threshold that the reference half gave.
 
-    :param inside: scores of members, shape (n,); `outside` those of others
+    :param inside: scores of members, shape (n,); `outside` scores of other documents
     """
 
     inside: Floats

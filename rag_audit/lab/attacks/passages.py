@@ -1,4 +1,4 @@
-"""A passage with what a generator looks up in it, computed once."""
+"""A passage with the values that a generator looks up in it, computed once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Passage:
 
     @cached_property
     def tokens(self) -> list[str]:
-        """Words and marks as they stand in the text."""
+        """Words and marks in the order of the text."""
         return tokens(self.text)
 
     @cached_property
@@ -27,12 +27,12 @@ class Passage:
 
     @cached_property
     def words(self) -> list[str]:
-        """The words alone, in small letters."""
+        """Only the words, in lower case."""
         return [token for token in self.small if token[0].isalnum()]
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
-        """Where each word stands in `words`."""
+        """The places of each word in `words`."""
         found: dict[str, list[int]] = {}
         for place, word in enumerate(self.words):
             found.setdefault(word, []).append(place)

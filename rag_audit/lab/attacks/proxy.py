@@ -1,8 +1,8 @@
 """A proxy language model made of token statistics, and a speller that knows the same words.
 
-The papers use GPT-2 XL and a trained corrector. Neither is at hand without a download, so the proxy is an
-interpolated trigram model of texts that the attacker owns, and says so in its name. It ranks a word by how many others
-are likelier in its place, which is all that the masks ask of a language model.
+The papers use GPT-2 XL and a trained corrector. Both need a download, so the proxy is an interpolated trigram model of
+texts that the attacker owns, and its name states this. It ranks a word by the number of likelier words in its place;
+the masks need no other function of a language model.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class TokenStatistics:
     def unlikely_words(
         self, random: Random, count: int, before: Sequence[str], perplexity: float
     ) -> list[str]:
-        """Words whose perplexity is within a tenth of a target, by rejection; the nearest of 200 draws where none is.
+        """Words with a perplexity within a tenth of a target, by rejection; the nearest of 200 draws if none is that
+        near.
 
         :param perplexity: the target, such as 2,000 for words that do not follow from each other
         """
@@ -118,7 +119,7 @@ class Speller:
         self._least = least
 
     def correct(self, word: str) -> str | None:
-        """The correction of a misspelled word, or None where it is known, short, or nothing is near."""
+        """The correction of a misspelled word, or None if the word is known or short, or no known word is near."""
         w = word.lower()
         if len(w) < 5 or not w.isalpha() or self._counts[w] > 1:
             return None

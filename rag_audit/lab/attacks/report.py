@@ -45,7 +45,7 @@ def number(value: float) -> str:
 
 
 def verdict(results: Sequence[Result]) -> list[str]:
-    """What the lower bounds say of the certified ones, in sentences."""
+    """The comparison of the lower bounds with the certified ones, in sentences."""
     wrong, near = refuted(results), least_distance(results)
     if wrong:
         return [

@@ -1,4 +1,4 @@
-"""A run: attacks against cells of the reference engine, or against a service elsewhere, kept cell by cell."""
+"""A run: attacks against cells of the reference engine, or against a service elsewhere, stored cell by cell."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Lower bounds on epsilon beside the certified one, for a document on one position.
+    """Lower bounds on epsilon and the certified bound, for a document on one position.
 
     :param lower: Clopper-Pearson, from worlds with and without the document
-    :param gaussian: the epsilon of the Gaussian curve that the attack's rates look like; no bound for other mechanisms
-    :param certified: for the queries that were asked; infinite where nothing is certified
+    :param gaussian: the epsilon of the Gaussian curve with the attack's rates; no bound for other mechanisms
+    :param certified: for the number of asked queries; infinite without a certified bound
     :param eps_audit: for the policy's n queries of each account
-    :param auc: of the attack on the lists alone, to be held against the ceiling
+    :param auc: the AUC of the attack on the lists without other inputs, for comparison with the ceiling
     """
 
     lower: float
@@ -50,7 +50,7 @@ class Bounds:
 
     @property
     def distance(self) -> float:
-        """How far the lower bound lies below the certified one; negative where one of the two is wrong."""
+        """The difference between the certified bound and the lower bound; negative if one of the two is wrong."""
         return self.certified - self.lower
 
 
@@ -101,10 +101,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run does, and what its finished cells are known by.
+    """The parameters of a run, which also identify its finished cells.
 
     :param trials: worlds of each kind for the lower bounds; 0 for none
-    :param policy: n and k_max of the policy whose eps_audit is printed
+    :param policy: n and k_max of the policy with the printed eps_audit
     :param data: a digest of the documents and of how they are split
     """
 
@@ -117,7 +117,7 @@ class Plan:
 
     @property
     def confidence(self) -> float:
-        """That of each bound, so that all hold together at 95 %."""
+        """The confidence of each bound, such that all bounds are jointly valid at 95 %."""
         return 1 - FAMILY / max(1, len(self.attacks) * len(self.cells))
 
     def file(self, out: Path, attack: str, cell: Cell) -> Path:
@@ -145,7 +145,8 @@ def digest_of(split: Split) -> str:
 class Session:
     """Attacks on the cells of one corpus, each prepared once.
 
-    :param prepared: attacks whose tasks are ready, by name; `learnt` what they learnt at services of the attacker's own
+    :param prepared: attacks with ready tasks, by name; `learnt` has the results of learning at services of the
+        attacker's own
     """
 
     plan: Plan
@@ -158,10 +159,10 @@ class Session:
     def run(
         self, out: Path | None = None, progress: Progress | None = None, only: Sequence[Cell] | None = None
     ) -> list[Result]:
-        """Every attack in every cell, or in some. Finished cells are kept in `out`, and not run again.
+        """Run every attack in every cell, or in some. Finished cells are stored in `out`, and a later run skips them.
 
         :raises AttackError: an attack cannot be prepared
-        :raises StoreError: a kept cell cannot be read
+        :raises StoreError: a stored cell cannot be read
         """
         if out is not None:
             (out / "cells").mkdir(parents=True, exist_ok=True)
@@ -212,8 +213,8 @@ def run_elsewhere(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Result]:
-    """Every attack against a service elsewhere, in the papers' design: nobody can take a document out of it for a
-    trial, so no lower bound is computed.
+    """Run every attack against a service elsewhere, in the papers' design. The lab cannot remove a document from it for
+    a trial, so it computes no lower bound.
     """
     results: list[Result] = []
     learnt: dict[str, Scorer] = {}
@@ -238,7 +239,7 @@ def run_elsewhere(
 
 
 def _learn_apart(ready: campaign.Prepared, bench: Bench, split: Split, learnt: dict[str, Scorer]) -> None:
-    """What an attack learns at services of the attacker's own, once for all cells."""
+    """Run an attack's learning at services of the attacker's own, once for all cells."""
     attack = ready.attack
     if attack.learns == "shadow":
         learnt[attack.name] = campaign.learn_at_shadow(attack, split, bench.tools, bench.beside)
@@ -276,7 +277,7 @@ def _measure(
 
 
 def _delta(engine: Engine) -> str | int:
-    """Listing's bound has delta 0; that of noise has the policy's."""
+    """The bound of randomized response has delta 0; the bound of noise has the policy's delta."""
     return DELTA if isinstance(engine.mechanism, Noise) else 0
 
 
@@ -289,11 +290,11 @@ def _kept(file: Path) -> Result:
 
 
 def refuted(results: Sequence[Result]) -> list[Result]:
-    """The results whose lower bound lies above the certified one."""
+    """The results with a lower bound above the certified one."""
     return [r for r in results if r.bounds is not None and r.bounds.distance < 0]
 
 
 def least_distance(results: Sequence[Result]) -> Result | None:
-    """The result whose lower bound comes nearest to a certified one."""
+    """The result with the lower bound nearest to a certified one."""
     bounded = [r for r in results if r.bounds is not None and math.isfinite(r.bounds.certified)]
     return min(bounded, key=lambda r: r.bounds.distance if r.bounds else math.inf, default=None)

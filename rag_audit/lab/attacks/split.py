@@ -46,7 +46,7 @@ class Split:
 
 
 def same(text: str) -> str:
-    """What two copies of a document have in common, whatever their spaces, marks and capitals."""
+    """A normal form that is equal for two copies of a document with different spaces, marks and capitals."""
     return _SPACE.sub(" ", text).strip().lower()
 
 
@@ -89,10 +89,10 @@ def make_split(texts: Sequence[str], *, members: int, others: int, seed: int = 0
 
 
 def given_split(members: Sequence[str], others: Sequence[str], own: Sequence[str], *, seed: int = 0) -> Split:
-    """A split whose members are known from elsewhere, such as the documents of a running service.
+    """A split with members that are known from elsewhere, such as the documents of a running service.
 
     :param own: the attacker's texts; a fifth of the others if there are none
-    :raises AttackError: a document is on both sides, or they are too few
+    :raises AttackError: a document is on both sides, or there are too few documents
     """
     both = {same(text) for text in members} & {same(text) for text in others}
     if both:
@@ -147,10 +147,10 @@ def load_data(name: str, inventory: Inventory | None = None, *, skip_unreadable:
 def load_texts(path: Path, inventory: Inventory | None = None, *, skip_unreadable: bool = False) -> list[str]:
     """Documents from JSON Lines, ``{"text": ..}``, or from a folder of texts.
 
-    :param inventory: notes what is read and what is omitted
-    :param skip_unreadable: whether a file or line that cannot be read is omitted; without it the error is raised
-    :raises SchemaError: a line has another shape; an empty text is none of them, and is left out later
-    :raises NoDocumentsError: there are no documents; the error names what was omitted
+    :param inventory: records the texts that are read and the parts that are omitted
+    :param skip_unreadable: whether to omit an unreadable file or line; otherwise the error is raised
+    :raises SchemaError: a line has another shape; an empty text has the right shape, and is omitted later
+    :raises NoDocumentsError: there are no documents; the error names the omitted parts
     """
     from rag_audit.commit.explore.samples import load_passages
 

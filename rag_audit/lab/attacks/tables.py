@@ -1,8 +1,10 @@
-"""The papers' tables on the public collections, each figure beside the paper's, as the paper's table prints it.
+"""The papers' tables on the public collections, each figure next to the paper's figure, in the layout of the paper's
+table.
 
-A corpus here is not a paper's: medical dialogue stands for HealthCareMagic-100k, SQuAD passages for MS MARCO and
-NQ-simplified, travel dialogue for Reddit-travel, MedQuAD for NFCorpus, SciFact for SCIDOCS, PubMedQA for TREC-COVID.
-What mechanisms and defences cost the people who ask is measured too: recall, and whether the answer can be copied.
+The corpora differ from the papers' corpora: medical dialogue replaces HealthCareMagic-100k, SQuAD passages replace MS
+MARCO and NQ-simplified, travel dialogue replaces Reddit-travel, MedQuAD replaces NFCorpus, SciFact replaces SCIDOCS,
+PubMedQA replaces TREC-COVID. The module also measures the cost of mechanisms and defences for the users: recall, and
+whether the answer can be copied.
 """
 
 from __future__ import annotations
@@ -40,11 +42,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Utility:
-    """What is left of retrieval.
+    """The remaining quality of retrieval.
 
     :param recall: questions with one of their documents among the first K
-    :param exact: questions with a gold answer in a passage that was handed over; None where there are no gold answers
-    :param hidden: questions from which Mirabel hid a document
+    :param exact: questions with a gold answer in a returned passage; None without gold answers
+    :param hidden: questions with a document that Mirabel hid
     """
 
     recall: Figure
@@ -165,7 +167,7 @@ GROUPS: Mapping[str, Sequence[tuple[Sequence[str], Sequence[Cell]]]] = {
         for name in ("medquad", "scifact", "pubmedqa")
     },
 }
-"""By collection, which attacks run in which cells."""
+"""For each collection, the attacks and their cells."""
 QUESTIONS = 500
 """Honest questions of the utility tables and of detection, at most."""
 Results = dict[tuple[str, str, Cell], Result]
@@ -192,10 +194,11 @@ def measure(
     names: Sequence[str] = tuple(GROUPS),
     progress: Callable[[str], Callable[[int, int], None]] | None = None,
 ) -> Measured:
-    """Run what the tables need; finished cells are kept in `out`.
+    """Run the attacks for the tables. Finished cells are stored in `out`.
 
-    :param members: attacked members of each collection, and as many others; fewer where it is too small
-    :raises CollectionError: the collections are not at hand
+    :param members: attacked members of each collection, and the same number of others; fewer if the collection is too
+        small
+    :raises CollectionError: the collections are not available
     """
     results: Results = {}
     costs: Costs = {}
@@ -310,7 +313,8 @@ def _shadow(m: Measured) -> str:
 
 
 def _detection(m: Measured) -> str:
-    """Detection of members' queries against as many of others and honest ones together, half and half."""
+    """Detection of members' queries against an equal number of other queries, half of them about other documents and
+    half honest."""
     rows = []
     for corpus, attacks in MIRABEL_2.items():
         for attack, theirs in attacks.items():

@@ -1,4 +1,4 @@
-"""Words of a text, and how alike two texts are. Nothing here knows of attacks."""
+"""Words of a text, and the similarity of two texts. This module does not depend on attacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from functools import lru_cache
 _TOKEN = re.compile(r"[A-Za-z0-9]+(?:'[a-z]+)?|[^\sA-Za-z0-9]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 JOINERS = frozenset("-/")
-"""What joins two parts into one fragmented word, such as `beta-blocker` (algorithm 2 of the paper on masks)."""
+"""The marks that join two parts into one fragmented word, such as `beta-blocker` (algorithm 2 of the paper on
+masks)."""
 _COMMON = """a about above after again against all also am an and any are as at be because been before being below
     between both but by can could did do does doing don down during each few for from further had has have having
     he her here hers him his how i if in into is it its just may me might more most must my no nor not now of off
@@ -21,18 +22,18 @@ STOP_WORDS = frozenset(_COMMON.split())
 
 
 def tokens(text: str) -> list[str]:
-    """Words and marks in their order, as they stand in the text."""
+    """Words and marks in the order of the text."""
     return _TOKEN.findall(text)
 
 
 def words(text: str) -> list[str]:
-    """The words alone, in small letters."""
+    """Only the words, in lower case."""
     return [token.lower() for token in tokens(text) if token[0].isalnum()]
 
 
 @lru_cache(1 << 12)
 def words_of_document(text: str) -> tuple[str, ...]:
-    """`words` of a text that is compared again and again: an attacked document, in every cell of a run."""
+    """`words` of a frequently compared text: an attacked document, in every cell of a run."""
     return tuple(words(text))
 
 

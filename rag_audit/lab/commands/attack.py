@@ -200,7 +200,7 @@ def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
 
 
 def _cell(asked: tuple[Options, int]) -> None:
-    """One cell in a process of its own, whose results are kept."""
+    """Run one cell in a separate process, and store its results."""
     o, number = asked
     session = _session(o)
     session.run(o.out, only=[session.plan.cells[number]])

@@ -60,7 +60,7 @@ def run(
 
     Every finished cell is kept: the same command goes on where it was interrupted.
     """
-    # Cells run beside each other and their matrices are small: a second thread of BLAS would only wait for the first.
+    # Cells run in parallel and their matrices are small: a second BLAS thread would only wait for the first.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rag_audit.lab.experiments import registry, report
     from rag_audit.lab.experiments.model import Size

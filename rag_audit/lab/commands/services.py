@@ -1,4 +1,5 @@
-"""What `attack` and `canary` share: the options that name documents and services, and what is made of them."""
+"""The common part of `attack` and `canary`: the options that name documents and services, and the objects made from
+them."""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ class Options:
         return found
 
     def bench(self, split: Split) -> Bench:
-        """What engines over the split share."""
+        """The common part of the engines over the split."""
         from rag_audit.lab.attacks import campaign, cells
         from rag_audit.lab.attacks.generators.http import ChatGenerator
         from rag_audit.retrieval.embedders import get_embedder
@@ -120,7 +121,8 @@ class Options:
 
 
 def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kept, dict[str, str]]:
-    """A chat endpoint or a window, whose replies are kept; what is certified of it in words, and which window it is."""
+    """A chat endpoint or a window, with stored replies. The second value has the certified bounds in words, and the
+    window's name."""
     from rag_audit.lab.attacks.generators.http import ask_chat
     from rag_audit.lab.attacks.interface import Answer, Probe
     from rag_audit.lab.attacks.targets.kept import Kept

@@ -1,5 +1,6 @@
-"""What attacks show: rates of membership tests with their errors, lower bounds on epsilon, public text collections.
+"""Measured results of attacks: rates of membership tests with their errors, lower bounds on epsilon, public text
+collections.
 
-Figures of this room are measured from trials. The certified upper bounds that they are held against come from
-`accounting`, which knows nothing of trials.
+All figures of this package are measured from trials. The certified upper bounds for comparison come from `accounting`,
+which does not depend on trials.
 """

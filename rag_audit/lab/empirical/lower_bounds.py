@@ -74,12 +74,13 @@ def counted_epsilon(
 ) -> float:
     """The epsilon that many independent questions refute, from the rates of one.
 
-    Each of `repeats` answers says yes with the same probability, independently given the world, as answers under
-    noise of their own do. A binomial's tails grow with its probability; so the lower limit of the true rate and the
-    upper limit of the false one, which hold together at the confidence, bound the rates of every test by the count.
+    Each of `repeats` answers is yes with the same probability, independently given the world, as answers with
+    independent noise are. A binomial's tails grow with its probability. The lower limit of the true rate and the upper
+    limit of the false one, which are jointly valid at the confidence, therefore bound the rates of every test by the
+    count.
 
-    :param true: answers that said yes and their number, inside; `false` likewise outside
-    :param repeats: questions that the coalition asks in all
+    :param true: the number of yes answers and of all answers, inside; `false` likewise outside
+    :param repeats: total number of questions of the coalition
     """
     low, high = _limits(true, false, confidence)
     d = 0.0 if delta == 0 else probability(delta, "delta")
@@ -92,7 +93,7 @@ def counted_epsilon(
 def counted_roc(true: float, false: float, repeats: int) -> tuple[Floats, Floats]:
     """False- and true-positive rates of the tests by the count of `repeats` independent answers, from (0, 0) to (1, 1).
 
-    :param true: the probability that one answer says yes inside; `false` likewise outside
+    :param true: the probability of a yes answer inside; `false` likewise outside
     """
     cut = np.arange(repeats, -2, -1)
     return stats.binom.sf(cut, repeats, false), stats.binom.sf(cut, repeats, true)
@@ -117,8 +118,8 @@ def gaussian_dp_epsilon(
 ) -> float:
     """The epsilon at delta of the Gaussian curve with the refuted mu (Balle and Wang 2018, theorem 8).
 
-    It is a lower bound on epsilon only for a mechanism whose trade-off curve is Gaussian; elsewhere it says which
-    Gaussian mechanism the attack's rates look like.
+    It is a lower bound on epsilon only for a mechanism with a Gaussian trade-off curve. For other mechanisms it is the
+    epsilon of a Gaussian mechanism with the attack's rates.
     """
     mu, d = gaussian_mu(inside, outside, confidence=confidence), probability(delta, "delta")
     if mu == 0 or _gaussian_delta(0.0, mu) <= d:
@@ -179,7 +180,7 @@ def _best_threshold(x: Floats, y: Floats, delta: Real, confidence: float) -> flo
 
 
 def _limits(true: tuple[int, int], false: tuple[int, int], confidence: float) -> tuple[float, float]:
-    """The lower limit of TPR and the upper limit of FPR that hold together at the confidence."""
+    """The lower limit of TPR and the upper limit of FPR, jointly valid at the confidence."""
     each = 1 - (1 - _confidence(confidence)) / 2
     return clopper_pearson(*true, each)[0], clopper_pearson(*false, each)[1]
 
@@ -189,7 +190,7 @@ def _above(values: Floats, threshold: float) -> tuple[int, int]:
 
 
 def _mu(low: Floats, high: Floats) -> Floats:
-    """The mu that each pair of limits refutes; 0 where a limit says nothing."""
+    """The mu that each pair of limits refutes; 0 if a limit is uninformative."""
     said = (low > 0) & (high < 1)
     return np.where(
         said, stats.norm.ppf(np.where(said, low, 0.5)) - stats.norm.ppf(np.where(said, high, 0.5)), 0.0
@@ -211,7 +212,7 @@ def _bisect(refuted: Callable[[float], bool]) -> float:
 
 
 def _ratio(log_above: Floats, log_below: Floats, delta: float) -> Floats:
-    """ln((e^above - delta) / e^below) at every cut; minus infinity where delta alone allows it."""
+    """ln((e^above - delta) / e^below) at every cut; minus infinity if delta by itself allows the rate."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rest = np.log1p(-delta * np.exp(np.minimum(-log_above, 700.0)))
         found = log_above + rest - log_below

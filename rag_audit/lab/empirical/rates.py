@@ -1,12 +1,12 @@
-"""How well scores tell two worlds apart: AUC with DeLong's error, true-positive rate, Kolmogorov-Smirnov distance.
+"""How well scores distinguish two worlds: AUC with DeLong's error, true-positive rate, Kolmogorov-Smirnov distance.
 
-`inside` are an attack's scores in worlds that hold the target, `outside` in worlds that do not; a larger score speaks
-for membership. Ties count half, as they do for a test that breaks them by a coin.
+`inside` are an attack's scores in worlds with the target, `outside` in worlds without it; a larger score indicates
+membership. Ties count half, as for a test that breaks them by a coin.
 
-Ranks and distributions are scipy's. Three statistics stay here: no release of scikit-learn or scipy has DeLong's
-variance; `sklearn.metrics.roc_auc_score` sorts and validates labels in each call, of which a bootstrap makes thousands;
-and `scipy.stats.ks_2samp` computes a p-value that nothing here reads. Tests compare `auc` and `kolmogorov_smirnov` with
-both.
+Ranks and distributions come from scipy. Three statistics are implemented here: no release of scikit-learn or scipy has
+DeLong's variance; `sklearn.metrics.roc_auc_score` sorts and validates labels in each of the thousands of calls of a
+bootstrap; and `scipy.stats.ks_2samp` computes a p-value that this package does not use. Tests compare `auc` and
+`kolmogorov_smirnov` with both.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def delong(inside: npt.ArrayLike, outside: npt.ArrayLike) -> Estimate:
 def delong_paired(
     first: tuple[npt.ArrayLike, npt.ArrayLike], second: tuple[npt.ArrayLike, npt.ArrayLike]
 ) -> Estimate:
-    """AUC of the first test minus that of the second on the same trials, with the error of the difference.
+    """The AUC of the first test minus the AUC of the second on the same trials, with the error of the difference.
 
     :raises SizeError: the tests differ in their numbers of trials
     """
@@ -93,7 +93,7 @@ def delong_paired(
 
 
 def tpr_at_fpr(inside: npt.ArrayLike, outside: npt.ArrayLike, fpr: float = 0.01) -> float:
-    """The true-positive rate of the best threshold whose false-positive rate is at most `fpr`."""
+    """The true-positive rate of the best threshold with a false-positive rate of at most `fpr`."""
     x, y = scores(inside, "inside"), np.sort(scores(outside, "outside"))
     allowed = math.floor(fpr * y.size + 1e-9)
     threshold = y[y.size - 1 - allowed] if allowed < y.size else -math.inf
@@ -130,7 +130,7 @@ def bootstrap(
     repeats: int = 1000,
     confidence: float = 0.95,
 ) -> tuple[float, float]:
-    """The percentile interval of a statistic, both worlds' trials drawn again with replacement."""
+    """The percentile interval of a statistic, from trials of both worlds resampled with replacement."""
     x, y = scores(inside, "inside"), scores(outside, "outside")
     values = [
         statistic(x[rng.integers(0, x.size, x.size)], y[rng.integers(0, y.size, y.size)])

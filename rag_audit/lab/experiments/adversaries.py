@@ -42,7 +42,7 @@ def cells(size: Size) -> list[Cell]:
 
 
 def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """One variant, with the pooled mean on the same trials beside it."""
+    """One variant, with the pooled mean on the same trials for comparison."""
     if cell["test"] == "split":
         return _split(cell, rng)
     return _gaussian_ratio(cell, rng) if cell.column == "paper" else _engine_ratio(cell, rng)
@@ -107,10 +107,10 @@ def _gain(value: float, error: float) -> Figure:
 
 
 def _split(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """A share rho of the accounts probes the target, the others orthogonal directions, whose scores say nothing.
+    """A share rho of the accounts probes the target, the others orthogonal directions with uninformative scores.
 
-    The paper does not say what it averages: all accounts' scores, or those of the accounts that probe the target. Both
-    are measured. The second is the better test, and the paper's figures are near to it.
+    The paper does not state what it averages: all accounts' scores, or the scores of the accounts that probe the
+    target. Both are measured. The second is the better test, and the paper's figures are near to it.
     """
     k, n, trials, rho = cell["k"], cell["n"], cell["trials"], cell["rho"]
     own = round(rho * k)

@@ -1,7 +1,7 @@
 """The engine itself, end to end: committed seed, slots, Poseidon noise, int4 index, policy window, selection.
 
-It is what `attest` runs for a query and what the circuits prove, too slow for the full grid. It confirms the laws by
-which the other cells of the engine's column are drawn.
+`attest` runs the same code for a query, and the circuits prove it; it is too slow for the full grid. It confirms the
+distributions that the other cells of the engine's column draw from.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def cells(size: Size) -> list[Cell]:
 
 
 def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """The attack, and how often the target is hit beside what the noise table says."""
+    """The attack, and the target's hit rate with the rate predicted by the noise table."""
     k, n, trials = cell["k"], cell["n"], cell["trials"]
     counts = {
         world: np.array([_hits(rng, cell, inside) for _ in range(trials)]) for world, inside in WORLDS.items()

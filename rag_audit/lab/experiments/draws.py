@@ -28,7 +28,8 @@ def noise_sums(rng: np.random.Generator, mechanism: Mechanism, queries: int, tri
     """
     values = np.arange(-MAX_MAGNITUDE, MAX_MAGNITUDE + 1)
     masses = np.array([base_pmf()[int(x)] for x in values]) / 2.0**MASS_BITS
-    # The likeliest value goes last, where numpy puts what is left, and not a tail that is rarer than its rounding.
+    # The likeliest value goes last, because numpy assigns the rounding remainder there; a tail value could be rarer
+    # than that remainder.
     order = np.argsort(masses, kind="stable")
     values, masses = values[order], masses[order]
     sums = np.zeros(trials, np.int64)
@@ -59,11 +60,11 @@ def above(mechanism: Mechanism, values: Ints) -> Floats:
 def ranks(mechanism: Mechanism, target: int, others: dict[int, int], most: int) -> Floats:
     """The distribution of the target's rank in one answer, shape (most + 1,): ranks 0..most - 1, then none of them.
 
-    The target stands at position 0, so that it wins ties, as the relation orders them. The number of others above a
-    noised target is a sum of independent coins, whose distribution is computed exactly.
+    The target has position 0, so that it wins ties under the relation's order. The number of others above a noised
+    target is a sum of independent Bernoulli bits. Its distribution is computed exactly.
 
     :param target: the target's lattice score
-    :param others: how many other positions have each lattice score
+    :param others: the number of other positions with each lattice score
     """
     half = len(mechanism.pmf) // 2
     noised = np.arange(-half, half + 1) + target

@@ -1,10 +1,10 @@
-"""The scalar attack with a trained embedder (Appendix A.1): the gap is that of two real texts.
+"""The scalar attack with a trained embedder (Appendix A.1). The gap is the score difference of two real texts.
 
-The paper's bge-small is not at hand; wordllama-256 stands for it, the project's own embedder, on fifty paragraphs of
-the same kind. The noise stays that of sensitivity 1, so the AUC falls with the gap; with equation (3.4)'s noise in
-proportion to the gap it would not, and A.1 says that it does ("linear in Delta").
-The last twenty-five paragraphs also tell one of the first facts, among one or two others: texts of this embedder that
-share nothing are nearly orthogonal, and the paper's gaps are those of related texts.
+The paper's bge-small is not available; the project's own embedder, wordllama-256, replaces it, on fifty paragraphs of
+the same kind. The noise has sensitivity 1, so the AUC falls with the gap. With the noise of equation (3.4), in
+proportion to the gap, it would not fall, but A.1 claims that it does ("linear in Delta"). Each of the last twenty-five
+paragraphs also contains one of the first facts, among one or two others: unrelated texts of this embedder are nearly
+orthogonal, and the paper's gaps come from related texts.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ COLUMNS: tuple[Column, Column] = ("paper", "engine")
 
 @lru_cache(maxsize=1)
 def gaps() -> dict[str, list[float]]:
-    """The gap of every ordered pair of paragraphs, where the probe is the first one's vector, sorted: in cosines, and
-    as the engine has it, in lattice scores over R.
+    """The gap of every ordered pair of paragraphs, with the first one's vector as probe, sorted: in cosines, and in the
+    engine's lattice scores over R.
     """
     embedder = get_embedder(DEFAULT_EMBEDDER)
     rows = embedder.embed_documents(list(PARAGRAPHS)).astype(np.int64)
@@ -125,7 +125,7 @@ def cells(size: Size) -> list[Cell]:
 
 
 def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """The attack on one pair, or on ten, of which the median and the range are told."""
+    """The attack on one pair, or on ten pairs with the median and the range of the results."""
     k, n, column = cell["k"], cell["n"], cell.column
     if cell["pairs"] == 1:
         gap = min(gaps()[column], key=lambda g: abs(g - GAP))

@@ -61,8 +61,8 @@ def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
 def _rate(
     name: str, hits: Any, paper: float | None = None, theory: float | None = None, note: str = ""
 ) -> Figure:
-    """A share of trials. Its error is that of a proportion with one more success and one more failure, since a share
-    of 0 or 1 is no certainty."""
+    """A share of trials. Its error is the error of a proportion with one more success and one more failure, since a
+    measured share of 0 or 1 is no certainty."""
     trials = len(hits)
     smoothed = (float(np.sum(hits)) + 1) / (trials + 2)
     paper_error = 0.0 if paper is None else math.sqrt(max(paper * (1 - paper), 1 / 202) / calibration.TRIALS)

@@ -20,9 +20,9 @@ from rag_audit.lab.experiments.model import (
 )
 
 MOST_SURPRISE = 0.01
-"""A gate fails where what was measured has a smaller probability under the theory."""
+"""A gate fails if the measured value has a smaller probability under the theory."""
 SAME = (((20, 1), (5, 2)), ((20, 2), (5, 4)))
-"""Pairs (k, eps) of cells with the same sqrt(k) eps, of which the grid has two."""
+"""Pairs (k, eps) of cells with the same sqrt(k) eps; the grid has two such pairs."""
 
 
 def derive(results: Results) -> list[Row]:
@@ -86,7 +86,8 @@ def _tightness(area: dict[tuple[int, int], Figure], column: Column) -> list[Row]
 
 
 def _collapse(area: dict[tuple[int, int], Figure], column: Column) -> list[Row]:
-    """P2: cells with equal sqrt(k) eps have equal AUC. Their differences are stated with what they could show."""
+    """P2: cells with equal sqrt(k) eps have equal AUC. The rows state the differences, with the smallest detectable
+    difference."""
     rows = []
     for a, b in SAME:
         f, g = area[a], area[b]

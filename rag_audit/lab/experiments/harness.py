@@ -47,8 +47,8 @@ def run_same_tenant(cell: Cell, rng: np.random.Generator) -> list[Figure]:
 
 
 def run_external(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """The attack by accounts of other tenants that reach the index by a fault (M4). Their queries are answered by the
-    same mechanism with noise of their own, so nothing differs but the draws.
+    """The attack by accounts of other tenants that reach the index by a fault (M4). The same mechanism answers their
+    queries with independent noise, so only the draws differ.
     """
     return _run(cell, rng, PAPER_EXTERNAL)
 
@@ -163,7 +163,7 @@ TOP_K_HARNESS = Experiment(
 
 
 def draw_external(results: Results, picture: Any) -> None:
-    """External accounts beside those of the tenant."""
+    """External accounts and the tenant's accounts, in one picture."""
     ours, theirs = in_place(results, "topk"), in_place(results, "external")
     axes = picture.subplots(1, 2, sharey=True)
     for place, column in zip(axes, COLUMNS, strict=True):

@@ -1,8 +1,9 @@
-"""An approximate index (Section 4.5, Figure 3): what users see, and the score channel, at production scale.
+"""An approximate index (Section 4.5, Figure 3): the users' results, and the score channel, at production scale.
 
-The paper's 10^6 passages are not at hand. One collection here is synthetic with the paper's size and gap, the other is
-the largest real one. The paper does not say which positions are noised: with noise on all 10^6 nothing would be seen
-(`scan` cells), while noise on the 128 candidates of the graph gives the paper's figures, and is what is measured.
+The paper's 10^6 passages are not available. One collection here is synthetic with the paper's size and gap, the other
+is the largest real one. The paper does not state which positions are noised. With noise on all 10^6 positions the
+attack would see no effect (`scan` cells). Noise on the 128 candidates of the graph gives the paper's figures, so this
+module measures that case.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def synthetic(rng: np.random.Generator, documents: int) -> Vectors:
 
 @lru_cache(maxsize=1)
 def _real() -> tuple[Vectors, Vectors]:
-    """The collection's passages without those that have no direction, and its questions, as unit vectors."""
+    """The collection's passages, except passages without a direction, and its questions, as unit vectors."""
     embedder, texts = get_embedder(DEFAULT_EMBEDDER), collection(REAL)
     asked = texts.sample(500).questions
     passages = embedder.embed_documents([text for text in texts.passages if embedder.tokenize(text)])
@@ -139,7 +140,7 @@ def _decoy(target: Vectors, rng: np.random.Generator) -> Vectors:
 
 
 def _candidates(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """The attack on the graph's candidates. Target and decoy stand in one graph, and each world leaves one out."""
+    """The attack on the graph's candidates. Target and decoy are in one graph, and each world omits one of them."""
     vectors = _vectors(cell, rng)
     target = _target(vectors, rng)
     decoy = _decoy(target, rng)
@@ -189,10 +190,10 @@ def _recall(index: Any, vectors: Vectors, rng: np.random.Generator, asked: int =
 
 
 def _removal(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """How often the loss of one document changes which others are candidates, beyond the one that moves up.
+    """How often the loss of one document changes the candidates, in addition to the one that moves up.
 
-    The graph is built again by one thread with the zero vector in the document's place, as an empty position has it.
-    Order and levels of all others stay: leaving the document out would draw new levels for the ones after it.
+    One thread rebuilds the graph with the zero vector in the document's place, the content of an empty position. Order
+    and levels of all others stay the same; omitting the document would draw new levels for the later ones.
     """
     vectors = _vectors(cell, rng)
     asked = cell["queries"]
@@ -240,7 +241,7 @@ def _scan(cell: Cell, rng: np.random.Generator) -> list[Figure]:
 
 
 def draw(results: Results, picture: Any) -> None:
-    """What users see, and the score channel, on the synthetic collection."""
+    """The users' results, and the score channel, on the synthetic collection."""
     found = in_place(results, "hnsw")
     whole = next((figures for key, figures in found.items() if key.startswith("candidates-synthetic")), {})
     for axes, name, title in zip(

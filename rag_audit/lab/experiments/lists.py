@@ -1,13 +1,13 @@
 """An adversary as strong as the theory: the likelihood ratio of the lists, with everything known but one position.
 
-It knows every other score, the noise table and the policy, and sees the K positions of m answers in their order. Three
-lower bounds on epsilon stand beside the certified one. A second series has other scores that the attacker chose, by
-which it moves the threshold that the target has to pass.
+It knows every other score, the noise table and the policy, and sees the K positions of m answers in their order. The
+module compares three lower bounds on epsilon with the certified one. A second series has other scores, chosen by the
+attacker to move the threshold that the target has to pass.
 
 One answer's list is a discrete channel: with all other scores known, a list's likelihood ratio is a function of the
-target's rank (exactly so where the others' scores are equal). The losses of m queries add up; their distribution is
-computed on a grid by one FFT. Losses are split between grid points so that their mean stays, which is exact to about m
-times the squared step: a computed figure, and not a certified bound.
+target's rank (exactly so if the others' scores are equal). The losses of m queries add up; their distribution is
+computed on a grid by one FFT. Losses are split between grid points so that their mean is preserved, which is exact to
+about m times the squared step. The result is a computed figure, and not a certified bound.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ QUERIES = 4000
 """20 accounts with 200 queries each."""
 DELTA = 1e-6
 DELTA_COUNTED = 1e-2
-"""A delta at which 10^6 trials count enough events for a bound without any assumption."""
+"""A delta that allows 10^6 trials to count enough events for a bound without any assumption."""
 CHOSEN = (0, 1, 2, 4, 8, 16, 32, 63)
 """How many of the others have the largest score; the rest has the least."""
 NARROW = ((1, 8), 64, 16)
@@ -164,14 +164,14 @@ def channel(noise: Mechanism, listed: int, high: int) -> Channel:
     """The target's rank in one answer, in both worlds: its score is R or 0, of the others `high` have R."""
     others = {0: POSITIONS - 1 - high, noise.lattice: high}
     laws = [ranks(noise, score, others, listed) for score in (noise.lattice, 0)]
-    # With all positions listed there is no outcome besides the ranks; what is left of it is rounding.
+    # If all positions are listed, the ranks are the only outcomes; any remaining mass is rounding.
     kept = np.minimum(*laws) > 1e-14
     inside, outside = (law[kept] / law[kept].sum() for law in laws)
     return Channel(inside, outside)
 
 
 def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """The attack's rates, what the lists leak by computation, and three lower bounds beside the certified one."""
+    """The attack's rates, the computed leakage of the lists, and three lower bounds with the certified one."""
     noise, m, trials = noise_of(cell), cell["queries"], cell["trials"]
     seen = channel(noise, cell["K"], cell["high"])
     losses = composed(seen, m)

@@ -1,4 +1,4 @@
-"""What an experiment is: cells that are measured one by one, and figures that are set beside the paper's."""
+"""The definition of an experiment: cells that are measured one by one, and figures for comparison with the paper's."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Value: TypeAlias = int | float | str
 Real: TypeAlias = float
 
 CONFIDENCE = 0.9999
-"""The one-sided confidence of each lower limit that is held against a bound: a hundred attacks that are as strong as
-their bounds raise a false alarm with a probability of at most 1 % together."""
+"""The one-sided confidence of each lower limit that is compared with a bound. For a hundred attacks that are as
+strong as their bounds, the total probability of a false alarm is at most 1 %."""
 LIMIT_ERRORS = NormalDist().inv_cdf(CONFIDENCE)
 """The same in standard errors."""
 
@@ -48,7 +48,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number, and what it is compared with.
+    """One measured number, and its reference values.
 
     :param error: its standard error; 0 for a number that is computed and not sampled
     :param paper: the paper's number, with the standard error that its number of trials gives it
@@ -88,7 +88,7 @@ class Figure:
         return None if self.bound is None else self.bound - self.lower
 
     def as_json(self) -> dict[str, Json]:
-        """JSON form, reals as decimal strings, without what is empty."""
+        """JSON form, with reals as decimal strings, without empty fields."""
         named: dict[str, Json] = {}
         for place in fields(self):
             value = getattr(self, place.name)
@@ -118,7 +118,7 @@ def _distance(difference: float, *errors: float) -> float | None:
 
 @dataclass(frozen=True)
 class Row:
-    """A figure with its place: a cell's, or one that follows from several cells (`cell` is then a name for it)."""
+    """A figure with its place: the figure of a cell, or one derived from several cells (`cell` is then its name)."""
 
     cell: str
     figure: Figure
@@ -130,30 +130,30 @@ Results: TypeAlias = Mapping[str, Sequence[tuple[Cell, Sequence[Figure]]]]
 
 
 def no_cells(size: Size) -> list[Cell]:
-    """For experiments that read other experiments' cells alone."""
+    """For experiments that only read other experiments' cells."""
     return []
 
 
 def nothing_measured(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """For experiments that read other experiments' cells alone."""
+    """For experiments that only read other experiments' cells."""
     return []
 
 
 def nothing_derived(results: Results) -> list[Row]:
-    """For experiments whose figures are their cells' alone."""
+    """For experiments that have only the figures of their cells."""
     return []
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A figure, table or claim of the paper that can be measured again.
+    """A figure, table or claim of the paper with a repeatable measurement.
 
     :param place: where it is in the paper
     :param cells: the grid at a size
     :param run: measures one cell with a generator that belongs to the cell
     :param derive: figures that follow from several cells
     :param draw: draws the results
-    :param after: experiments whose results `derive` and `draw` read too
+    :param after: experiments with further results for `derive` and `draw`
     :param needs: modules that must be installed
     """
 

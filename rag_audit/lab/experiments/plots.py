@@ -1,4 +1,4 @@
-"""What the pictures share: colours, a line for the theory, and the file."""
+"""The common parts of the pictures: colours, a line for the theory, and the file."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def auc_against_k(
     columns: Mapping[Column, str],
     label: str,
 ) -> None:
-    """AUC against k beside each other for the columns, one line for each eps.
+    """AUC against k for the columns side by side, one line for each eps.
 
-    :param found: the figures of each cell, which is named after column, eps and k
+    :param found: the figures of each cell; column, eps and k form a cell's name
     :param columns: each column's title
     """
     axes = picture.subplots(1, len(columns), sharey=True)

@@ -1,4 +1,4 @@
-"""Recall against eps_audit on real questions: what the noise of a policy leaves of the answers."""
+"""Recall against eps_audit on real questions: the remaining quality of answers under a policy's noise."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def have_texts() -> bool:
 
 
 def cells(size: Size) -> list[Cell]:
-    """The explorer's ladder of noise, from 0.08 to 32 sensitivities; nothing without the collections."""
+    """The explorer's ladder of noise, from 0.08 to 32 sensitivities; empty without the collections."""
     questions = 1000 if size == "full" else 40
     ladder = DEFAULT_MECHANISMS if size == "full" else DEFAULT_MECHANISMS[4:5]
     return [

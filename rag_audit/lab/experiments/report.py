@@ -1,4 +1,4 @@
-"""What a folder of results says: JSON, CSV and a picture of each experiment, and a table beside the paper's figures."""
+"""Evaluates a folder of results: JSON, CSV and a picture of each experiment, and a table with the paper's figures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lines(results: Results, experiment: Experiment) -> list[Line]:
 
 
 def has_what_it_reads(results: Results, experiment: Experiment) -> bool:
-    """Whether there are results from which the experiment's own figures follow."""
+    """Whether the results for the experiment's own figures exist."""
     return all(results.get(name) for name in (experiment.after or (experiment.name,)))
 
 
@@ -101,7 +101,7 @@ def csv_of(found: Sequence[Line]) -> bytes:
 
 
 def short(value: float | None) -> str:
-    """A real in at most six significant digits, or nothing."""
+    """A real in at most six significant digits, or an empty text."""
     return "" if value is None else f"{value:.6g}"
 
 
@@ -153,12 +153,12 @@ def _two(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Summary:
-    """What all figures together say.
+    """A summary of all figures.
 
     :param compared: figures that the paper prints too
     :param far: of these, the ones more than `NEAR` standard errors away
-    :param bounded: figures beside a certified upper bound
-    :param closest: of these, the one whose lower confidence limit is closest to its bound
+    :param bounded: figures with a certified upper bound
+    :param closest: of these, the one with the lower confidence limit closest to its bound
     """
 
     compared: Sequence[Line]
@@ -214,8 +214,8 @@ def _near(figure: Figure) -> bool:
 
 
 def between(first: Sequence[Line], second: Sequence[Line]) -> tuple[list[str], float]:
-    """Two runs figure by figure, and the root mean square of their distances in standard errors, which is about 1 for
-    runs that differ in their seeds alone. Figures that are the same in both, such as rates of 1, are left out.
+    """Two runs figure by figure, and the root mean square of their distances in standard errors, about 1 for runs that
+    differ only in their seeds. Figures that are the same in both, such as rates of 1, are omitted.
     """
     other = {(line.experiment, line.cell, line.column, line.figure.name): line.figure for line in second}
     rows, squares = [], []

@@ -1,4 +1,4 @@
-"""Measuring cells: what is left of a grid goes through an executor, and each finished cell is stored at once."""
+"""Measuring cells: an executor runs the remaining cells of a grid, and each finished cell is stored at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CellJob:
 
 
 def with_those_before(chosen: Sequence[Experiment]) -> list[Experiment]:
-    """The chosen experiments, and before each the ones whose results it reads."""
+    """The chosen experiments. Each follows the experiments that it reads results from."""
     found: dict[str, Experiment] = {}
     for experiment in chosen:
         for name in (*experiment.after, experiment.name):
@@ -53,9 +53,9 @@ def with_those_before(chosen: Sequence[Experiment]) -> list[Experiment]:
 
 
 def check_needs(chosen: Sequence[Experiment], *, pictures: bool) -> None:
-    """Refuse to start what a missing package would end.
+    """Refuse to start if a missing package would interrupt the run.
 
-    :raises SetupError: a package is missing; the hint says what installs it
+    :raises SetupError: a package is missing; the hint names the installing command
     """
     for name in dict.fromkeys(
         ["scipy", *(n for e in chosen for n in e.needs), *(["matplotlib"] if pictures else [])]
@@ -73,7 +73,7 @@ def measure(
 ) -> None:
     """Measure every cell that has no result yet.
 
-    :raises RagAuditError: a cell could not be measured, or the executor lost it twice; what was finished is kept
+    :raises RagAuditError: a cell could not be measured, or the executor lost it twice; finished cells are stored
     """
     left = [(e.name, cell) for e in chosen for cell in e.cells(store.size) if not _finished(store, e, cell)]
     done, total = 0, sum(len(e.cells(store.size)) for e in chosen)

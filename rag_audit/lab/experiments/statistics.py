@@ -65,8 +65,9 @@ def true_positives(inside: npt.ArrayLike, outside: npt.ArrayLike, false_positive
 
 
 def _rate_error(inside: npt.ArrayLike, outside: npt.ArrayLike, rate: float) -> float:
-    """The standard error of a true-positive rate whose threshold was read off the same trials: the binomial error of
-    both rates, the false-positive rate's times the ROC's slope there, which is taken over a factor of two.
+    """The standard error of a true-positive rate with a threshold from the same trials: the binomial error of both
+    rates, where the false-positive rate's is multiplied by the ROC's local slope. The slope is computed over a factor
+    of two.
     """
     x, y = np.asarray(inside), np.asarray(outside)
     low, high = (true_positives(x, y, f * FALSE_ALARM_RATE) for f in (2 / 3, 4 / 3))
@@ -77,10 +78,12 @@ def _rate_error(inside: npt.ArrayLike, outside: npt.ArrayLike, rate: float) -> f
 
 
 def auc_error(auc: float, trials: int) -> float:
-    """DeLong's standard error for two Gaussians of equal variance with that AUC, from as many trials of each world.
+    """DeLong's standard error for two Gaussians of equal variance with that AUC, from this number of trials of each
+    world.
 
-    The paper prints its AUC without errors; this is what its number of trials gives (0.0041 at 10^4, as it says).
-    The placements' variance is P(both of two others are beaten) - AUC^2 (Bamber 1975), here by quadrature.
+    The paper prints its AUC without errors; this function gives the error from its number of trials (0.0041 at 10^4, as
+    the paper states). The placements' variance is P(both of two others are beaten) - AUC^2 (Bamber 1975), here by
+    quadrature.
     """
     shift = math.sqrt(2) * NORMAL.inv_cdf(auc)
     grid = np.linspace(-8, 8, 2001)
@@ -107,8 +110,8 @@ def equation_3_11(eps_acc: float, k: int, n: int) -> float:
 
 
 def growth(few: Figure, many: Figure, *, paper: float | None = None) -> Figure:
-    """The ratio of two attacks' advantages. Its error is taken at the ratio that theory predicts, since at a small
-    measured denominator it would say nothing.
+    """The ratio of two attacks' advantages. Its error is computed at the theory's ratio, since it would be
+    uninformative at a small measured denominator.
     """
     small, large = ((few.theory or few.value) - 0.5, (many.theory or many.value) - 0.5)
     error = abs(large / small) * math.hypot(few.error / small, many.error / large)

@@ -1,6 +1,6 @@
-"""A folder of results: one file for each finished cell, written whole or not at all, so that a run can go on.
+"""A folder of results: one file for each finished cell, written completely or not at all, so that a run can be resumed.
 
-`run.json` says which revision, size and seed the folder belongs to; results of another are refused, not mixed.
+`run.json` names the folder's revision, size and seed. Results of another are refused, not mixed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ RUN_FILE = "run.json"
 
 
 class CorruptedCell(RagAuditError):
-    """A cell's file cannot be used; the cell has to be measured again."""
+    """A cell's file is unusable; the cell has to be measured once more."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Store:
         return cls(folder, found, cast(Size, size), seed)
 
     def header(self) -> dict[str, Json]:
-        """What every file of results says about its run."""
+        """The fields about the run in every file of results."""
         return {
             "format": FORMAT,
             "revision": self.revision,
@@ -199,7 +199,7 @@ class Store:
             ) from exc
 
     def seconds(self, experiment: str, cells: Sequence[Cell]) -> float:
-        """How long the finished cells took together."""
+        """Total seconds of the finished cells."""
         total = 0.0
         for cell in cells:
             path = self.path(experiment, cell)

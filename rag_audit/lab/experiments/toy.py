@@ -20,7 +20,7 @@ DIMENSION = 32
 SCALE = Fraction(round(1000 * 3 / math.sqrt(DIMENSION)), 1000)
 """One global scale, three standard deviations of a component, as the project's embedders have."""
 _SEED = 20260531
-"""The corpus is one and the same in every cell and run: trials differ in their noise alone, as the paper's do."""
+"""The corpus is the same in every cell and run. As in the paper, trials differ only in their noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Toy:
         return ScoreWindow.for_scale(self.scale, lattice)
 
     def lattice_scores(self, lattice: int, *, inside: bool) -> list[int]:
-        """What the engine makes of the scores: the target's or the decoy's first."""
+        """The engine's lattice scores, with the target's or the decoy's first."""
         window = self.window(lattice)
         return [window.quantise(int(s)) for s in self.index(inside=inside).scores(self.query)]
 

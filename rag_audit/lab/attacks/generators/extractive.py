@@ -1,7 +1,7 @@
-"""A generator without a model: it copies from the passages that it is handed, and knows nothing else.
+"""A generator without a model: it copies from its passages, and has no other knowledge.
 
-It stands where the papers have a chat model, and every report names it. It is an attacker's best case in one way, since
-it never draws on what it learnt elsewhere, and its worst in another, since it understands nothing.
+It replaces the papers' chat model, and every report names it. For an attacker it is a best case in one respect, because
+it never uses knowledge from training, and a worst case in another, because it has no understanding of language.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SPLIT = re.compile(r"\[Mask_\d+\]")
 
 
 class ExtractiveGenerator:
-    """Fills masks, answers yes or no, and continues texts from the passages alone.
+    """Fills masks, answers yes or no, and continues texts, using only the passages.
 
-    :param own: what it knows of its language, for the probability of words that no passage has
-    :param guarded: the changed prompt of the papers: it neither says whether a text is there nor repeats one word for
-        word, but sums up in the passage's telling words
+    :param own: its statistics of the language, for the probability of words that no passage has
+    :param guarded: the changed prompt of the papers: the generator neither confirms that a text is present nor repeats
+        one word for word, but summarises with the passage's most distinctive words
     """
 
     def __init__(self, own: TokenStatistics, *, guarded: bool = False) -> None:
@@ -146,9 +146,10 @@ def _longest(passage: Passage, before: Sequence[str]) -> tuple[int, int]:
 
 
 def _gap(passage: Passage, left: Sequence[str], right: Sequence[str], least: int) -> tuple[int, str]:
-    """The word, or the two or three of a fragmented one, between words like those around a mask, and how many agree.
+    """The word, or the two or three of a fragmented one, between words like those around a mask, and the number of
+    agreeing words.
 
-    :param least: how many have to agree; where fewer do, what is found is one of those or nothing
+    :param least: minimum number of agreeing words; with fewer the result is either such a word or empty
     """
     w, best = passage.words, (0, "")
     size, reach = len(w), len(right)
@@ -182,6 +183,6 @@ def _ahead(of: Sequence[str], place: int, after: Sequence[str]) -> int:
 
 
 def exact_match(passages: Sequence[Passage], answers: Sequence[str]) -> bool:
-    """Whether a gold answer stands in what the generator was handed, which is all that it can copy."""
+    """Whether a gold answer occurs in the generator's passages, its only source to copy from."""
     wanted = [" ".join(tokens(a)).lower() for a in answers]
     return any(w and w in " ".join(p.small) for p in passages for w in wanted)

@@ -32,7 +32,7 @@ _GUARDED = (
 
 @dataclass(frozen=True)
 class Endpoint(Caller):
-    """A chat endpoint, whose `url` is the base below which `chat/completions` is."""
+    """A chat endpoint. Its `url` is the base address above `chat/completions`."""
 
     what: str = "chat endpoint"
     expected: str = "a chat completion"
@@ -44,9 +44,10 @@ class Endpoint(Caller):
     temperature: float = 0.0
 
     def complete(self, messages: Sequence[Mapping[str, str]], most_tokens: int = 512) -> Reply:
-        """Ask once, and again as long as a further attempt may help.
+        """Send a request, and repeat it as long as another attempt may succeed.
 
-        :raises EndpointError: all attempts failed, or the endpoint refuses the question; the last reason is named
+        :raises EndpointError: all attempts failed, or the endpoint refuses the question; the error names the last
+            reason
         """
         body: dict[str, Any] = {
             "model": self.model,
@@ -67,7 +68,7 @@ def _answered(response: httpx.Response) -> Reply:
 
 
 def _from_stream(response: httpx.Response) -> Reply:
-    """The completion of a stream of server-sent events; one that ends before `[DONE]` is asked for again."""
+    """The completion of a stream of server-sent events. A stream that ends before `[DONE]` raises `Again`."""
 
     def events() -> Iterator[dict[str, Any]]:
         done = False
@@ -86,7 +87,7 @@ def _from_stream(response: httpx.Response) -> Reply:
 
 
 def _lines(response: httpx.Response) -> Iterator[bytes]:
-    """The lines of a stream. A line ends with LF alone: `httpx.Response.iter_lines` cuts a text at U+2028 too."""
+    """The lines of a stream. Only LF ends a line: `httpx.Response.iter_lines` also splits a text at U+2028."""
     rest, size = b"", 0
     for part in response.iter_raw():
         size += len(part)
@@ -119,7 +120,7 @@ def _reply(parts: Sequence[Mapping[str, Any]], *, whole: bool) -> Reply:
 class ChatGenerator:
     """A chat model behind this package's own retrieval.
 
-    :param guarded: whether its prompt forbids to repeat the context and to say what is in it
+    :param guarded: whether its prompt forbids repeating the context and describing its content
     """
 
     def __init__(self, endpoint: Endpoint, *, guarded: bool = False) -> None:
@@ -133,7 +134,7 @@ class ChatGenerator:
         return ChatGenerator(self._endpoint, guarded=True)
 
     def answer(self, task: Task, passages: Sequence[Passage]) -> Reply:
-        """Answer a task from the passages, which stand in the system's prompt.
+        """Answer a task from the passages in the system's prompt.
 
         :raises EndpointError: the endpoint does not answer
         """
@@ -153,6 +154,6 @@ def ask_chat(endpoint: Endpoint, task: Task, before: Sequence[Mapping[str, str]]
     if reply.log_probabilities is None:
         return reply
     said = reply.text.strip().lower()
-    # A word may be several tokens: its first one's probability counts where the reply begins with the word.
+    # A word may be several tokens: the first token's probability counts if the reply begins with the word.
     likely = reply.log_probabilities[0] if said.startswith(task.word.lower()) else UNSEEN
     return Reply(task.word, (likely,))

@@ -41,14 +41,15 @@ ATTACKS: dict[str, type[Attack]] = {
 }
 """Every attack by its name on the command line."""
 CLASSIFYING = frozenset({S2miaModel.name, ShadowAudit.name})
-"""Attacks whose score scikit-learn learns."""
+"""Attacks with a score that scikit-learn learns."""
 
 
 def chosen(names: list[str]) -> list[Attack]:
     """The attacks of these names, `all` for every one.
 
     :raises AttackError: a name is unknown
-    :raises SetupError: an attack learns a classifier, and scikit-learn is not installed: said before anything is asked
+    :raises SetupError: an attack learns a classifier, and scikit-learn is not installed; the error comes before the
+        first question
     """
     wanted = list(ATTACKS) if "all" in names else list(dict.fromkeys(names))
     for name in wanted:

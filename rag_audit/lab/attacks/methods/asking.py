@@ -1,4 +1,4 @@
-"""Attacks that ask: whether the document is there (RAG-MIA), and what only it says (IA)."""
+"""Attacks that ask questions: whether the document is present (RAG-MIA), and about facts that only it contains (IA)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_audit.lab.attacks.text import STOP_WORDS, sentences, telling, words
 QUESTIONS = 10
 """Questions of IA on a document; the paper asks 30, written by a chat model."""
 PENALTY = 0.5
-"""Lambda: what an answer that knows nothing costs, in right answers."""
+"""Lambda: the cost of an "I don't know" answer, in right answers."""
 _CLAUSE = 9
 
 
@@ -72,7 +72,7 @@ class Interrogation(FirstFeature):
         return tasks
 
     def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
-        """Right answers, less the penalty for those that know nothing, over the number of questions."""
+        """Right answers, less the penalty for answers without knowledge, over the number of questions."""
         score = 0.0
         for task, reply in zip(tasks, replies, strict=True):
             assert isinstance(task, YesNo)

@@ -1,4 +1,4 @@
-"""What several attacks share: scores that need no learning, and those that scikit-learn learns."""
+"""Functions that several attacks share: scores without learning, and scores that scikit-learn learns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def first_feature(features: Floats) -> Floats:
 
 
 class FirstFeature:
-    """An attack whose score is its first feature; by default of the replies' texts alone, and without learning."""
+    """An attack with its first feature as its score. By default it uses only the replies' texts, and no learning."""
 
     probabilities: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
     learns: ClassVar[str] = "nothing"
 
     def fit(self, features: Floats, labels: Floats) -> Scorer:
-        """Nothing is learnt."""
+        """Return the fixed scorer; this attack does not learn."""
         return first_feature
 
 
@@ -51,7 +51,7 @@ def learn(features: Floats, labels: Floats, *, forest: bool) -> Scorer:
 
 
 def logs_of(replies: Sequence[Reply]) -> list[float]:
-    """The log-probabilities of several replies together.
+    """The log-probabilities of several replies, concatenated.
 
     :raises AttackError: the service gives none
     """
@@ -65,7 +65,7 @@ def logs_of(replies: Sequence[Reply]) -> list[float]:
 
 
 def least_average(logs: Sequence[float], share: float) -> float:
-    """The average of the lowest share of log-probabilities, at least one of them; -inf would tell nothing, so 0 for
-    none."""
+    """The average of the lowest share of log-probabilities, at least one of them. An empty sequence gives 0, since
+    -inf would be uninformative."""
     lowest = sorted(logs)[: max(1, math.ceil(share * len(logs)))]
     return sum(lowest) / len(lowest) if lowest else 0.0

@@ -65,7 +65,7 @@ class S2miaSimilarity(_Halves):
 
 
 class S2miaPerplexity(_Halves):
-    """The perplexity of the answer alone."""
+    """The perplexity of the answer, without other features."""
 
     name: ClassVar[str] = "s2mia-p"
     about: ClassVar[str] = "perplexity of the answer"

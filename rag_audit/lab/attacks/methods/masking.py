@@ -20,7 +20,8 @@ MASKS = 10
 """M: the paper finds 5 to 15 best."""
 LEAST_MASKS = 3
 SPACING = 8
-"""Words of a document for each mask: short documents get fewer than M, so that what is left still finds them."""
+"""Words of a document for each mask. Short documents get fewer than M masks, so that their remaining words still
+find them."""
 _PAPER = "Mask-based MIA (paper 000)"
 
 
@@ -65,7 +66,7 @@ class MbaWithoutSpelling(Mba):
 
 
 class MbaProxyOnly(Mba):
-    """MBA with the proxy model's ranks alone."""
+    """MBA with only the proxy model's ranks."""
 
     name: ClassVar[str] = "mba-plm"
     about: ClassVar[str] = "MBA without fragmented words and spelling (ablation)"

@@ -23,7 +23,7 @@ from rag_audit.lab.attacks.text import words
 SEGMENTS = 6
 """Words of the second half that are asked for, the hardest first; the paper takes one in k of all."""
 INTERVALS = 10
-"""m: intervals of 0..1 whose counts are a document's features."""
+"""m: number of intervals of 0..1. Their counts are a document's features."""
 
 
 class ShadowAudit:

@@ -13,10 +13,10 @@ from rag_audit.lab.attacks.methods.common import FirstFeature
 from rag_audit.lab.attacks.text import jaccard, words, words_of_document
 
 CUTS = (0.25, 0.5, 0.75)
-"""Places of the document from which its continuation is asked for."""
+"""Number of places of the document at which its continuation is requested."""
 MOST_WORDS = 60
 BEST = 2
-"""k: the answers most like the document whose similarities are averaged."""
+"""k: number of answers that are most similar to the document; their similarities are averaged."""
 _PAPER = "Canaries and data-based scores (paper 003)"
 
 

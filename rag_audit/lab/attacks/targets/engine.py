@@ -20,20 +20,20 @@ from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import build_index
 
 _RUN = 1024
-"""The most probes whose scores are computed at a time."""
+"""Maximum probes per batch of score computations."""
 _SCORES = 1 << 22
 """The most scores that are computed at a time: fewer probes where there are many positions."""
 _EMBEDDED = 4096
 """Texts that are embedded at a time; a tokeniser's record of a text takes many times its length."""
 PASSAGES = 4096
-"""Passages whose words are kept as a generator looks them up, which takes a hundred times their length."""
+"""Number of passages with cached words for a generator's lookups, which take a hundred times a passage's length."""
 
 
 @dataclass(eq=False)
 class Corpus:
-    """A tenant's documents at random positions, and vectors of what is asked, each computed once.
+    """A tenant's documents at random positions, and vectors of the questions, each computed once.
 
-    :param documents: the texts of the index; the attacked members are the first of them
+    :param documents: the texts of the index; the attacked members come first
     """
 
     documents: Sequence[str]
@@ -55,7 +55,7 @@ class Corpus:
         self._passage = lru_cache(PASSAGES)(Passage)
 
     def passages(self, positions: Sequence[int]) -> list[Passage]:
-        """The passages at those of the positions that hold a document."""
+        """The passages at the positions with a document."""
         return [self._passage(self._texts[p]) for p in positions if p in self._texts]
 
     def scores(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
@@ -70,12 +70,12 @@ class Corpus:
         return found
 
     def forget(self) -> None:
-        """Drop the vectors of what was asked."""
+        """Drop the cached vectors of questions."""
         self._vectors.clear()
 
 
 def embed_all(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.int8]:
-    """Vectors of any texts, shape (n, d); the zero vector where there is nothing to embed."""
+    """Vectors of any texts, shape (n, d); the zero vector for a text that cannot be embedded."""
     try:
         return embedder.embed_documents(list(texts))
     except Exception as exc:
@@ -105,13 +105,13 @@ class Engine:
     one_window: bool = False
     """Whether all documents are asked about in one window, and not each in a window of its own."""
     empty: frozenset[int] = frozenset()
-    """Documents whose places are empty, though answers read their texts where they are listed."""
+    """Documents with empty places. Answers read their texts even so, if the places are listed."""
     memo: dict[tuple[int, bool, int], list[Answer]] = field(default_factory=dict)
     """Answers by seed, world and a digest of the probes: attacks that ask the same share them."""
 
     @property
     def label(self) -> str:
-        """What it is, in the words of a report."""
+        """Its name in a report."""
         return f"reference engine, {name_of(self.mechanism)}"
 
     @property
@@ -124,10 +124,11 @@ class Engine:
         return self._remembered(probes, absent=False)
 
     def ask_without(self, probes: Sequence[Probe]) -> list[Answer]:
-        """Answer probes in the world whose index has nothing in the attacked document's place, all else being equal.
+        """Answer probes in the world with an index that has no document in the attacked document's place, all else
+        being equal.
 
-        Where that place is listed, the answer is made of the document's text all the same. So what is asked here and in
-        `ask` differs by the lists alone, and whatever is made of the answers is covered by the bound on lists.
+        If that place is listed, the answer uses the document's text all the same. The answers of this method and of
+        `ask` therefore differ only by the lists, and the bound on lists covers every function of the answers.
         """
         return self._remembered(probes, absent=True)
 
@@ -175,6 +176,6 @@ class Engine:
 
 
 def _digest(probes: Sequence[Probe]) -> int:
-    """A number of what is asked, so that another attack on a document draws anew."""
+    """A number derived from the question, so that another attack on a document has other draws."""
     text = "\n".join(f"{p.place} {p.account} {p.task.retrieval}" for p in probes)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

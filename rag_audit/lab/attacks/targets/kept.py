@@ -1,4 +1,5 @@
-"""Replies of a service elsewhere, each kept as it arrives, so that an interrupted run goes on where it ended."""
+"""Replies of a service elsewhere. Each is stored when it arrives, so that an interrupted run resumes at the
+interruption."""
 
 from __future__ import annotations
 
@@ -20,11 +21,12 @@ MAX_LINE = 1 << 22
 
 @dataclass(eq=False)
 class Kept:
-    """Asks what the journal does not hold yet.
+    """Asks the probes that the journal does not contain yet.
 
     :param answer: asks one probe
-    :param journal: the file of what was answered; an unfinished last line is dropped
-    :param service: names the service, so that another one's replies in the same folder are not taken for its own
+    :param journal: the file of answers; an unfinished last line is dropped
+    :param service: the name of the service, so that replies of another service in the same folder are not confused with
+        its own
     :raises StoreError: a line of the journal is damaged
     """
 
@@ -42,9 +44,9 @@ class Kept:
         self._known = self._load()
 
     def ask(self, probes: Sequence[Probe]) -> list[Answer]:
-        """Answer probes in their order; those of one document and account one after another.
+        """Answer probes in their order. Probes of one document and account run one after another.
 
-        :raises RagAuditError: the service failed; what it answered by then is kept
+        :raises RagAuditError: the service failed; the answers before the failure are stored
         """
         keys = [self._key(p) for p in probes]
         todo = {key: probe for key, probe in zip(keys, probes, strict=True) if key not in self._known}
@@ -69,7 +71,7 @@ class Kept:
 
     def _one(self, key: str, probe: Probe, failed: Event) -> None:
         if failed.is_set():
-            return  # a question after the one that failed would be refused: an account has one on its way
+            return  # an account has one pending query
         try:
             answer = self.answer(probe)
         except BaseException:
@@ -109,7 +111,7 @@ class Kept:
         data = self.journal.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data):
-            self.journal.write_bytes(whole)  # a line that a crash cut off; its question is asked again
+            self.journal.write_bytes(whole)  # a line that a crash interrupted; its question is repeated
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 value: dict[str, Any] = json.loads(line)

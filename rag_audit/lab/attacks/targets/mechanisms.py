@@ -1,4 +1,4 @@
-"""What an engine does to its scores before it answers, read from a command's option, and what is certified of it."""
+"""The mechanism of an engine, read from a command's option, and its certified bounds."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ FORM = "none, noise:GAINS:R (noise:1,1,1,1:64), sampling:KEEP, listing:KEEP, or 
 def parse(written: str, window: ScoreWindow, capacity: int) -> Mechanism:
     """Read a mechanism.
 
-    :param window: the embedder's score window, whose range noise uses
-    :param capacity: positions, from which `listing:KEEP` takes its chance of listing
-    :raises PolicyError: it is not of the form, or a parameter is out of range
+    :param window: the embedder's score window; noise uses its range
+    :param capacity: number of positions, which determines the flip probability of `listing:KEEP`
+    :raises PolicyError: the text does not have the form, or a parameter is out of range
     """
     if written == "none":
         return Plain()
@@ -74,12 +74,14 @@ def parameters(mechanism: Mechanism) -> AttackedMechanism:
 def certified_epsilon(
     mechanism: Mechanism, accounts: int, queries: int, delta: str, *, positions: int = 1
 ) -> float:
-    """The certified epsilon over lists for so many accounts of so many queries each; infinite where none is certified.
+    """The certified epsilon over lists for this number of accounts with this number of queries each; infinite without a
+    certified bound.
 
-    A document on several positions costs its loss at each: epsilon times their number, and for noise, whose delta is
-    above 0, the bound of as many times the queries, since its losses at different positions add like those of queries.
+    A document on several positions loses privacy at each: the bound is epsilon times their number. For noise, which has
+    a delta above 0, it is the bound for the same multiple of the queries, since losses at different positions add like
+    losses of queries.
 
-    :param delta: delta_policy, which listing does not need
+    :param delta: delta_policy, which randomized response does not need
     :param positions: positions that the document fills
     """
     if isinstance(mechanism, Noise):
@@ -91,8 +93,8 @@ def certified_epsilon(
 
 
 def certified_auc(mechanism: Mechanism, accounts: int, queries: int) -> float | None:
-    """The certified ceiling of the AUC of any test on lists, whether a position holds one document, another
-    or none; None where nothing is certified.
+    """The certified ceiling of the AUC of any test on lists that decides whether a position has one document, another
+    or none; None without a certified bound.
     """
     if isinstance(mechanism, Noise):
         noise = _bounded(mechanism)

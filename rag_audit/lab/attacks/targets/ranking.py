@@ -39,8 +39,8 @@ class Selected:
 
 
 def gumbel_threshold(values: npt.NDArray[np.float64], significance: float = SIGNIFICANCE) -> float:
-    """Mirabel's threshold on the largest similarity (its algorithm 1): mean and deviation are those of all but the
-    largest value, n is the number of values.
+    """Mirabel's threshold on the largest similarity (its algorithm 1). Mean and deviation are computed from all values
+    except the largest; n is the number of values.
 
     :param values: similarities of the documents to a query, at least three
     """
@@ -54,7 +54,7 @@ def gumbel_threshold(values: npt.NDArray[np.float64], significance: float = SIGN
 class Ranking:
     """Selects positions as a tenant's engine does.
 
-    :param filled: the positions that hold documents; Mirabel compares these alone
+    :param filled: the positions with documents; Mirabel compares only these
     """
 
     mechanism: Mechanism
@@ -70,7 +70,7 @@ class Ranking:
         return np.zeros(self.capacity, np.int32)
 
     def window(self, *name: int) -> Window:
-        """A fresh window of the service: kept positions, and what each account holds.
+        """A fresh window of the service, with a sample and each account's disclosed set.
 
         :param name: numbers that name the window; equal names draw equally
         """
@@ -92,7 +92,7 @@ class Window:
         """The positions that answer one query of an account.
 
         :param scores: the raw score of every position, shape (capacity,), int32
-        :param read: the scores by which an account ranks the texts that it was handed; `scores` by default
+        :param read: the scores that an account uses to rank its received texts; `scores` by default
         """
         r, m = self._r, self._r.mechanism
         if isinstance(m, RandomisedList):
@@ -116,7 +116,7 @@ class Window:
         assert self._kept is not None
         listed = np.flatnonzero(chance | ((scores >= m.threshold) & self._kept & ~held))[: m.most]
         held[listed] = True
-        # An account keeps what it was handed in earlier answers, and ranks it by itself.
+        # An account stores the documents of earlier answers, and ranks them itself.
         mine = np.flatnonzero(held)
         best = mine[np.argsort(-read[mine], kind="stable")[: self._r.top_k]]
         return Selected(tuple(best.tolist()))
@@ -131,8 +131,8 @@ class Window:
         if r.hiding == "none" or len(r.filled) < 3:
             return None
         if r.hiding == "noised" and isinstance(m, Noise):
-            # All positions, the empty ones too: which are filled is secret, and what follows from noised scores
-            # alone is covered by the bound on them.
+            # All positions, including empty ones: the set of filled positions is secret, and the bound on noised scores
+            # covers every function of them.
             places = np.arange(r.capacity)
             w = m.window
             width = w.hi - w.lo

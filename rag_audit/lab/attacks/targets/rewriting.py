@@ -1,7 +1,7 @@
 """Paraphrase as a defence: a query is rewritten before retrieval, so that it is less like a stored text.
 
-The papers ask a chat model. Without one, a seed decides for each sentence's words which are dropped and in which order
-its halves stand, which is all that a static embedder can notice of a paraphrase besides other words.
+The papers ask a chat model. Without one, a seed decides which words of each sentence are dropped, and in which order
+its two halves appear. A static embedder can only notice these aspects of a paraphrase, and other words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A running window under attack: its accounts ask, and a generator answers from what they are handed."""
+"""A running window under attack: its accounts ask, and a generator answers from the returned passages."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rag_audit.models.requests import SignedRequest
 
 
 class WindowService:
-    """Asks a window's service as its accounts, which pool what they are handed.
+    """Asks a window's service as its accounts, which pool their received documents.
 
     :param accounts: the colluding accounts, of one tenant
-    :param send: takes a signed request to the provider and brings its reply
-    :param documents: the attacked documents by number, in whose presence among the answers one is found
+    :param send: sends a signed request to the provider and returns its reply
+    :param documents: the attacked documents by number; one counts as found if it is among the answers
     :raises AttackError: there is no account, or they are of several tenants
     """
 
@@ -57,7 +57,7 @@ class WindowService:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Which window was attacked as which tenant, and what is certified of it in words."""
+        """The attacked window and tenant, and the certified bounds in words."""
         return {
             "certified": self.certified,
             "opening": self._window.opening_digest(),
@@ -66,7 +66,7 @@ class WindowService:
 
     @property
     def certified(self) -> str:
-        """What the window's policy certifies of the lists, in words."""
+        """The bounds on lists that the window's policy certifies, in words."""
         figures = self._policy.figures()
         return (
             f"the window's policy: eps_audit {figures['eps_audit']} for {self._policy.k_max} accounts of"
