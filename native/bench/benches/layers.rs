@@ -13,7 +13,7 @@ use ragaudit_scan_prover::drawn;
 use ragaudit_scan_prover::embed::{prove_embed, verify_embed};
 use ragaudit_scan_prover::expr::Expr;
 use ragaudit_scan_prover::group::{
-    decode_points, encode_point, small_msm, vector_generators, Fr, G1Affine,
+    decode_points, encode_points, small_msm, vector_generators, Fr, G1Affine,
 };
 use ragaudit_scan_prover::index::commit_index;
 use ragaudit_scan_prover::link::{commit_query, Link, LinkSecret};
@@ -46,7 +46,7 @@ fn group(c: &mut Criterion) {
             b.iter(|| small_msm(&points[..4096], &values))
         });
     }
-    let bytes: Vec<u8> = points[..256].iter().flat_map(encode_point).collect();
+    let bytes = encode_points(&points[..256]);
     c.bench_function("group/decoding of 256 points", |b| {
         b.iter(|| decode_points(&bytes))
     });
@@ -321,9 +321,7 @@ fn record_lists(c: &mut Criterion) {
         let name = |what| BenchmarkId::new(what, format!("{capacity} positions"));
         group.bench_function(name("prove"), |b| b.iter(|| case.prove()));
         let (proof, after) = case.prove().expect("a true statement");
-        let encoded =
-            |column: &Column| -> Vec<u8> { column.rows.iter().flat_map(encode_point).collect() };
-        let (chance, held) = (encoded(&case.chance), encoded(&case.held));
+        let [chance, held] = [&case.chance, &case.held].map(|column| encode_points(&column.rows));
         let rows = Rows {
             chance: &chance,
             held: &held,

@@ -1,5 +1,5 @@
 //! The BN254 scalar field as the boundary sees it: 32 bytes, big-endian, canonical.
-use ark_ff::{BigInt, BigInteger, MontFp, PrimeField};
+use ark_ff::{AdditiveGroup, BigInt, BigInteger, MontFp, PrimeField};
 
 pub use ark_bn254::Fr;
 
@@ -47,6 +47,32 @@ pub fn elements(bytes: &[u8], field: &str) -> Result<Vec<Fr>, Error> {
         .enumerate()
         .map(|(i, chunk)| element(chunk, &format!("{field}[{i}]")))
         .collect()
+}
+
+/// Decodes exactly `N` concatenated elements, and leaves no copy of them in freed memory.
+///
+/// ```
+/// use ragaudit_relation::field::{exactly, to_bytes};
+///
+/// let bytes = [2u8, 3].map(|x| to_bytes(&x.into())).concat();
+/// assert_eq!(exactly(&bytes, "seed")?, [2u8, 3].map(Into::into));
+/// assert!(exactly::<3>(&bytes, "seed").is_err());
+/// # Ok::<(), ragaudit_relation::Error>(())
+/// ```
+pub fn exactly<const N: usize>(bytes: &[u8], field: &str) -> Result<[Fr; N], Error> {
+    if bytes.len() != N * ELEMENT_BYTES {
+        return Err(Error::invalid(
+            field,
+            format!("{N} elements of {ELEMENT_BYTES} bytes"),
+            format!("{} bytes", bytes.len()),
+        ));
+    }
+    let mut all = [Fr::ZERO; N];
+    for (i, x) in all.iter_mut().enumerate() {
+        let at = i * ELEMENT_BYTES..(i + 1) * ELEMENT_BYTES;
+        *x = element(&bytes[at], &format!("{field}[{i}]"))?;
+    }
+    Ok(all)
 }
 
 /// 512 bits, little-endian, modulo r: within 2^-258 of uniform if they are, as r < 2^254.

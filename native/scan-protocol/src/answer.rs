@@ -11,7 +11,7 @@ use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
 use crate::index::IndexCommitment;
-use crate::noise::{Noise, NoiseStatement};
+use crate::noise::{absorb_gains, Noise, NoiseStatement};
 use crate::query::{check_query, QueryStatement};
 use crate::together::{check_together, Format};
 use crate::transcript::{Hash, Oracle, Transcript};
@@ -171,10 +171,7 @@ impl Kind for Parameters {
         });
         transcript.bytes("index", index);
         transcript.bytes("window", &self.window);
-        transcript.integer("gain count", self.gains.len() as u64);
-        for gain in &self.gains {
-            transcript.integer("gain", u64::from(*gain));
-        }
+        absorb_gains(&mut transcript, &self.gains);
         transcript.integer("listed", self.listed as u64);
         for value in [self.lo, self.hi, self.lattice] {
             transcript.integer("score window", value as u64);

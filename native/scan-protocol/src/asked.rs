@@ -132,12 +132,12 @@ pub fn nibble_table(multiplicity: ColumnId) -> Segment {
     }
 }
 
-/// Variables of the table of scores, and its first column: every score that the components admit, and the largest once
-/// more.
+/// Variables of the table of scores.
 pub fn score_variables(dimension: usize) -> usize {
     log2_ceil(2 * SCORE as usize * dimension + 1)
 }
 
+/// Its first column: every score that the components admit, and the largest once more.
 ///
 /// ```
 /// use ragaudit_scan_protocol::asked::{score_rows, score_variables};

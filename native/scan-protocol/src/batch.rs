@@ -208,10 +208,7 @@ pub fn verify<K: Kind, E: Engine>(
     for (equation, weight) in kind.check::<E>(index, &items[0])?.iter().zip(&weights[0]) {
         sum.add(equation, *weight);
     }
-    match sum.holds::<E>(&index.points) {
-        true => Ok(()),
-        false => Err(Error::Rejected),
-    }
+    sum.verify::<E>(&index.points)
 }
 
 /// Which items' proofs do not hold, ascending, and why: all in one sum, a chunk at a time, and each chunk again if that

@@ -3,9 +3,7 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_relation::COIN_BITS;
 
 use crate::claims::Bound;
-use crate::drawn::{
-    Affine, Columns, Comparison, Distribution, DrawnStatement, Labels, TABLE_VARIABLES,
-};
+use crate::drawn::{Affine, Columns, Comparison, Distribution, DrawnStatement, Labels};
 use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::MAX_CAPACITY;
@@ -32,7 +30,7 @@ const _: () = {
 ///
 /// let coins = Coins { bound: (3 << 8) + 51 };
 /// assert_eq!(coins.threshold(), 3);
-/// assert_eq!((coins.row(50), coins.row(51)), ([50, 0, 1], [51, 0, 0]));
+/// assert_eq!([coins.row(50, 0), coins.row(51, 0)], [[50, 0, 1], [51, 0, 0]]);
 /// assert!(coins.check().is_ok() && Coins { bound: 0 }.check().is_err());
 /// ```
 #[derive(Clone, Debug)]
@@ -46,12 +44,6 @@ impl Coins {
     /// T: the bound without its low byte, as t is a draw without its own.
     pub fn threshold(&self) -> u64 {
         self.bound >> 8
-    }
-
-    /// A byte, a coin, and whether the byte is smaller than the bound's: row byte + 256 coin of the table.
-    pub fn row(&self, row: i64) -> [i64; 3] {
-        let byte = row % 256;
-        [byte, row / 256, (byte < (self.bound % 256) as i64).into()]
     }
 }
 
@@ -89,10 +81,8 @@ impl Distribution for Coins {
         [8, 1, 1].map(Bound::Unsigned).into()
     }
 
-    fn table(&self) -> Vec<Vec<i64>> {
-        let rows: Vec<[i64; 3]> = (0..1 << TABLE_VARIABLES).map(|v| self.row(v)).collect();
-        let column = |k: usize| rows.iter().map(|row| row[k]).collect();
-        (0..3).map(column).collect()
+    fn row(&self, byte: i64, coin: i64) -> Vec<i64> {
+        vec![byte, coin, (byte < (self.bound % 256) as i64).into()]
     }
 
     /// (2 c - 1) (T + x) = c + distance with x = smaller - t: the draw is below the bound exactly if the coin is 1. Of the

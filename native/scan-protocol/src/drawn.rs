@@ -13,7 +13,7 @@ use ark_ff::Field;
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
 use crate::equation::Equation;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::index::Layout;
@@ -85,8 +85,8 @@ pub trait Distribution: Clone + Send + Sync {
     /// Of the columns of each draw, byte and outcome first.
     fn bounds(&self) -> Vec<Bound>;
 
-    /// The public table, column by column in the same order.
-    fn table(&self) -> Vec<Vec<i64>>;
+    /// Row byte + 256 outcome of the public table, in the same order.
+    fn row(&self, byte: i64, outcome: i64) -> Vec<i64>;
 
     /// The equation that holds exactly if the outcome is that of the comparison.
     fn comparison(&self) -> Comparison;
@@ -282,11 +282,8 @@ pub fn verify<'p, V: Verifies<'p>, D: Distribution>(
     proof: &'p [u8],
 ) -> Result<Vec<Column>> {
     let (columns, equation) = check::<V, D>(statement, proof)?;
-    if equation.holds::<V::Engine>(&[]) {
-        Ok(columns)
-    } else {
-        Err(Error::Rejected)
-    }
+    equation.verify::<V::Engine>(&[])?;
+    Ok(columns)
 }
 
 /// The protocol, for both parties. The slots share the tables, the sumchecks and the permutations: `docs/scan/together.md`.
@@ -325,9 +322,7 @@ pub fn certify<C: Channel, D: Distribution>(
     segments.push(Segment {
         variables: TABLE_VARIABLES,
         tag: TAG_TABLE,
-        entries: distribution
-            .table()
-            .into_iter()
+        entries: (table(distribution).into_iter())
             .map(Entry::Public)
             .collect(),
         count: Count::Table(slots[0].table),
@@ -347,6 +342,14 @@ pub fn certify<C: Channel, D: Distribution>(
     let words: Vec<_> = slots.iter().map(|c| (c.drawn[0], c.stream)).collect();
     prove_words(session, blocks, &words, keys)?;
     Ok(slots.iter().map(|c| c.column).collect())
+}
+
+/// The distribution's table, column by column.
+fn table(distribution: &impl Distribution) -> Vec<Vec<i64>> {
+    let row = |row: i64| distribution.row(row % 256, row / 256);
+    let rows: Vec<Vec<i64>> = (0..1 << TABLE_VARIABLES).map(row).collect();
+    let column = |k: usize| rows.iter().map(|row| row[k]).collect();
+    (0..rows[0].len()).map(column).collect()
 }
 
 /// Claims the distribution's comparison for all draws of all slots, draw by draw.

@@ -67,11 +67,7 @@ pub fn verify_embed<'p, V: Verifies<'p>>(
     statement: &EmbedStatement,
     proof: &'p [u8],
 ) -> Result<()> {
-    if check_embed::<V>(statement, proof)?.holds::<V::Engine>(&statement.table.points) {
-        Ok(())
-    } else {
-        Err(Error::Rejected)
-    }
+    check_embed::<V>(statement, proof)?.verify::<V::Engine>(&statement.table.points)
 }
 
 /// A statement with its proof.

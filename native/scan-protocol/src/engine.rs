@@ -6,39 +6,10 @@ use ark_ff::{BigInteger, Field, PrimeField};
 use crate::mle::eq_table;
 use crate::numbers::from_small;
 
-/// Every operation has one result, so that no verdict depends on whose it is.
+/// Every operation has one result, so that no verdict depends on whose it is. By default it is computed one step after
+/// another, by the field's and the curve's own operations.
 pub trait Engine: Sized + 'static {
     /// The square root of each x that the exponent (p + 1) / 4 gives; none where x is no square.
-    fn square_roots(xs: &[Fq]) -> Vec<Option<Fq>>;
-
-    /// p_i + q_i in the place of p_i.
-    fn add_each(p: &mut [G1Affine], q: &[G1Affine]);
-
-    /// sum of x_i P_i.
-    fn msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective;
-
-    /// Binds the highest variable of a table to r.
-    fn bind_highest(table: &mut Vec<Fr>, r: Fr);
-
-    /// The extension at a point of the column with these first values, 0 after them.
-    fn extend(values: &[i64], point: &[Fr]) -> Fr;
-
-    /// The relation's H of at most 16 elements.
-    fn hash(inputs: &[Fr]) -> Fr;
-
-    /// What `add` makes of the numbers below `count`, one after another; or of runs of them, which `join` puts together in
-    /// their order. `add` and `join` have to come to the same.
-    fn fold<T: Default + Send>(
-        count: usize,
-        add: impl Fn(T, usize) -> T + Send + Sync,
-        join: impl Fn(T, T) -> T + Send + Sync,
-    ) -> T;
-}
-
-/// One step after another, by the field's and the curve's own operations.
-pub struct Plain;
-
-impl Engine for Plain {
     fn square_roots(xs: &[Fq]) -> Vec<Option<Fq>> {
         let mut exponent = Fq::MODULUS;
         exponent >>= 2;
@@ -50,16 +21,19 @@ impl Engine for Plain {
         xs.iter().map(root).collect()
     }
 
+    /// p_i + q_i in the place of p_i.
     fn add_each(p: &mut [G1Affine], q: &[G1Affine]) {
         let sums: Vec<G1Projective> = p.iter().zip(q).map(|(p, q)| *p + *q).collect();
         let sums = G1Projective::normalize_batch(&sums);
         p.iter_mut().zip(sums).for_each(|(p, sum)| *p = sum);
     }
 
+    /// sum of x_i P_i.
     fn msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
         G1Projective::msm_unchecked(points, scalars)
     }
 
+    /// Binds the highest variable of a table to r.
     fn bind_highest(table: &mut Vec<Fr>, r: Fr) {
         let keep = table.len() / 2;
         let (low, high) = table.split_at_mut(keep);
@@ -68,15 +42,19 @@ impl Engine for Plain {
         table.truncate(keep);
     }
 
+    /// The extension at a point of the column with these first values, 0 after them.
     fn extend(values: &[i64], point: &[Fr]) -> Fr {
         let pairs = values.iter().zip(eq_table(point));
         pairs.map(|(v, e)| from_small(*v) * e).sum()
     }
 
+    /// The relation's H of at most 16 elements.
     fn hash(inputs: &[Fr]) -> Fr {
         ragaudit_relation::poseidon::hash(inputs).expect("at most 16 elements")
     }
 
+    /// What `add` makes of the numbers below `count`, one after another; or of runs of them, which `join` puts together in
+    /// their order. `add` and `join` have to come to the same.
     fn fold<T: Default + Send>(
         count: usize,
         add: impl Fn(T, usize) -> T + Send + Sync,
@@ -85,3 +63,8 @@ impl Engine for Plain {
         (0..count).fold(T::default(), add)
     }
 }
+
+/// Every operation by its default.
+pub struct Plain;
+
+impl Engine for Plain {}

@@ -2,6 +2,7 @@
 use ark_ff::AdditiveGroup;
 
 use crate::engine::Engine;
+use crate::error::{Error, Result};
 use crate::group::{bases, query_generators, vector_generators, Fr, G1Affine, G1Projective};
 
 /// A sum of multiples of known points that has to be the neutral element.
@@ -58,6 +59,14 @@ impl Equation {
     /// Whether the sum is the neutral element; `index` are the points behind `self.index`.
     pub fn holds<E: Engine>(&self, index: &[G1Affine]) -> bool {
         self.evaluate::<E>(index) == G1Projective::ZERO
+    }
+
+    /// Refuses a sum that is not the neutral element.
+    pub fn verify<E: Engine>(&self, index: &[G1Affine]) -> Result<()> {
+        match self.holds::<E>(index) {
+            true => Ok(()),
+            false => Err(Error::Rejected),
+        }
     }
 
     pub fn evaluate<E: Engine>(&self, index: &[G1Affine]) -> G1Projective {

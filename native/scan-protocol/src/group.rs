@@ -53,6 +53,11 @@ pub fn encode_point(p: &G1Affine) -> [u8; ENCODED] {
     out
 }
 
+/// The points one after another, as [`decode_points`] reads them.
+pub fn encode_points(points: &[G1Affine]) -> Vec<u8> {
+    points.iter().flat_map(encode_point).collect()
+}
+
 /// The points that `bytes` encode one after another; refuses what [`encode_point`] does not make. The cofactor is 1: on
 /// the curve is in the group.
 ///

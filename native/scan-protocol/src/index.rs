@@ -3,7 +3,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::group::{decode_points, encode_point, G1Affine, ENCODED};
+use crate::group::{decode_points, encode_points, G1Affine, ENCODED};
 use crate::numbers::log2_ceil;
 
 /// Largest absolute component: encoders never produce -8, and the score table is sized for this.
@@ -95,7 +95,7 @@ pub fn check_dimension(dimension: usize) -> Result<()> {
 impl IndexCommitment {
     /// The points, 32 bytes each.
     pub fn encode(&self) -> Vec<u8> {
-        self.points.iter().flat_map(encode_point).collect()
+        encode_points(&self.points)
     }
 
     /// Refuses any other length than the capacity and dimension have, and any point off the curve.

@@ -3,9 +3,7 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_relation::dgs::{alias_table, check_gains, BINS};
 
 use crate::claims::Bound;
-use crate::drawn::{
-    Affine, Columns, Comparison, Distribution, DrawnStatement, Labels, TABLE_VARIABLES,
-};
+use crate::drawn::{Affine, Columns, Comparison, Distribution, DrawnStatement, Labels};
 use crate::error::Result;
 use crate::group::Fr;
 use crate::numbers::NO_WRAP_BITS;
@@ -49,6 +47,14 @@ pub fn alias_row(byte: usize, choice: usize) -> (i64, i64) {
     (i64::from(table.thresholds[bin]), value)
 }
 
+/// What each draw of a position counts; none where there is no noise.
+pub fn absorb_gains(t: &mut Transcript<impl Oracle>, gains: &[u32]) {
+    t.integer("gain count", gains.len() as u64);
+    for gain in gains {
+        t.integer("gain", u64::from(*gain));
+    }
+}
+
 /// The columns of each draw are byte, choice, threshold and value.
 impl Distribution for Noise {
     const LABELS: Labels = Labels {
@@ -65,10 +71,7 @@ impl Distribution for Noise {
 
     /// How many draws there are, what they count, and the table that they are drawn from.
     fn absorb(&self, t: &mut Transcript<impl Oracle>) {
-        t.integer("gain count", self.gains.len() as u64);
-        for gain in &self.gains {
-            t.integer("gain", u64::from(*gain));
-        }
+        absorb_gains(t, &self.gains);
         let table = alias_table();
         for (threshold, alias) in table.thresholds.iter().zip(&table.aliases) {
             t.integer("threshold", u64::from(*threshold));
@@ -94,15 +97,9 @@ impl Distribution for Noise {
         ]
     }
 
-    fn table(&self) -> Vec<Vec<i64>> {
-        let mut columns = vec![Vec::new(); 4];
-        for row in 0..1 << TABLE_VARIABLES {
-            let (byte, choice) = (row % 256, row / 256);
-            let (threshold, value) = alias_row(byte, choice);
-            let row = [byte as i64, choice as i64, threshold, value];
-            columns.iter_mut().zip(row).for_each(|(c, v)| c.push(v));
-        }
-        columns
+    fn row(&self, byte: i64, choice: i64) -> Vec<i64> {
+        let (threshold, value) = alias_row(byte as usize, choice as usize);
+        vec![byte, choice, threshold, value]
     }
 
     /// (2c - 1)(T - t) = c + distance: t is below the threshold exactly if the choice is 1.

@@ -12,7 +12,7 @@ use crate::asked::{
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
 use crate::equation::Equation;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::{Fr, G1Affine};
 use crate::link::{Link, LinkSecret};
@@ -64,11 +64,7 @@ pub fn verify_query<'p, V: Verifies<'p>>(
     statement: &QueryStatement,
     proof: &'p [u8],
 ) -> Result<()> {
-    if check_query::<V>(statement, proof)?.holds::<V::Engine>(&statement.index.points) {
-        Ok(())
-    } else {
-        Err(Error::Rejected)
-    }
+    check_query::<V>(statement, proof)?.verify::<V::Engine>(&statement.index.points)
 }
 
 /// The hidden values of one record's list.

@@ -6,7 +6,7 @@ use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
 use ragaudit_scan_protocol::drawn::Slot;
 use ragaudit_scan_protocol::embed::EmbedStatement;
 use ragaudit_scan_protocol::engine::Plain;
-use ragaudit_scan_protocol::group::{bases, encode_point, Fr, G1Affine};
+use ragaudit_scan_protocol::group::{bases, encode_points, Fr, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use ragaudit_scan_protocol::listing::ListingStatement;
 use ragaudit_scan_protocol::query::QueryStatement;
@@ -53,7 +53,7 @@ fn rows(count: usize) -> Vec<G1Affine> {
 fn an_index_has_positions_and_its_own_length() {
     refused(Layout::new(0), "capacity");
     refused(Layout::new(MAX_CAPACITY + 1), "capacity");
-    let bytes: Vec<u8> = rows(3).iter().flat_map(encode_point).collect();
+    let bytes = encode_points(&rows(3));
     let decode = |bytes: &[u8]| IndexCommitment::decode::<Plain>(bytes, 3, 12);
     assert!(decode(&bytes).is_ok());
     refused(decode(&bytes[32..]), "index");

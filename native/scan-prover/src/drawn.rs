@@ -7,7 +7,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::channel::Proves;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
-use crate::prover::columns::count;
+use crate::prover::columns::{add_counts, count};
 use crate::prover::fractions::RUN;
 use crate::prover::Prover;
 use crate::session::{Column, Session};
@@ -206,9 +206,7 @@ fn add_up(
         return;
     };
     for other in others {
-        let counted = std::mem::take(table(other));
-        let sums = table(last).iter_mut().zip(counted);
-        sums.for_each(|(sum, count)| *sum += count);
+        add_counts(table(last), table(other));
     }
 }
 

@@ -3,7 +3,7 @@ use ragaudit_scan_protocol::embed::{embed_protocol, Private};
 pub use ragaudit_scan_protocol::embed::{
     statement, EmbedStatement, Item, OfTable, MAX_NORM_FACTOR, MAX_TOKENS, MAX_VOCABULARY, RULES,
 };
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use crate::channel::Proves;
 use crate::engine::Fast;
@@ -43,12 +43,12 @@ fn prove_with<P: Proves>(
     query: &Query,
     secret: (&Witness, &Claimed),
 ) -> Result<Vec<u8>> {
-    let mut seed: Vec<u8> = query.tokens.iter().flat_map(|t| t.to_le_bytes()).collect();
+    let tokens = query.tokens.iter().flat_map(|t| t.to_le_bytes());
+    let mut seed: Zeroizing<Vec<u8>> = Zeroizing::new(tokens.collect());
     seed.extend(encode_scalar(&query.query_salt));
     seed.extend(encode_scalar(&query.vector_salt));
     let row_variables = statement.table.layout.row_variables;
     let session: Session<P> = Session::prover(statement.transcript(), row_variables, &seed)?;
-    seed.zeroize();
     let (witness, claimed) = secret;
     let bounds = statement.check()?;
     let hidden = witness.hidden(query, claimed, &bounds);

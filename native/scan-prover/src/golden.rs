@@ -8,9 +8,11 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::answer::tests::{together, Golden};
-use crate::answer::{Item, Parameters};
+use crate::answer::{Item, Parameters, Record, Slot};
 use crate::cheat::{run, Cheat, Log, Told, Without, REPEATED};
-use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
+use crate::group::{
+    encode_point, encode_points, encode_scalar, query_generators, tables, vector_generators, Fr,
+};
 use crate::index::IndexCommitment;
 use crate::protocol::{COINS_TRACE, LISTING_TRACE, SAMPLED_TRACE, TOGETHER_TRACE, TRACE, VERSION};
 use crate::session::Column;
@@ -37,8 +39,24 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
+/// As JSON.
+fn hex_text(bytes: &[u8]) -> String {
+    format!("\"{}\"", hex(bytes))
+}
+
+fn base64_text(bytes: &[u8]) -> String {
+    format!("\"{}\"", base64(bytes))
+}
+
+fn digest_text(bytes: &[u8]) -> String {
+    hex_text(&Sha256::digest(bytes))
+}
+
+/// A name with its value as JSON.
+type Field = (&'static str, String);
+
 fn element(x: &Fr) -> String {
-    format!("\"{}\"", hex(&encode_scalar(x)))
+    hex_text(&encode_scalar(x))
 }
 
 fn list<T>(items: impl IntoIterator<Item = T>, text: impl Fn(T) -> String) -> String {
@@ -328,10 +346,7 @@ fn traces(name: &str, runs: &[Run]) {
             ("run", format!("\"{kind}\"")),
             ("sizes", format!("\"{sizes}\"")),
             ("entries", log.trace.len().to_string()),
-            (
-                "sha256",
-                format!("\"{}\"", hex(&Sha256::digest(log.trace.join("\n")))),
-            ),
+            ("sha256", digest_text(log.trace.join("\n").as_bytes())),
             ("counts", list(&counts, counted)),
         ];
         object(&fields, "  ")
@@ -364,11 +379,8 @@ fn names_are_made_of_the_published_traces() {
 #[test]
 fn generators_are_the_published_ones() {
     let (g, q) = (vector_generators(4096), query_generators(257));
-    let all = |points: &[crate::group::G1Affine]| {
-        let bytes: Vec<u8> = points.iter().flat_map(encode_point).collect();
-        format!("\"{}\"", hex(&Sha256::digest(bytes)))
-    };
-    let point = |p: &crate::group::G1Affine| format!("\"{}\"", hex(&encode_point(p)));
+    let all = |points: &[crate::group::G1Affine]| digest_text(&encode_points(points));
+    let point = |p: &crate::group::G1Affine| hex_text(&encode_point(p));
     published(
         "generators",
         &[
@@ -384,7 +396,7 @@ fn generators_are_the_published_ones() {
 
 /// Runs a prover under the fixed nonces: what it makes, and the transcript's states, of each the first four bytes and
 /// of the last all.
-fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [(&'static str, String); 2]) {
+fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [Field; 2]) {
     REPEATED.set(true);
     let (made, log) = run(Without::Nothing, prove);
     REPEATED.set(false);
@@ -393,48 +405,39 @@ fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [(&'static str, String); 2]) {
     (
         made,
         [
-            ("states", format!("\"{}\"", base64(&states))),
-            ("last_state", format!("\"{}\"", hex(last))),
+            ("states", base64_text(&states)),
+            ("last_state", hex_text(last)),
         ],
     )
-}
-
-fn points(index: &IndexCommitment) -> String {
-    format!("\"{}\"", base64(&index.encode()))
 }
 
 fn small<T: Copy + Into<i64>>(values: &[T]) -> String {
     list(values, |v| (*v).into().to_string())
 }
 
-fn proof_text(proof: &[u8]) -> String {
-    format!("\"{}\"", base64(proof))
-}
-
 fn answers(low_memory: bool) -> String {
     let case = answer::tests::golden(low_memory);
     let mut fields = answer_fields(&case);
     let p = &case.parameters;
-    let gains: Vec<i64> = p.gains.iter().map(|g| i64::from(*g)).collect();
     let of_policy = [
         ("dimension", case.index.dimension.to_string()),
         ("capacity", case.index.layout.capacity.to_string()),
-        ("window", format!("\"{}\"", hex(&p.window))),
-        ("gains", small(&gains)),
+        ("window", hex_text(&p.window)),
+        ("gains", small(&p.gains)),
         ("listed", p.listed.to_string()),
         ("lo", p.lo.to_string()),
         ("hi", p.hi.to_string()),
         ("lattice", p.lattice.to_string()),
         ("rows", small(&case.rows)),
-        ("index_key", format!("\"{}\"", hex(&case.key.0))),
-        ("index", points(&case.index)),
-        ("index_digest", format!("\"{}\"", hex(&case.index.digest()))),
+        ("index_key", hex_text(&case.key.0)),
+        ("index", base64_text(&case.index.encode())),
+        ("index_digest", hex_text(&case.index.digest())),
         ("seed", list(&case.seed.0, element)),
     ];
     fields.splice(..0, of_policy);
     fields.extend(answer_proofs(&case, |proof, states| {
         object(
-            &[&[("proof", proof_text(proof))][..], states].concat(),
+            &[&[("proof", base64_text(proof))][..], states].concat(),
             "  ",
         )
     }));
@@ -446,29 +449,18 @@ fn answers(low_memory: bool) -> String {
 fn sampled_answers(low_memory: bool) -> String {
     let cases = answer::tests::golden_sampled(low_memory);
     list(cases, |case| {
-        let gains: Vec<i64> = case
-            .parameters
-            .gains
-            .iter()
-            .map(|g| i64::from(*g))
-            .collect();
-        let mut fields = vec![("gains", small(&gains))];
+        let mut fields = vec![("gains", small(&case.parameters.gains))];
         if let Some(coins) = &case.coins {
-            let rows: Vec<u8> = coins.columns[0]
-                .rows
-                .iter()
-                .flat_map(encode_point)
-                .collect();
-            let bits = &coins.columns[0].opening.as_ref().unwrap().values;
+            let column = &coins.columns[0];
+            let bits = &column.opening.as_ref().unwrap().values;
             fields.push(("coins", small(bits)));
-            fields.push(("kept", format!("\"{}\"", base64(&rows))));
+            fields.push(("kept", base64_text(&encode_points(&column.rows))));
         }
         fields.extend(answer_fields(&case));
         fields.extend(answer_proofs(&case, |proof, [_, last_state]| {
-            let digest = format!("\"{}\"", hex(&Sha256::digest(proof)));
             let digests = [
                 ("proof_bytes", proof.len().to_string()),
-                ("proof_sha256", digest),
+                ("proof_sha256", digest_text(proof)),
                 last_state.clone(),
             ];
             object(&digests, "  ")
@@ -477,27 +469,36 @@ fn sampled_answers(low_memory: bool) -> String {
     })
 }
 
-fn answer_fields(case: &Golden) -> Vec<(&'static str, String)> {
-    let (r, a) = (&case.record, &case.answer);
-    vec![
-        ("c_seed", element(&r.slot.c_seed)),
-        ("beacon", element(&r.slot.beacon)),
-        ("slot", element(&r.slot.slot)),
-        ("context", element(&r.context)),
-        ("cq", element(&r.cq)),
-        ("htopk", element(&r.htopk)),
-        ("query", small(&a.query)),
-        ("query_salt", element(&a.query_salt)),
-        ("positions", small(&a.positions)),
-        ("list_salt", element(&a.list_salt)),
+fn slot_fields(slot: &Slot) -> [Field; 3] {
+    [
+        ("c_seed", element(&slot.c_seed)),
+        ("beacon", element(&slot.beacon)),
+        ("slot", element(&slot.slot)),
     ]
 }
 
+fn record_fields(record: &Record) -> Vec<Field> {
+    let rest = [
+        ("context", element(&record.context)),
+        ("cq", element(&record.cq)),
+        ("htopk", element(&record.htopk)),
+    ];
+    [slot_fields(&record.slot), rest].concat()
+}
+
+fn answer_fields(case: &Golden) -> Vec<Field> {
+    let answer = &case.answer;
+    let of_answer = [
+        ("query", small(&answer.query)),
+        ("query_salt", element(&answer.query_salt)),
+        ("positions", small(&answer.positions)),
+        ("list_salt", element(&answer.list_salt)),
+    ];
+    [&record_fields(&case.record)[..], &of_answer].concat()
+}
+
 /// The certificate, if there is noise, and the query proof.
-fn answer_proofs(
-    case: &Golden,
-    of: impl Fn(&[u8], &[(&'static str, String); 2]) -> String,
-) -> Vec<(&'static str, String)> {
+fn answer_proofs(case: &Golden, of: impl Fn(&[u8], &[Field; 2]) -> String) -> Vec<Field> {
     let certified = case.has_noise().then(|| fixed(|| case.certify().unwrap()));
     let certificate = certified.as_ref().map(|(certificate, _)| certificate);
     let (proof, of_proof) = fixed(|| case.prove(certificate));
@@ -518,22 +519,21 @@ fn embeddings() -> String {
     let (proof, states) =
         fixed(|| embed::prove_as::<Cheat>(&statement, &case.rows, &case.query).unwrap());
     embed::verify_embed(&statement, &proof).unwrap();
-    let tokens: Vec<i64> = case.query.tokens.iter().map(|t| i64::from(*t)).collect();
     let fields = [
         ("tokens", statement.tokens.to_string()),
         ("vocabulary", (case.table.layout.capacity - 1).to_string()),
         ("dimension", case.table.dimension.to_string()),
         ("norm_factor", statement.norm_factor.to_string()),
         ("rows", small(&case.rows)),
-        ("table", points(&case.table)),
-        ("table_digest", format!("\"{}\"", hex(&case.table.digest()))),
+        ("table", base64_text(&case.table.encode())),
+        ("table_digest", hex_text(&case.table.digest())),
         ("context", element(&statement.context)),
         ("hq", element(&statement.hq)),
         ("cq", element(&statement.cq)),
-        ("query", small(&tokens)),
+        ("query", small(&case.query.tokens)),
         ("query_salt", element(&case.query.query_salt)),
         ("vector_salt", element(&case.query.vector_salt)),
-        ("proof", proof_text(&proof)),
+        ("proof", base64_text(&proof)),
     ];
     object(&[&fields[..], &states].concat(), " ")
 }
@@ -547,11 +547,11 @@ fn coalitions() -> String {
     let places = |all: &[usize]| list(all, |x| x.to_string());
     let pair = |all: &[u64; 2]| list(all, |x| x.to_string());
     let of = |proof: &[u8], states: &[(&str, String)]| {
-        object(&[&[("proof", proof_text(proof))], states].concat(), "  ")
+        object(&[&[("proof", base64_text(proof))], states].concat(), "  ")
     };
     object(
         &[
-            ("context", format!("\"{}\"", hex(&s.context))),
+            ("context", hex_text(&s.context)),
             ("dimension", s.dimension.to_string()),
             ("cq", list(&s.cq, element)),
             ("accounts", places(&s.accounts)),
@@ -576,19 +576,18 @@ fn coin_certificate(low_memory: bool) -> String {
         fixed(|| drawn::prove_as::<Cheat, _>(&s, std::slice::from_ref(&seed), low_memory).unwrap());
     drawn::verify(&s, &certificate.proof).unwrap();
     let column = certificate.columns[0].opening.as_ref().unwrap();
-    let slot = &s.slots[0];
-    let fields = [
+    let of_policy = [
         ("capacity", s.capacity.to_string()),
         ("bound", s.distribution.bound.to_string()),
-        ("context", format!("\"{}\"", hex(&s.context))),
+        ("context", hex_text(&s.context)),
         ("seed", list(&seed.0, element)),
-        ("c_seed", element(&slot.c_seed)),
-        ("beacon", element(&slot.beacon)),
-        ("slot", element(&slot.slot)),
-        ("coins", small(&column.values)),
-        ("proof", proof_text(&certificate.proof)),
     ];
-    object(&[&fields[..], &states].concat(), " ")
+    let of_proof = [
+        ("coins", small(&column.values)),
+        ("proof", base64_text(&certificate.proof)),
+    ];
+    let slot = slot_fields(&s.slots[0]);
+    object(&[&of_policy[..], &slot, &of_proof, &states].concat(), " ")
 }
 
 fn list_of_a_record(low_memory: bool) -> String {
@@ -596,35 +595,30 @@ fn list_of_a_record(low_memory: bool) -> String {
     let ((proof, after), states) = fixed(|| case.prove::<Cheat>(low_memory));
     let rows = case.rows(&after);
     lists::verify(&case.index, &case.constants, &(case.record, rows, &proof)).unwrap();
-    let bytes = |bytes: &[u8]| format!("\"{}\"", base64(bytes));
     let of = |column: &Column| {
         let opening = column.opening.as_ref().unwrap();
         object(
             &[
                 ("bits", small(&opening.values)),
                 ("blindings", list(&opening.blindings, element)),
-                ("commitments", bytes(&lists::tests::encoded(column))),
+                ("commitments", base64_text(&encode_points(&column.rows))),
             ],
             "  ",
         )
     };
-    let (c, r, l) = (&case.constants, &case.record, &case.listing);
-    let fields = [
+    let (c, l) = (&case.constants, &case.listing);
+    let of_policy = [
         ("dimension", case.index.dimension.to_string()),
         ("capacity", case.index.layout.capacity.to_string()),
-        ("window", format!("\"{}\"", hex(&c.window))),
+        ("window", hex_text(&c.window)),
         ("threshold", c.threshold.to_string()),
         ("most", c.most.to_string()),
         ("rows", small(&lists::tests::rows_of_index())),
-        ("index_key", format!("\"{}\"", hex(&lists::tests::key().0))),
-        ("index", points(&case.index)),
-        ("index_digest", format!("\"{}\"", hex(&case.index.digest()))),
-        ("c_seed", element(&r.slot.c_seed)),
-        ("beacon", element(&r.slot.beacon)),
-        ("slot", element(&r.slot.slot)),
-        ("context", element(&r.context)),
-        ("cq", element(&r.cq)),
-        ("htopk", element(&r.htopk)),
+        ("index_key", hex_text(&lists::tests::key().0)),
+        ("index", base64_text(&case.index.encode())),
+        ("index_digest", hex_text(&case.index.digest())),
+    ];
+    let of_list = [
         ("query", small(&l.query)),
         ("query_salt", element(&l.query_salt)),
         ("list_salt", element(&l.list_salt)),
@@ -632,10 +626,11 @@ fn list_of_a_record(low_memory: bool) -> String {
         ("kept", of(&case.kept)),
         ("held", of(&case.held)),
         ("held_after_blindings", list(&case.blindings, element)),
-        ("held_after", bytes(&after)),
-        ("proof", proof_text(&proof)),
+        ("held_after", base64_text(&after)),
+        ("proof", base64_text(&proof)),
     ];
-    object(&[&fields[..], &states].concat(), " ")
+    let record = record_fields(&case.record);
+    object(&[&of_policy[..], &record, &of_list, &states].concat(), " ")
 }
 
 /// Of a tenant with noise and of one without: three records each, whose proofs' digests stand for them.
@@ -644,33 +639,25 @@ fn answers_together(low_memory: bool) -> String {
         let (parts, [_, last_state]) = fixed(|| case.prove(low_memory).unwrap());
         answer::verify(&case.index, &case.parameters, case.item(&parts)).unwrap();
         let p = &case.parameters;
-        let gains: Vec<i64> = p.gains.iter().map(|g| i64::from(*g)).collect();
-        let digest = |k: usize| format!("\"{}\"", hex(&Sha256::digest(&parts[k])));
         let records = list(case.records.iter().zip(&case.answers), |(r, a)| {
-            let fields = [
-                ("c_seed", element(&r.slot.c_seed)),
-                ("beacon", element(&r.slot.beacon)),
-                ("slot", element(&r.slot.slot)),
-                ("context", element(&r.context)),
-                ("cq", element(&r.cq)),
-                ("htopk", element(&r.htopk)),
+            let of_answer = [
                 ("query", small(&a.query)),
                 ("positions", small(&a.positions)),
             ];
-            object(&fields, "   ")
+            object(&[&record_fields(r)[..], &of_answer].concat(), "   ")
         });
         let fields = [
             ("dimension", case.index.dimension.to_string()),
             ("capacity", case.index.layout.capacity.to_string()),
-            ("window", format!("\"{}\"", hex(&p.window))),
-            ("gains", small(&gains)),
+            ("window", hex_text(&p.window)),
+            ("gains", small(&p.gains)),
             ("listed", p.listed.to_string()),
-            ("index_digest", format!("\"{}\"", hex(&case.index.digest()))),
+            ("index_digest", hex_text(&case.index.digest())),
             ("records", records),
             ("certificate_bytes", parts[0].len().to_string()),
-            ("certificate_sha256", digest(0)),
+            ("certificate_sha256", digest_text(&parts[0])),
             ("proof_bytes", parts[1].len().to_string()),
-            ("proof_sha256", digest(1)),
+            ("proof_sha256", digest_text(&parts[1])),
             last_state,
         ];
         object(&fields, "  ")

@@ -8,8 +8,8 @@ use ragaudit_field_simd::g1::segment_sums;
 use ragaudit_field_simd::multiples::{odd_digits, read_all, SmallMultiples, SMALL, SMALL_DIGITS};
 use ragaudit_scan_protocol::group::bases;
 pub use ragaudit_scan_protocol::group::{
-    decode_scalar, encode_point, encode_scalar, Fr, G1Affine, G1Projective, ENCODED, NO_POINT,
-    WIDTH,
+    decode_scalar, encode_point, encode_points, encode_scalar, Fr, G1Affine, G1Projective, ENCODED,
+    NO_POINT, WIDTH,
 };
 use rayon::prelude::*;
 use zeroize::Zeroize;

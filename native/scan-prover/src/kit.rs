@@ -1,13 +1,15 @@
 //! What the tests of every protocol hold, whatever its statement says: each protocol's own tests name its statement, its
 //! witness and its faults.
+use crate::batch::{Kind, Refusals};
 use crate::channel::Channel;
 use crate::cheat::{
     every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat, Without,
 };
 use crate::engine::Fast;
 use crate::equation::Equation;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::group::G1Affine;
+use crate::index::IndexCommitment;
 use crate::session::Session;
 use crate::simulator::{Simulated, Simulates, Simulator};
 use crate::transcript::{Hash, Oracle, Transcript};
@@ -34,10 +36,23 @@ pub(crate) fn verify<S: Protocol>(statement: &S, proof: &[u8]) -> Result<()> {
 
 fn holds<'a, 'p: 'a, S: Protocol>(statement: &'a S, session: Session<'a, Cheat<'p>>) -> Result<()> {
     let equation: Equation = statement.run(session)?.into();
-    match equation.holds::<Fast>(statement.points()) {
-        true => Ok(()),
-        false => Err(Error::Rejected),
-    }
+    equation.verify::<Fast>(statement.points())
+}
+
+/// Which of a batch's items are refused.
+pub(crate) fn numbers(refused: &Refusals) -> Vec<usize> {
+    refused.iter().map(|(i, _)| *i).collect()
+}
+
+/// The state after everything of a batch, before its weights.
+pub(crate) fn state_of<K: Kind>(
+    index: &IndexCommitment,
+    kind: &K,
+    items: &[K::Item<'_>],
+) -> [u8; 32] {
+    let mut transcript: Transcript = kind.transcript(&index.digest());
+    kind.absorb(&mut transcript, items);
+    transcript.digest()
 }
 
 /// What a simulator makes of public values alone.

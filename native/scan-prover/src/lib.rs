@@ -45,6 +45,9 @@ mod kit;
 mod lies;
 
 #[cfg(test)]
+mod fixtures;
+
+#[cfg(test)]
 mod golden;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use ragaudit_scan_protocol::listing::listing_protocol;
 pub use ragaudit_scan_protocol::listing::{statement, ListingStatement, LIMITS, MAX_LISTED, RULES};
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use crate::channel::Proves;
 use crate::error::{Error, Result};
@@ -48,7 +48,8 @@ fn prove_with<P: Proves>(
     low_memory: Option<usize>,
 ) -> Result<Vec<u8>> {
     let listing = secret.listing;
-    let mut seed: Vec<u8> = listing.query.iter().map(|v| *v as u8).collect();
+    let query = listing.query.iter().map(|v| *v as u8);
+    let mut seed: Zeroizing<Vec<u8>> = Zeroizing::new(query.collect());
     seed.extend(encode_scalar(&listing.query_salt));
     seed.extend(encode_scalar(&listing.list_salt));
     let blindings = secret.openings.iter().flat_map(|o| &o.blindings);
@@ -56,7 +57,6 @@ fn prove_with<P: Proves>(
     seed.extend(secret.key.0);
     let row_variables = statement.index.layout.row_variables;
     let mut session: Session<P> = Session::prover(statement.transcript(), row_variables, &seed)?;
-    seed.zeroize();
     session.low_memory = low_memory;
     let key = secret.key;
     let blinding = |place| key.blinding(place);

@@ -6,7 +6,7 @@ use crate::answer::Record;
 use crate::channel::Proves;
 use crate::engine::Fast;
 use crate::error::Result;
-use crate::group::{encode_point, Fr};
+use crate::group::{encode_points, Fr};
 use crate::index::{IndexCommitment, IndexKey};
 use crate::listing::{self, bit_column, Bits, Listing, Outcome};
 use crate::prover::fractions::RUN;
@@ -50,7 +50,7 @@ pub(crate) fn prove_as<P: Proves>(
     let columns = [bits.chance, bits.kept, bits.held, &after];
     let low_memory = low_memory.then_some(RUN);
     let proof = listing::prove_as::<P>(&statement, listing, &outcome, columns, key, low_memory)?;
-    Ok((proof, after.rows.iter().flat_map(encode_point).collect()))
+    Ok((proof, encode_points(&after.rows)))
 }
 
 /// As [`ragaudit_scan_protocol::lists::verify`].

@@ -4,12 +4,11 @@ use ark_bn254::Fq;
 use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
-use ragaudit_field_simd::commitment::pack_nibbles;
-use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
 use rayon::prelude::*;
 
 use crate::drawn::{self, Certificate, Slot};
+use crate::fixtures::{list_hash, scores, vector_hash};
 use crate::group::{Fr, ENCODED};
 use crate::index::{commit_index, IndexCommitment, IndexKey};
 use crate::kit::verify;
@@ -121,18 +120,11 @@ impl Case {
         let (rows, query, key) = ([5i8, -1, 2, 7, -3, 0], vec![4i8, -6], IndexKey([5; 32]));
         let index = commit_index(&rows, 2, CAPACITY, &key).unwrap();
         let noise = &certificate.columns[0].opening.as_ref().unwrap().values[..CAPACITY];
-        let dot = |row: &[i8]| {
-            (0..2)
-                .map(|j| i32::from(row[j]) * i32::from(query[j]))
-                .sum()
-        };
-        let scores: Vec<i32> = rows.chunks(2).map(dot).collect();
+        let scores: Vec<i32> = scores(&rows, &query);
         let noise: Vec<i32> = noise.iter().map(|z| *z as i32).collect();
         let window = ScoreWindow::new(5, 60, 32).unwrap();
         let listed = noised_top_k(&scores, &window, &noise, 2).unwrap();
         let (query_salt, list_salt) = (Fr::from(6u8), Fr::from(7u8));
-        let mut list = vec![list_salt, Fr::from(2u8)];
-        list.extend(listed.iter().map(|p| Fr::from(*p as u64)));
         let answer = Answer {
             query_salt,
             list_salt,
@@ -140,15 +132,13 @@ impl Case {
             scores: scores.iter().map(|s| i64::from(*s)).collect(),
             query,
         };
-        let mut vector = vec![query_salt];
-        vector.extend(pack_nibbles(&answer.query));
         let mut case = Self {
             slot,
             certificate,
             index,
             proof: Vec::new(),
-            cq: hash_list(4, &vector),
-            htopk: hash_list(5, &list),
+            cq: vector_hash(query_salt, &answer.query),
+            htopk: list_hash(list_salt, &answer.positions),
         };
         let statement = case.statement();
         let certified = Certified {

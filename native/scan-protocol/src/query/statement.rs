@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};
 use crate::index::{check_dimension, IndexCommitment, MAX_CAPACITY, MAX_DIMENSION};
 use crate::nibbles::{NIBBLE_VARIABLES, TAG_NIBBLE, TAG_VECTOR};
+use crate::noise::absorb_gains;
 use crate::numbers::NO_WRAP_BITS;
 use crate::ranges::LIMB_BITS;
 use crate::together::{check_together, row_variables, Format};
@@ -107,10 +108,7 @@ impl QueryStatement<'_> {
         t.bytes("index", &self.index.digest());
         t.integer("capacity", self.index.layout.capacity as u64);
         t.integer("dimension", self.index.dimension as u64);
-        t.integer("gain count", self.gains.len() as u64);
-        for gain in &self.gains {
-            t.integer("gain", u64::from(*gain));
-        }
+        absorb_gains(&mut t, &self.gains);
         t.integer("lo", self.lo as u64);
         t.integer("hi", self.hi as u64);
         t.integer("lattice", self.lattice as u64);

@@ -1,21 +1,20 @@
 use super::*;
 use std::sync::{Arc, OnceLock};
 
-use crate::batch::{self, verify_all, Kind, Refusals};
+use crate::batch::{self, verify_all};
 use crate::cheat::{Cheat, REPEATED};
 use crate::coins::{CoinStatement, Coins};
 use crate::error::Error;
+use crate::fixtures::{list_hash, scores, vector_hash};
 use crate::group::Fr;
 use crate::index::commit_index;
+use crate::kit::{numbers, state_of};
 use crate::mutations::refused;
 use crate::noise::noise_key;
 use crate::session::Column;
 use crate::together::Format;
-use crate::transcript::Transcript;
 use crate::words::seed_commitment;
-use ragaudit_field_simd::commitment::pack_nibbles;
 use ragaudit_field_simd::noise::draw;
-use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
 
 pub(crate) mod together;
@@ -76,17 +75,6 @@ fn index(key: &IndexKey) -> (Vec<i8>, Arc<IndexCommitment>) {
     (rows, Arc::new(index))
 }
 
-fn numbers(refused: &Refusals) -> Vec<usize> {
-    refused.iter().map(|(i, _)| *i).collect()
-}
-
-/// The state after everything of a batch, before its weights.
-fn state_of(index: &IndexCommitment, parameters: &Parameters, items: &[Item]) -> [u8; 32] {
-    let mut transcript: Transcript = parameters.transcript(&index.digest());
-    parameters.absorb(&mut transcript, items);
-    transcript.digest()
-}
-
 /// Everything that a record's proof is made of.
 pub(crate) struct Golden {
     pub(crate) parameters: Parameters,
@@ -100,24 +88,38 @@ pub(crate) struct Golden {
     low_memory: bool,
 }
 
+/// The positions that come first under these scores and the noise of a slot, if there is any.
+pub(crate) fn listed(
+    parameters: &Parameters,
+    seed: &Seed,
+    slot: &Slot,
+    scores: &[i32],
+) -> Vec<usize> {
+    let noise = match &parameters.gains[..] {
+        [] => vec![0; scores.len()],
+        gains => {
+            let kappa = noise_key(seed, slot.beacon, slot.slot);
+            draw(&kappa, scores.len(), gains).unwrap()
+        }
+    };
+    let window = ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
+    noised_top_k(scores, &window, &noise, parameters.listed).unwrap()
+}
+
 /// The record of a query with these scores over the rows, of which these are listed, and its witness.
 pub(crate) fn asked(
     slot: Slot,
-    query: Vec<i8>,
-    scores: &[i32],
-    listed: &[usize],
+    context: u64,
+    (query, scores, listed): (Vec<i8>, &[i32], &[usize]),
+    salts: [u64; 2],
 ) -> (Record, Answer) {
     let positions: Vec<i64> = listed.iter().map(|p| *p as i64).collect();
-    let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
-    let mut vector = vec![query_salt];
-    vector.extend(pack_nibbles(&query));
-    let mut list = vec![list_salt, Fr::from(positions.len() as u64)];
-    list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
+    let [query_salt, list_salt] = salts.map(Fr::from);
     let record = Record {
         slot,
-        context: Fr::from(77u8),
-        cq: hash_list(4, &vector),
-        htopk: hash_list(5, &list),
+        context: Fr::from(context),
+        cq: vector_hash(query_salt, &query),
+        htopk: list_hash(list_salt, &positions),
     };
     let answer = Answer {
         query,
@@ -140,17 +142,7 @@ impl Golden {
             beacon: Fr::from(8u8),
             slot: Fr::from(slot),
         };
-        let kappa = noise_key(&seed, slot.beacon, slot.slot);
-        let noise = match &parameters.gains[..] {
-            [] => vec![0; CAPACITY],
-            gains => draw(&kappa, CAPACITY, gains).unwrap(),
-        };
-        let dot = |row: &[i8]| {
-            let pairs = row.iter().zip(&query);
-            pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
-        };
-        let scores: Vec<i32> = rows.chunks(3).map(dot).collect();
-        let window = ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
+        let scores: Vec<i32> = scores(&rows, &query);
         // Quantised, a score of 0 is 0.
         let mut scoring = scores.clone();
         let coins = parameters.kept.as_ref().map(|_| coins());
@@ -159,8 +151,8 @@ impl Golden {
             let kept = scoring.iter_mut().zip(bits);
             kept.for_each(|(score, bit)| *score *= *bit as i32);
         }
-        let listed = noised_top_k(&scoring, &window, &noise, parameters.listed).unwrap();
-        let (record, answer) = asked(slot, query, &scores, &listed);
+        let listed = listed(&parameters, &seed, &slot, &scoring);
+        let (record, answer) = asked(slot, 77, (query, &scores, &listed), [5, 6]);
         Self {
             parameters,
             rows,

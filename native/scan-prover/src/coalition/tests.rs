@@ -5,7 +5,6 @@ use crate::session::Session;
 use crate::simulator::Simulates;
 use crate::transcript::Transcript;
 use ark_ff::{AdditiveGroup, Field};
-use ragaudit_field_simd::commitment::pack_nibbles;
 
 use super::inputs::*;
 use super::pairs::*;
@@ -14,11 +13,10 @@ use super::statement::*;
 use super::*;
 use crate::cheat::{every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, Cheat, Told};
 use crate::equation::Equation;
+use crate::fixtures::vector_hash;
 use crate::lies::each_claim_stands_against_a_lie;
 use crate::mutations::refused;
-use crate::nibbles::TAG_VECTOR;
 use crate::numbers::{from_small, power_of_two};
-use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_scan_protocol::gates::Numbers;
 
 /// Blocks of which few records fill several.
@@ -77,7 +75,7 @@ impl Case {
         let cq = vectors
             .iter()
             .zip(&salts)
-            .map(|(v, s)| commit(v, s))
+            .map(|(v, s)| vector_hash(*s, v))
             .collect();
         let distinct = distinct_norms(&vectors.concat(), dimension);
         Self {
@@ -114,12 +112,6 @@ impl Case {
         let pairs = runs.map(prove).collect::<Result<_>>()?;
         Ok((records, pairs))
     }
-}
-
-fn commit(vector: &[i8], salt: &Fr) -> Fr {
-    let mut list = vec![*salt];
-    list.extend(pack_nibbles(vector));
-    hash_list(TAG_VECTOR, &list)
 }
 
 fn verified(statement: &CoalitionStatement, (records, pairs): &(Vec<u8>, Vec<Vec<u8>>)) -> bool {

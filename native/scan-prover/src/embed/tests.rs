@@ -3,17 +3,18 @@ use super::statement::*;
 use super::*;
 use std::sync::Arc;
 
-use crate::batch::{self, verify_all, Refusals};
+use crate::batch::{self, verify_all};
 use crate::channel::Channel;
 use crate::cheat::{caught_by, Cheat};
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::Error;
+use crate::fixtures::components;
 use crate::group::{vector_generators, G1Affine};
 use crate::index::{commit_table, IndexCommitment, Layout, MAX_DIMENSION};
 use crate::kit::{
-    all_are_needed, changes_are_refused, forgets_nothing, only_for, stands_for, verify, Change,
-    Protocol,
+    all_are_needed, changes_are_refused, forgets_nothing, numbers, only_for, stands_for, verify,
+    Change, Protocol,
 };
 use crate::lies::each_claim_stands_against_a_lie;
 use crate::mutations::refused;
@@ -31,17 +32,6 @@ const VOCABULARY: usize = 45;
 const DIMENSION: usize = 70;
 const MOST: usize = 20;
 const NORM_FACTOR: u64 = 8145;
-
-fn random(seed: u64, count: usize, below: u64) -> Vec<i64> {
-    let mut x = seed;
-    let mut next = || {
-        x = x
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        ((x >> 33) % below) as i64
-    };
-    (0..count).map(|_| next()).collect()
-}
 
 fn tokens_hash(salt: Fr, tokens: &[u32]) -> Fr {
     let mut list = vec![salt, Fr::from(tokens.len() as u64)];
@@ -92,10 +82,7 @@ struct Case {
 }
 
 fn case(vocabulary: usize, dimension: usize, most: usize, tokens: &[u32]) -> Case {
-    let rows: Vec<i8> = random(9, vocabulary * dimension, 15)
-        .iter()
-        .map(|v| *v as i8 - 7)
-        .collect();
+    let rows = components(9, vocabulary * dimension);
     let query = Query {
         tokens: tokens.to_vec(),
         query_salt: Fr::from(100u8),
@@ -617,10 +604,6 @@ fn mutated_proofs_are_refused() {
     changes_are_refused(&case.statement(), &case.prove().unwrap(), 397);
 }
 
-fn numbers(refused: Refusals) -> Vec<usize> {
-    refused.into_iter().map(|(i, _)| i).collect()
-}
-
 #[test]
 fn batches_name_the_bad_ones() {
     let cases: Vec<Case> = [[1u32, 2], [3, 4], [5, 6]]
@@ -635,7 +618,7 @@ fn batches_name_the_bad_ones() {
     };
     let verdict = |places: [usize; 3]| {
         let items: Vec<_> = (0..3).map(|i| (of(i), &proofs[places[i]][..])).collect();
-        numbers(verify_all(table, &OfTable, &items))
+        numbers(&verify_all(table, &OfTable, &items))
     };
     assert!(verdict([0, 1, 2]).is_empty());
     assert!(verify_all(table, &OfTable, &[]).is_empty());
@@ -646,7 +629,7 @@ fn batches_name_the_bad_ones() {
         (cases[2].statement(), &proofs[2][..]),
     ];
     assert_eq!(
-        numbers(verify_all(table, &OfTable, &items)),
+        numbers(&verify_all(table, &OfTable, &items)),
         [1, 2],
         "cut short; another table"
     );

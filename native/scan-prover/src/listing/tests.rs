@@ -3,6 +3,7 @@ use super::statement::*;
 use super::*;
 use crate::channel::Channel;
 use crate::cheat::{Cheat, REPEATED};
+use crate::fixtures::{components, packed_hash, random, scores, vector_hash};
 use crate::group::{tables, vector_generators, Fr, G1Affine};
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use crate::kit::{
@@ -10,34 +11,15 @@ use crate::kit::{
     Protocol,
 };
 use crate::lies::each_claim_stands_against_a_lie;
-use crate::nibbles::TAG_VECTOR;
 use crate::prover::fractions::RUN;
 use crate::prover::Prover;
 use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;
-use ragaudit_field_simd::commitment::pack_nibbles;
-use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_scan_protocol::listing::claim_list;
-
-fn draws(seed: u64, count: usize, of: u64) -> Vec<u64> {
-    let mut x = seed;
-    let mut next = || {
-        x = x
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (x >> 33) % of
-    };
-    (0..count).map(|_| next()).collect()
-}
-
-fn components(seed: u64, count: usize) -> Vec<i8> {
-    let drawn = draws(seed, count, 15).into_iter();
-    drawn.map(|v| v as i8 - 7).collect()
-}
 
 /// One in so many is 1.
 fn some_bits(seed: u64, count: usize, of: u64) -> Vec<i64> {
-    let drawn = draws(seed, count, of).into_iter();
+    let drawn = random(seed, count, of).into_iter();
     drawn.map(|v| i64::from(v == 0)).collect()
 }
 
@@ -62,17 +44,6 @@ struct Case {
     htopk: Fr,
     threshold: i64,
     most: usize,
-}
-
-fn list_hash(salt: Fr, capacity: usize, packed: &[Fr]) -> Fr {
-    let list = [&[salt, Fr::from(capacity as u64)], packed].concat();
-    hash_list(TAG_TOPK, &list)
-}
-
-fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
-    let mut list = vec![salt];
-    list.extend(pack_nibbles(query));
-    hash_list(TAG_VECTOR, &list)
 }
 
 /// The statement's columns of bits.
@@ -103,11 +74,7 @@ fn case_of(
     let key = IndexKey([3; 32]);
     let index = commit_index(&rows, dimension, capacity, &key).unwrap();
     let layout = index.layout;
-    let dot = |row: &[i8]| {
-        let pairs = row.iter().zip(&query);
-        pairs.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum()
-    };
-    let mut scores: Vec<i64> = rows.chunks(dimension).map(dot).collect();
+    let mut scores: Vec<i64> = scores(&rows, &query);
     scores.resize(capacity, 0);
     let listing = Listing {
         query,
@@ -126,7 +93,7 @@ fn case_of(
     let outcome = Outcome::new(&index, (threshold, most), &listing, &bits).unwrap();
     Case {
         cq: vector_hash(listing.query_salt, &listing.query),
-        htopk: list_hash(listing.list_salt, capacity, &outcome.packed()),
+        htopk: packed_hash(listing.list_salt, capacity, &outcome.packed()),
         after: column(layout, outcome.after.clone(), 400),
         index,
         key,
@@ -205,7 +172,7 @@ impl Case {
         lie(&mut other.outcome);
         let packed = other.outcome.packed();
         let packed = &packed[..other.statement().elements()];
-        other.htopk = list_hash(other.listing.list_salt, other.outcome.after.len(), packed);
+        other.htopk = packed_hash(other.listing.list_salt, other.outcome.after.len(), packed);
         other.after = column(other.index.layout, other.outcome.after.clone(), 400);
         other.forged()
     }
@@ -216,7 +183,7 @@ impl Case {
         let mut hidden = self.secret().hidden.clone();
         lie(&mut hidden);
         let packed = &hidden[1..1 + self.statement().elements()];
-        other.htopk = list_hash(hidden[0], self.outcome.after.len(), packed);
+        other.htopk = packed_hash(hidden[0], self.outcome.after.len(), packed);
         let mut secret = other.secret();
         secret.hidden = hidden;
         let proof = prove_with::<Cheat>(&other.statement(), secret, None).unwrap();

@@ -2,17 +2,17 @@ use super::*;
 use std::sync::Arc;
 
 use crate::answer::Slot;
-use crate::batch::{self, verify_all, Kind, Refusals};
+use crate::batch::{self, verify_all};
 use crate::drawn;
 use crate::error::Error;
+use crate::fixtures::{packed_hash, scores, vector_hash};
 use crate::index::commit_index;
+use crate::kit::{numbers, state_of};
 use crate::listing::nothing_held;
 use crate::mutations::refused;
 use crate::noise::Seed;
 use crate::session::Column;
-use crate::transcript::Transcript;
-use ragaudit_field_simd::commitment::pack_nibbles;
-use ragaudit_field_simd::poseidon::{hash, hash_list};
+use ragaudit_field_simd::poseidon::hash;
 
 const CAPACITY: usize = 14;
 
@@ -35,10 +35,6 @@ fn bits_at(ones: &[usize]) -> Vec<i64> {
 
 fn column(index: &IndexCommitment, ones: &[usize], blinding: u64) -> Column {
     bit_column(index.layout, bits_at(ones), vec![Fr::from(blinding)]).unwrap()
-}
-
-pub(crate) fn encoded(column: &Column) -> Vec<u8> {
-    column.rows.iter().flat_map(encode_point).collect()
 }
 
 fn kept(index: &IndexCommitment) -> Column {
@@ -82,13 +78,9 @@ impl Case {
         let index = index();
         let constants = constants(&index);
         let query = vec![3i8, -7, slot as i8 % 7];
-        let dot = |row: &[i8]| {
-            let pairs = row.iter().zip(&query);
-            pairs.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum()
-        };
         let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
         let listing = Listing {
-            scores: rows_of_index().chunks(3).map(dot).collect(),
+            scores: scores(&rows_of_index(), &query),
             query,
             query_salt,
             list_salt,
@@ -100,19 +92,15 @@ impl Case {
             held: &held,
         };
         let outcome = Outcome::new(&index, (20, 3), &listing, &bits).unwrap();
-        let mut vector = vec![query_salt];
-        vector.extend(pack_nibbles(&listing.query));
-        let mut list = vec![list_salt, Fr::from(CAPACITY as u64)];
-        list.extend(outcome.packed());
         let record = Record {
             slot: of,
             context: Fr::from(77u8),
-            cq: hash_list(4, &vector),
-            htopk: hash_list(5, &list),
+            cq: vector_hash(query_salt, &listing.query),
+            htopk: packed_hash(list_salt, CAPACITY, &outcome.packed()),
         };
         Self {
-            chance_rows: encoded(&chance),
-            held_rows: encoded(&held),
+            chance_rows: encode_points(&chance.rows),
+            held_rows: encode_points(&held.rows),
             blindings: vec![Fr::from(900 + slot)],
             after: outcome.after.clone(),
             index,
@@ -188,14 +176,10 @@ fn chain(length: u64) -> Vec<Answered> {
         let (proof, after) = case.prove::<Prover>(false);
         let (bits, blindings) = (case.after.clone(), case.blindings.clone());
         held = bit_column(case.index.layout, bits, blindings).unwrap();
-        assert_eq!(encoded(&held), after);
+        assert_eq!(encode_points(&held.rows), after);
         out.push(Answered { case, after, proof });
     }
     out
-}
-
-fn numbers(refused: &Refusals) -> Vec<usize> {
-    refused.iter().map(|(i, _)| *i).collect()
 }
 
 /// A changed proof is the one that its batch names.
@@ -229,13 +213,6 @@ fn certificate_mutations(count: usize) {
             numbers(&verify_all(&index, constants, &changed)) != [1]
         },
     );
-}
-
-/// The state after everything of a batch, before its weights.
-fn state_of(index: &IndexCommitment, constants: &Constants, items: &[Item]) -> [u8; 32] {
-    let mut transcript: Transcript = constants.transcript(&index.digest());
-    constants.absorb(&mut transcript, items);
-    transcript.digest()
 }
 
 #[test]
@@ -281,7 +258,7 @@ fn batch_weights_follow_everything() {
     let of = |items: &[Item]| state_of(&index, &constants, items);
     let one = Fr::from(1u8);
     let other = column(&index, &[4], 1);
-    let (bytes, rows) = (encoded(&other), other.rows[0]);
+    let (bytes, rows) = (encode_points(&other.rows), other.rows[0]);
     let digests = [
         of(&[base]),
         of(&[base, base]),
@@ -330,7 +307,10 @@ fn a_chain_is_not_forked() {
     let cases = chain(3);
     let items: Vec<Item> = cases.iter().map(Answered::item).collect();
     assert!(verify_all(&index, &constants, &items).is_empty());
-    assert_eq!(items[0].1.held, encoded(&nothing_held(index.layout)));
+    assert_eq!(
+        items[0].1.held,
+        encode_points(&nothing_held(index.layout).rows)
+    );
     // From before the record before it, from the beginning, and with what another one left.
     for (i, held) in [
         (2, items[1].1.held),

@@ -236,6 +236,12 @@ pub(crate) fn count(table: &mut [i64], value: i64) {
     }
 }
 
+/// Adds a table's counts to those before them, if there are any.
+pub(crate) fn add_counts(sums: &mut Vec<i64>, counts: &[i64]) {
+    sums.resize(counts.len(), 0);
+    sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

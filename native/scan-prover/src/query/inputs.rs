@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::IndexKey;
 use crate::numbers::from_small;
-use crate::prover::columns::count;
+use crate::prover::columns::{add_counts, count};
 use crate::ranges::LIMB_BITS;
 use crate::session::Opening;
 use ragaudit_scan_protocol::query::statement::*;
@@ -210,8 +210,8 @@ impl<'a> Secret<'a> {
             let limbs = distance.iter().flatten().copied();
             let all = limbs.chain(limbs_of(&witness.order, key_limbs));
             all.for_each(|v| count(&mut range, v));
-            add(&mut score_rows, count_scores(&answer.scores, dimension));
-            add(&mut nibbles, count_components(&answer.query));
+            add_counts(&mut score_rows, &count_scores(&answer.scores, dimension));
+            add_counts(&mut nibbles, &count_components(&answer.query));
             records.push(RecordColumns {
                 quantised: witness.quantised.clone(),
                 scored: self.openings.kept.map(|_| witness.scored.clone()),
@@ -238,10 +238,4 @@ fn limbs_of(values: &[i64], limbs: usize) -> impl Iterator<Item = i64> + '_ {
         (0..limbs).map(move |k| limb(d, k))
     };
     values.iter().flat_map(of)
-}
-
-/// Adds counts to those of the records before.
-fn add(sums: &mut Vec<i64>, counts: Vec<i64>) {
-    sums.resize(counts.len(), 0);
-    sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
 }

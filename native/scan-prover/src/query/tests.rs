@@ -5,6 +5,7 @@ use crate::channel::Channel;
 use crate::cheat::{caught_by, Cheat, REPEATED};
 use crate::coins::Coins;
 use crate::drawn::{self, Draw, DrawnStatement, Slot};
+use crate::fixtures::{components, list_hash, scores, vector_hash};
 use crate::group::{vector_generators, Fr, G1Affine};
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use crate::kit::{
@@ -12,14 +13,11 @@ use crate::kit::{
     Protocol,
 };
 use crate::lies::each_claim_stands_against_a_lie;
-use crate::nibbles::TAG_VECTOR;
 use crate::noise::tests::MOST_GAINS;
 use crate::noise::Noise;
 use crate::transcript::{Oracle, Transcript};
 use crate::words::{seed_commitment, Seed};
 use ark_ff::Field;
-use ragaudit_field_simd::commitment::pack_nibbles;
-use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_field_simd::selection::{ScoreWindow, MAX_LATTICE};
 
 struct Case {
@@ -40,18 +38,6 @@ const LO: i64 = 10;
 const HI: i64 = 90;
 const LATTICE: i64 = 64;
 
-fn list_hash(salt: Fr, positions: &[i64]) -> Fr {
-    let mut list = vec![salt, Fr::from(positions.len() as u64)];
-    list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
-    hash_list(TAG_TOPK, &list)
-}
-
-fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
-    let mut list = vec![salt];
-    list.extend(pack_nibbles(query));
-    hash_list(TAG_VECTOR, &list)
-}
-
 impl Protocol for QueryStatement<'_> {
     fn start<O: Oracle>(&self) -> Transcript<O> {
         self.transcript()
@@ -68,17 +54,6 @@ impl Protocol for QueryStatement<'_> {
     fn run<'a, C: Channel>(&'a self, session: Session<'a, C>) -> Result<C::Closed> {
         answer_protocol(session, self, None)
     }
-}
-
-fn components(seed: u64, count: usize) -> Vec<i8> {
-    let mut x = seed;
-    let mut next = || {
-        x = x
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        ((x >> 33) % 15) as i8 - 7
-    };
-    (0..count).map(|_| next()).collect()
 }
 
 /// The column that a slot's draws make, under its verified certificate.
@@ -129,15 +104,7 @@ fn any_case(
     let query = components(77, dimension);
     let key = IndexKey([3; 32]);
     let index = commit_index(&rows, dimension, capacity, &key).unwrap();
-    let mut scores: Vec<i64> = rows
-        .chunks(dimension)
-        .map(|row| {
-            row.iter()
-                .zip(&query)
-                .map(|(a, b)| i64::from(*a) * i64::from(*b))
-                .sum()
-        })
-        .collect();
+    let mut scores: Vec<i64> = scores(&rows, &query);
     scores.resize(capacity, 0);
     let noise = match gains {
         [] => Column {
@@ -597,11 +564,7 @@ fn scores_are_of_the_tenant_s_index() {
         let mut lying = self::case(30, 37, 70, &[1, 8], 4);
         lying.index = commit_index(&rows, 70, 37, &lying.key).unwrap();
         lying.noise = case.noise.clone();
-        let dot = |row: &[i8]| {
-            let terms = row.iter().zip(&lying.answer.query);
-            terms.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum()
-        };
-        let scores = rows.chunks(70).map(dot).collect::<Vec<i64>>();
+        let scores = scores(&rows, &lying.answer.query);
         lying.answer.scores[..30].copy_from_slice(&scores);
         let noise = case.noise.opening.as_ref().unwrap();
         let window = statement.check().unwrap();
@@ -644,8 +607,7 @@ fn proofs_have_one_shape() {
     let document = {
         let mut case = small();
         case.index = commit_index(&rows, 70, 37, &case.key).unwrap();
-        let row = rows[7 * 70..8 * 70].iter().zip(&case.answer.query);
-        case.answer.scores[7] = row.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum();
+        case.answer.scores[7] = scores::<i64>(&rows, &case.answer.query)[7];
         case
     };
     assert_ne!(document.answer.scores, base.answer.scores);

@@ -3,17 +3,16 @@ use std::sync::Arc;
 
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
-use ragaudit_field_simd::noise::draw;
 use ragaudit_field_simd::poseidon::hash;
-use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
 use ragaudit_field_simd::timing::alone;
 
-use crate::answer::tests::asked;
+use crate::answer::tests::{asked, listed};
 use crate::answer::{self, Parameters, Record, Slot};
 use crate::cheat::{run, Cheat, Log, Without};
+use crate::fixtures::scores;
 use crate::group::Fr;
 use crate::index::{commit_index, IndexCommitment, IndexKey};
-use crate::noise::{noise_key, Seed};
+use crate::noise::Seed;
 use crate::query::{Answer, Certified};
 use crate::together::Format;
 
@@ -64,21 +63,14 @@ impl Case {
             Fr::from(9u8),
         ];
         let seed = Seed(seed);
-        let parameters = parameters();
-        let noise = draw(&noise_key(&seed, beacon, slot), CAPACITY, &parameters.gains).unwrap();
-        let dot = |row: &[i8]| -> i32 {
-            let pairs = row.iter().zip(&query);
-            pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
-        };
-        let scores: Vec<i32> = rows.chunks(DIMENSION).map(dot).collect();
-        let window = ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
-        let listed = noised_top_k(&scores, &window, &noise, parameters.listed).unwrap();
+        let scores: Vec<i32> = scores(&rows, &query);
         let slot = Slot {
             c_seed,
             beacon,
             slot,
         };
-        let (record, answer) = asked(slot, query, &scores, &listed);
+        let listed = listed(&parameters(), &seed, &slot, &scores);
+        let (record, answer) = asked(slot, 77, (query, &scores, &listed), [5, 6]);
         Self {
             index: Arc::new(index),
             key,

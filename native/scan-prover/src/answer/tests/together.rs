@@ -1,6 +1,7 @@
 //! Several records' certificate and query proof, by all parties.
 use super::*;
 use crate::cheat::{answers as said, caught_by, end_is_held_by, nothing_is_forgotten, Log};
+use crate::fixtures::components;
 use crate::group::vector_generators;
 use crate::index::{Layout, MAX_DIMENSION};
 use crate::kit::{absorbed, all_are_needed, simulated, verify as verify_as, Change};
@@ -23,17 +24,6 @@ pub(crate) struct Case {
     pub(crate) records: Vec<Record>,
     pub(crate) seeds: Vec<Seed>,
     pub(crate) answers: Vec<Answer>,
-}
-
-fn components(seed: u64, count: usize) -> Vec<i8> {
-    let mut x = seed;
-    let mut next = || {
-        x = x
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        ((x >> 33) % 15) as i8 - 7
-    };
-    (0..count).map(|_| next()).collect()
 }
 
 fn case(count: usize, [capacity, dimension, listed]: [usize; 3], gains: &[u32]) -> Case {
@@ -78,39 +68,16 @@ pub(crate) fn exact() -> Case {
 impl Case {
     /// Adds a record with its list.
     fn answer(&mut self, k: u64, query: Vec<i8>) {
-        let parameters = &self.parameters;
-        let capacity = self.index.layout.capacity;
         let seed = Seed([2 * k, 2 * k + 1].map(Fr::from));
         let slot = Slot {
             c_seed: seed_commitment(&seed),
             beacon: Fr::from(8 + k),
             slot: Fr::from(90 + k),
         };
-        let kappa = noise_key(&seed, slot.beacon, slot.slot);
-        let noise = match &parameters.gains[..] {
-            [] => vec![0; capacity],
-            gains => draw(&kappa, capacity, gains).unwrap(),
-        };
-        let dot = |row: &[i8]| {
-            let pairs = row.iter().zip(&query);
-            pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
-        };
-        let scores: Vec<i32> = self.rows.chunks(query.len()).map(dot).collect();
-        let window = ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
-        let listed = noised_top_k(&scores, &window, &noise, parameters.listed).unwrap();
-        let answer = Answer {
-            positions: listed.iter().map(|p| *p as i64).collect(),
-            scores: scores.iter().map(|s| i64::from(*s)).collect(),
-            query,
-            query_salt: Fr::from(500 + k),
-            list_salt: Fr::from(600 + k),
-        };
-        self.records.push(Record {
-            slot,
-            context: Fr::from(77 + k),
-            cq: vector_hash(&answer),
-            htopk: list_hash(&answer),
-        });
+        let scores: Vec<i32> = scores(&self.rows, &query);
+        let listed = listed(&self.parameters, &seed, &slot, &scores);
+        let (record, answer) = asked(slot, 77 + k, (query, &scores, &listed), [500 + k, 600 + k]);
+        self.records.push(record);
         self.seeds.push(seed);
         self.answers.push(answer);
     }
@@ -175,18 +142,6 @@ impl Case {
         let proof = prove_with::<Cheat>(&statement, &secret, None).unwrap();
         verify_as(&statement, &proof).is_ok()
     }
-}
-
-fn vector_hash(answer: &Answer) -> Fr {
-    let mut vector = vec![answer.query_salt];
-    vector.extend(pack_nibbles(&answer.query));
-    hash_list(4, &vector)
-}
-
-fn list_hash(answer: &Answer) -> Fr {
-    let mut list = vec![answer.list_salt, Fr::from(answer.positions.len() as u64)];
-    list.extend(answer.positions.iter().map(|p| Fr::from(*p as u64)));
-    hash_list(5, &list)
 }
 
 #[test]
@@ -390,12 +345,9 @@ fn records_do_not_borrow_from_each_other() {
             let listed = noised_top_k(&scores, &window, &noise, 2).unwrap();
             answer.positions = listed.iter().map(|p| *p as i64).collect();
         });
-    let lists = turned.answers.iter().map(list_hash).collect::<Vec<_>>();
-    turned
-        .records
-        .iter_mut()
-        .zip(lists)
-        .for_each(|(r, htopk)| r.htopk = htopk);
+    for (record, answer) in turned.records.iter_mut().zip(&turned.answers) {
+        record.htopk = list_hash(answer.list_salt, &answer.positions);
+    }
     let mut opened = noise.clone();
     let openings = [1, 0, 2].map(|k| noise[k].opening.clone());
     opened
@@ -542,8 +494,7 @@ fn a_batch_names_the_bad_groups() {
     let (index, parameters) = (&groups[0].index, &groups[0].parameters);
     let bad = |parts: &[[Vec<u8>; 2]]| -> Vec<usize> {
         let items: Vec<Item> = groups.iter().zip(parts).map(|(g, p)| g.item(p)).collect();
-        let refused = verify_all(index, parameters, &items);
-        refused.iter().map(|(i, _)| *i).collect()
+        numbers(&verify_all(index, parameters, &items))
     };
     assert_eq!(bad(&parts), []);
     for k in 0..2 {
@@ -582,8 +533,7 @@ pub(crate) fn mutations(count: usize) {
                     parts,
                 },
             ];
-            let named = verify_all(&good.index, &good.parameters, &items);
-            named.iter().map(|(i, _)| *i).collect::<Vec<_>>() != [1]
+            numbers(&verify_all(&good.index, &good.parameters, &items)) != [1]
         });
     }
 }

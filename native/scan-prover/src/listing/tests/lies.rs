@@ -89,7 +89,7 @@ fn bits_are_the_committed_ones() {
         other.outcome = Outcome::new(&case.index, of_policy, &case.listing, &bits).unwrap();
         assert_ne!(other.outcome.listed, case.outcome.listed);
         let packed = other.outcome.packed();
-        other.htopk = list_hash(case.listing.list_salt, 310, &packed);
+        other.htopk = packed_hash(case.listing.list_salt, 310, &packed);
         other.after = column_of(&other);
         other.forged()
     };

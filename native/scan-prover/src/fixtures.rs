@@ -1,0 +1,56 @@
+//! What the tests' statements are made of.
+use std::iter::Sum;
+use std::ops::Mul;
+
+use ragaudit_field_simd::commitment::pack_nibbles;
+use ragaudit_field_simd::poseidon::hash_list;
+
+use crate::group::Fr;
+use crate::nibbles::TAG_VECTOR;
+use crate::query::statement::TAG_TOPK;
+
+/// Numbers below `below`, always the same ones of a seed.
+pub(crate) fn random(seed: u64, count: usize, below: u64) -> Vec<i64> {
+    let mut x = seed;
+    let mut next = || {
+        x = x
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((x >> 33) % below) as i64
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// int4 components.
+pub(crate) fn components(seed: u64, count: usize) -> Vec<i8> {
+    let drawn = random(seed, count, 15).into_iter();
+    drawn.map(|v| v as i8 - 7).collect()
+}
+
+/// The inner product of each row with the query.
+pub(crate) fn scores<T: From<i8> + Mul<Output = T> + Sum>(rows: &[i8], query: &[i8]) -> Vec<T> {
+    let dot = |row: &[i8]| {
+        let pairs = row.iter().zip(query);
+        pairs.map(|(a, b)| T::from(*a) * T::from(*b)).sum()
+    };
+    rows.chunks(query.len()).map(dot).collect()
+}
+
+/// cq of a query.
+pub(crate) fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
+    let mut list = vec![salt];
+    list.extend(pack_nibbles(query));
+    hash_list(TAG_VECTOR, &list)
+}
+
+/// htopk of a list of positions.
+pub(crate) fn list_hash(salt: Fr, positions: &[i64]) -> Fr {
+    let elements: Vec<Fr> = positions.iter().map(|p| Fr::from(*p)).collect();
+    packed_hash(salt, positions.len(), &elements)
+}
+
+/// htopk of a list of `count` positions or bits in these elements.
+pub(crate) fn packed_hash(salt: Fr, count: usize, elements: &[Fr]) -> Fr {
+    let list = [&[salt, Fr::from(count as u64)], elements].concat();
+    hash_list(TAG_TOPK, &list)
+}
