@@ -6,18 +6,7 @@ use pyo3::pybacked::PyBackedBytes;
 use ragaudit_field_simd::merkle::{self, Hash};
 use ragaudit_field_simd::{signatures, Error};
 
-use crate::guard_inline;
-
-fn array<const N: usize>(field: &str, bytes: &[u8]) -> Result<[u8; N], Error> {
-    let wrong = |_| {
-        Error::invalid(
-            field,
-            format!("{N} bytes"),
-            format!("{} bytes", bytes.len()),
-        )
-    };
-    bytes.try_into().map_err(wrong)
-}
+use crate::{array, guard_inline};
 
 fn invalid(error: Error) -> PyErr {
     pyo3::exceptions::PyValueError::new_err(error.to_string())
@@ -83,8 +72,8 @@ pub fn path_root(
     size: u64,
     path: Vec<PyBackedBytes>,
 ) -> PyResult<Option<Hash>> {
-    let leaf = array("leaf", leaf).map_err(invalid)?;
-    let path = path.iter().map(|hash| array("path", hash));
+    let leaf = array(leaf, "leaf").map_err(invalid)?;
+    let path = path.iter().map(|hash| array(hash, "path"));
     let path = path.collect::<Result<Vec<Hash>, _>>().map_err(invalid)?;
     Ok(merkle::path_root(leaf, index, size, &path))
 }
@@ -98,7 +87,7 @@ pub fn ed25519_verifies(
     signature: &[u8],
 ) -> PyResult<bool> {
     guard_inline(py, || {
-        let (key, signature) = (array("key", key)?, array("signature", signature)?);
+        let (key, signature) = (array(key, "key")?, array(signature, "signature")?);
         Ok::<_, Error>(signatures::ed25519_verifies(&key, message, &signature))
     })
 }

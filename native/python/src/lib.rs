@@ -59,6 +59,20 @@ mod _native {
     }
 }
 
+pub(crate) fn array<const N: usize>(
+    bytes: &[u8],
+    field: &str,
+) -> Result<[u8; N], ragaudit_field_simd::Error> {
+    let wrong = |_| {
+        ragaudit_field_simd::Error::invalid(
+            field,
+            format!("{N} bytes"),
+            format!("{} bytes", bytes.len()),
+        )
+    };
+    bytes.try_into().map_err(wrong)
+}
+
 /// Runs `work` on the thread pool without the GIL. An error becomes `ValueError` (`OSError` if an I/O error is
 /// or caused it), a panic `RuntimeError`.
 pub(crate) fn guard<T, E>(py: Python<'_>, work: impl FnOnce() -> Result<T, E> + Send) -> PyResult<T>

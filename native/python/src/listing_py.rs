@@ -2,7 +2,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ragaudit_field_simd::field::{element, elements};
-use ragaudit_scan_prover::group::{decode_points, encode_point};
+use ragaudit_scan_prover::group::{decode_points, encode_points};
 use ragaudit_scan_prover::index::{IndexKey, Layout};
 use ragaudit_scan_prover::listing::{bit_column, committed_bits, nothing_held, Bits, Listing};
 use ragaudit_scan_prover::lists::{self, Chance, Constants, Rows};
@@ -10,8 +10,8 @@ use ragaudit_scan_prover::session::Column;
 use ragaudit_scan_prover::{Error, Result};
 use zeroize::Zeroizing;
 
-use crate::guard;
-use crate::scan_py::{array, integers, record, signed, ScanIndex};
+use crate::scan_py::{integers, record, signed, ScanIndex};
+use crate::{array, guard};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanListing>()?;
@@ -64,10 +64,6 @@ fn bits(bytes: &[u8]) -> Vec<i64> {
 fn column(layout: Layout, rows: &[u8], bytes: &[u8], blindings: &[u8]) -> Result<Column> {
     let blindings = elements(blindings, "blindings")?;
     committed_bits(layout, decode_points(rows)?, bits(bytes), blindings)
-}
-
-fn encoded(column: &Column) -> Vec<u8> {
-    column.rows.iter().flat_map(encode_point).collect()
 }
 
 /// Commitments, one byte a position, and the blindings of the commitments.
@@ -164,7 +160,7 @@ fn scan_held_rows<'py>(
     let rows = guard(py, || {
         let blindings = elements(blindings, "blindings")?;
         let made = bit_column(Layout::new(capacity)?, bits(values), blindings)?;
-        Ok::<_, Error>(encoded(&made))
+        Ok::<_, Error>(encode_points(&made.rows))
     })?;
     Ok(PyBytes::new(py, &rows))
 }
@@ -173,7 +169,7 @@ fn scan_held_rows<'py>(
 #[pyfunction]
 fn scan_held_zero(py: Python<'_>, capacity: usize) -> PyResult<Bound<'_, PyBytes>> {
     let rows = guard(py, || {
-        Ok::<_, Error>(encoded(&nothing_held(Layout::new(capacity)?)))
+        Ok::<_, Error>(encode_points(&nothing_held(Layout::new(capacity)?).rows))
     })?;
     Ok(PyBytes::new(py, &rows))
 }

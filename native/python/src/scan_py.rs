@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use ragaudit_field_simd::field::{element, elements, to_bytes_all};
+use ragaudit_field_simd::field::{element, elements, exactly, to_bytes_all};
 use ragaudit_scan_prover::answer::{self, Item, Parameters, Record, Slot};
 use ragaudit_scan_prover::coalition::{
     self, distinct_norms, prove_pairs, prove_records, Blocks, CoalitionSecret, CoalitionStatement,
@@ -12,18 +12,17 @@ use ragaudit_scan_prover::coalition::{
 use ragaudit_scan_prover::coins::{coin_column, CoinStatement, Coins};
 use ragaudit_scan_prover::drawn::{self, Certificate};
 use ragaudit_scan_prover::embed::{prove_embed, verify_embed, EmbedStatement, Query};
-use ragaudit_scan_prover::group::{decode_points, encode_point, prepared_generators};
+use ragaudit_scan_prover::group::{decode_points, encode_points, prepared_generators};
 use ragaudit_scan_prover::index::{
     commit_components, commit_index, commit_table, decode_index, IndexCommitment, IndexKey,
 };
 use ragaudit_scan_prover::noise::{noise_column, Seed};
 use ragaudit_scan_prover::query::{Answer, Certified};
-use ragaudit_scan_prover::session::Column;
 use ragaudit_scan_prover::together::Format;
 use ragaudit_scan_prover::{protocol, Error, Result};
 use zeroize::Zeroizing;
 
-use crate::{guard, guard_inline};
+use crate::{array, guard, guard_inline};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanIndex>()?;
@@ -70,14 +69,6 @@ fn scan_limits() -> BTreeMap<&'static str, u64> {
 fn scan_generators(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
     let table = guard(py, || Ok::<_, Error>(prepared_generators()))?;
     Ok(PyBytes::new(py, &table))
-}
-
-pub(crate) fn array(bytes: &[u8], field: &str) -> Result<[u8; 32]> {
-    bytes.try_into().map_err(|_| Error::Invalid {
-        field: field.to_owned(),
-        expected: "32 bytes".to_owned(),
-        found: format!("{} bytes", bytes.len()),
-    })
 }
 
 pub(crate) fn integers(bytes: &[u8]) -> Vec<i64> {
@@ -130,10 +121,10 @@ impl ScanIndex {
         key: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
         let points = guard(py, || {
-            let columns: Vec<i8> = columns_int8.iter().map(|&b| b as i8).collect();
             let key = IndexKey(array(key, "key")?);
-            let points = commit_components(&columns, first, positions, capacity, &key)?;
-            Ok::<_, Error>(points.iter().flat_map(encode_point).collect::<Vec<_>>())
+            let points =
+                commit_components(&signed(columns_int8), first, positions, capacity, &key)?;
+            Ok::<_, Error>(encode_points(&points))
         })?;
         Ok(PyBytes::new(py, &points))
     }
@@ -187,52 +178,47 @@ impl ScanParameters {
 
 /// c_seed, beacon, slot.
 fn slot(bytes: &[u8]) -> Result<Slot> {
-    match elements(bytes, "slot")?[..] {
-        [c_seed, beacon, slot] => Ok(Slot {
-            c_seed,
-            beacon,
-            slot,
-        }),
-        _ => Err(Error::Invalid {
-            field: "slot".to_owned(),
-            expected: "3 elements of 32 bytes".to_owned(),
-            found: format!("{} bytes", bytes.len()),
-        }),
-    }
+    let [c_seed, beacon, slot] = exactly(bytes, "slot")?;
+    Ok(Slot {
+        c_seed,
+        beacon,
+        slot,
+    })
 }
 
 /// c_seed, beacon, slot, context, cq, htopk.
 pub(crate) fn record(bytes: &[u8]) -> Result<Record> {
-    match elements(bytes, "record")?[..] {
-        [c_seed, beacon, slot, context, cq, htopk] => Ok(Record {
-            slot: Slot {
-                c_seed,
-                beacon,
-                slot,
-            },
-            context,
-            cq,
-            htopk,
-        }),
-        _ => Err(Error::Invalid {
-            field: "record".to_owned(),
-            expected: "6 elements of 32 bytes".to_owned(),
-            found: format!("{} bytes", bytes.len()),
-        }),
-    }
+    let [c_seed, beacon, slot, context, cq, htopk] = exactly(bytes, "record")?;
+    Ok(Record {
+        slot: Slot {
+            c_seed,
+            beacon,
+            slot,
+        },
+        context,
+        cq,
+        htopk,
+    })
 }
 
 /// s0, s1.
 pub(crate) fn seed_of(bytes: &[u8]) -> Result<Seed> {
-    let halves = Zeroizing::new(elements(bytes, "seed")?);
-    match halves[..] {
-        [a, b] => Ok(Seed([a, b])),
-        _ => Err(Error::Invalid {
-            field: "seed".to_owned(),
-            expected: "2 elements of 32 bytes".to_owned(),
-            found: format!("{} bytes", bytes.len()),
-        }),
-    }
+    Ok(Seed(exactly(bytes, "seed")?))
+}
+
+/// From the scores of all positions (int32), the query (int8) with its salt, and the listed positions (int32) with theirs.
+pub(crate) fn answer_of<B: AsRef<[u8]>>(
+    scores: &[u8],
+    (query, query_salt): &(B, B),
+    (positions, list_salt): &(B, B),
+) -> Result<Answer> {
+    Ok(Answer {
+        query: signed(query.as_ref()),
+        query_salt: element(query_salt.as_ref(), "query salt")?,
+        positions: integers(positions.as_ref()),
+        list_salt: element(list_salt.as_ref(), "list salt")?,
+        scores: integers(scores),
+    })
 }
 
 /// A certificate with the commitments to its column and their blindings, which are secret.
@@ -252,17 +238,13 @@ fn certified<'py>(
         let blindings = columns[0].opening.as_ref();
         let blindings = blindings.map(|o| to_bytes_all(&o.blindings));
         let blindings = Zeroizing::new(blindings.unwrap_or_default());
-        Ok::<_, Error>((proof, encoded(&columns[0]), blindings))
+        Ok::<_, Error>((proof, encode_points(&columns[0].rows), blindings))
     })?;
     Ok((
         PyBytes::new(py, &proof),
         PyBytes::new(py, &rows),
         PyBytes::new(py, &blindings),
     ))
-}
-
-fn encoded(column: &Column) -> Vec<u8> {
-    column.rows.iter().flat_map(encode_point).collect()
 }
 
 /// The certificate of a slot (c_seed, beacon, slot), its noise commitments and their blindings, which are secret
@@ -327,7 +309,7 @@ fn scan_coins_verify<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let rows = guard(py, || {
         let statement = coin_statement(capacity, context, slot_elements, bound)?;
-        Ok::<_, Error>(encoded(&drawn::verify(&statement, proof)?[0]))
+        Ok::<_, Error>(encode_points(&drawn::verify(&statement, proof)?[0].rows))
     })?;
     Ok(PyBytes::new(py, &rows))
 }
@@ -362,11 +344,8 @@ fn scan_prove<'py>(
             }
             None if noise.is_empty() => None,
             None => {
-                return Err(Error::Invalid {
-                    field: "noise".to_owned(),
-                    expected: "none without a certificate".to_owned(),
-                    found: format!("{} bytes", noise.len()),
-                })
+                let found = format!("{} bytes", noise.len());
+                return Err(Error::invalid("noise", "none without a certificate", found));
             }
         };
         let kept = kept.as_ref().map(|(coins, blindings)| {
@@ -374,13 +353,7 @@ fn scan_prove<'py>(
             coin_column(rows, coins, elements(blindings, "blindings")?, layout)
         });
         let kept = kept.transpose()?;
-        let answer = Answer {
-            query: signed(&query.0),
-            query_salt: element(&query.1, "query salt")?,
-            positions: integers(&positions.0),
-            list_salt: element(&positions.1, "list salt")?,
-            scores: integers(scores),
-        };
+        let answer = answer_of(scores, &query, &positions)?;
         let key = IndexKey(array(key, "key")?);
         let record = record(record_elements)?;
         answer::prove(
@@ -458,21 +431,15 @@ pub(crate) fn embed_statement<'a>(
     (tokens, norm_factor): (usize, u64),
     bytes: &[u8],
 ) -> Result<EmbedStatement<'a>> {
-    match elements(bytes, "statement")?[..] {
-        [context, hq, cq] => Ok(EmbedStatement {
-            context,
-            table,
-            tokens,
-            norm_factor,
-            hq,
-            cq,
-        }),
-        _ => Err(Error::Invalid {
-            field: "statement".to_owned(),
-            expected: "3 elements of 32 bytes".to_owned(),
-            found: format!("{} bytes", bytes.len()),
-        }),
-    }
+    let [context, hq, cq] = exactly(bytes, "statement")?;
+    Ok(EmbedStatement {
+        context,
+        table,
+        tokens,
+        norm_factor,
+        hq,
+        cq,
+    })
 }
 
 /// The proof of A1 for a record (context, hq, cq), given the table's int8 rows, the query's tokens (uint32) and the
@@ -488,13 +455,7 @@ fn scan_embed_prove<'py>(
     salts: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
     let proof = guard(py, || {
-        let [query_salt, vector_salt] = Zeroizing::new(elements(salts, "salts")?)[..] else {
-            return Err(Error::Invalid {
-                field: "salts".to_owned(),
-                expected: "2 elements of 32 bytes".to_owned(),
-                found: format!("{} bytes", salts.len()),
-            });
-        };
+        let [query_salt, vector_salt] = exactly(salts, "salts")?;
         let query = Query {
             tokens: tokens
                 .chunks_exact(4)
@@ -535,7 +496,7 @@ fn coalition_secret(
 ) -> Result<CoalitionSecret> {
     let salts = Zeroizing::new(salts);
     Ok(CoalitionSecret {
-        vectors: vectors.iter().map(|&b| b as i8).collect(),
+        vectors: signed(&vectors),
         salts: elements(&salts, "salts")?,
         labels,
     })
@@ -579,8 +540,7 @@ impl ScanCoalition {
     #[staticmethod]
     fn room(py: Python<'_>, vectors: &[u8], dimension: usize) -> PyResult<usize> {
         guard(py, || {
-            let rows: Zeroizing<Vec<i8>> =
-                Zeroizing::new(vectors.iter().map(|&b| b as i8).collect());
+            let rows = Zeroizing::new(signed(vectors));
             let records = rows.len() / dimension.max(1);
             let norms = distinct_norms(&rows, dimension);
             Ok::<_, Error>(CoalitionStatement::class_variables(records, norms))

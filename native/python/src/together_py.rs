@@ -2,7 +2,6 @@
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use ragaudit_field_simd::field::element;
 use ragaudit_scan_prover::answer::{self, Parameters, Record};
 use ragaudit_scan_prover::index::IndexKey;
 use ragaudit_scan_prover::noise::Seed;
@@ -10,8 +9,8 @@ use ragaudit_scan_prover::query::Answer;
 use ragaudit_scan_prover::together::{self, Format};
 use ragaudit_scan_prover::Result;
 
-use crate::guard;
-use crate::scan_py::{array, integers, record, seed_of, signed, ScanIndex, ScanParameters};
+use crate::scan_py::{answer_of, record, seed_of, ScanIndex, ScanParameters};
+use crate::{array, guard};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(scan_most_together, m)?)?;
@@ -43,13 +42,7 @@ type Asked = (
 );
 
 fn read((of, seed, scores, query, positions): &Asked) -> Result<(Record, Seed, Answer)> {
-    let answer = Answer {
-        query: signed(&query.0),
-        query_salt: element(&query.1, "query salt")?,
-        positions: integers(&positions.0),
-        list_salt: element(&positions.1, "list salt")?,
-        scores: integers(scores),
-    };
+    let answer = answer_of(scores, query, positions)?;
     Ok((record(of)?, seed_of(seed)?, answer))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ark_bn254::Fr;
 use ark_ff::Field;
-use ragaudit_field_simd::field::elements;
+use ragaudit_field_simd::field::{elements, exactly};
 use ragaudit_groth16::verify::VerifyingKey;
 use ragaudit_scan_protocol::answer::{self, Item, Parameters, Record, Slot};
 use ragaudit_scan_protocol::batch::{Refusals, CHUNK};
@@ -14,13 +14,13 @@ use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
 use ragaudit_scan_protocol::drawn;
 use ragaudit_scan_protocol::embed::{self, verify_embed, EmbedStatement, OfTable};
 use ragaudit_scan_protocol::engine::Engine;
-use ragaudit_scan_protocol::group::{decode_points, encode_point, vector_generators, G1Affine};
+use ragaudit_scan_protocol::group::{decode_points, encode_points, vector_generators, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
 use ragaudit_scan_protocol::listing::nothing_held;
 use ragaudit_scan_protocol::lists::{self, Chance, Constants, Rows};
 use ragaudit_scan_protocol::together::{self, Format};
 use ragaudit_scan_protocol::transcript::Hash;
-use ragaudit_scan_protocol::{prepared, protocol, verifier, Error};
+use ragaudit_scan_protocol::{prepared, protocol, verifier};
 
 use crate::engine::Web;
 use crate::objects::{find, forget, keep, shelf, Shelf};
@@ -110,14 +110,6 @@ fn text(reason: impl ToString) -> String {
     reason.to_string()
 }
 
-fn invalid<T>(field: &str, expected: &str, found: usize) -> Outcome<T> {
-    Err(text(Error::Invalid {
-        field: field.to_owned(),
-        expected: expected.to_owned(),
-        found: format!("{found} bytes"),
-    }))
-}
-
 /// Takes the prepared ones, which then are not hashed.
 fn generators(a: &mut Arguments) -> Outcome<()> {
     prepared::take(a.bytes()?).map_err(text)?;
@@ -134,16 +126,12 @@ fn exercise() {
         .take(SUMMED)
         .collect();
     let _ = black_box(Web::msm(points, &scalars));
-    let bytes: Vec<u8> = points[..DECODED].iter().flat_map(encode_point).collect();
+    let bytes = encode_points(&points[..DECODED]);
     black_box(decode_points::<Web>(&bytes)).expect("generators");
 }
 
 fn points(bytes: &[u8]) -> Outcome<Vec<G1Affine>> {
     decode_points::<Web>(bytes).map_err(text)
-}
-
-fn encoded(rows: &[G1Affine]) -> Vec<u8> {
-    rows.iter().flat_map(encode_point).collect()
 }
 
 fn index(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
@@ -196,30 +184,26 @@ fn listing(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
 }
 
 fn slot(bytes: &[u8]) -> Outcome<Slot> {
-    match elements(bytes, "slot").map_err(text)?[..] {
-        [c_seed, beacon, slot] => Ok(Slot {
-            c_seed,
-            beacon,
-            slot,
-        }),
-        _ => invalid("slot", "3 elements of 32 bytes", bytes.len()),
-    }
+    let [c_seed, beacon, slot] = exactly(bytes, "slot").map_err(text)?;
+    Ok(Slot {
+        c_seed,
+        beacon,
+        slot,
+    })
 }
 
 fn record(bytes: &[u8]) -> Outcome<Record> {
-    match elements(bytes, "record").map_err(text)?[..] {
-        [c_seed, beacon, slot, context, cq, htopk] => Ok(Record {
-            slot: Slot {
-                c_seed,
-                beacon,
-                slot,
-            },
-            context,
-            cq,
-            htopk,
-        }),
-        _ => invalid("record", "6 elements of 32 bytes", bytes.len()),
-    }
+    let [c_seed, beacon, slot, context, cq, htopk] = exactly(bytes, "record").map_err(text)?;
+    Ok(Record {
+        slot: Slot {
+            c_seed,
+            beacon,
+            slot,
+        },
+        context,
+        cq,
+        htopk,
+    })
 }
 
 fn embed_statement<'a>(
@@ -227,17 +211,15 @@ fn embed_statement<'a>(
     bytes: &[u8],
 ) -> Outcome<EmbedStatement<'a>> {
     let (tokens, norm_factor) = *of_policy;
-    match elements(bytes, "statement").map_err(text)?[..] {
-        [context, hq, cq] => Ok(EmbedStatement {
-            context,
-            table,
-            tokens,
-            norm_factor,
-            hq,
-            cq,
-        }),
-        _ => invalid("statement", "3 elements of 32 bytes", bytes.len()),
-    }
+    let [context, hq, cq] = exactly(bytes, "statement").map_err(text)?;
+    Ok(EmbedStatement {
+        context,
+        table,
+        tokens,
+        norm_factor,
+        hq,
+        cq,
+    })
 }
 
 fn scan_verify(a: &mut Arguments) -> Outcome<()> {
@@ -254,7 +236,7 @@ fn coins_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let coins = Coins { bound: a.number()? };
     let statement = CoinStatement::single(context, slot, capacity, coins);
     let columns = drawn::verify::<Verifier, _>(&statement, a.bytes()?).map_err(text)?;
-    out.bytes(&encoded(&columns[0].rows));
+    out.bytes(&encode_points(&columns[0].rows));
     Ok(())
 }
 
@@ -277,7 +259,7 @@ fn embed_verify(a: &mut Arguments) -> Outcome<()> {
 
 fn held_zero(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let layout = Layout::new(a.number()?).map_err(text)?;
-    out.bytes(&encoded(&nothing_held::<Web>(layout).rows));
+    out.bytes(&encode_points(&nothing_held::<Web>(layout).rows));
     Ok(())
 }
 
