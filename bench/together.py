@@ -45,7 +45,7 @@ def main() -> None:
         raise SystemExit("the first record carries the proof")
 
     def verify_together() -> None:
-        batch = native.ScanTogetherBatch(key.index, key.parameters)
+        batch = native.ScanBatch(key.index, key.parameters)
         records = [statement.encode(("c_seed", "beacon", "slot", "ctx", "cq", "htopk"))] * count
         assert proof.parts is not None
         if batch.add([(records, *proof.parts)] * args.groups) or not batch.holds():

@@ -21,7 +21,6 @@ __all__ = [
     "ScanListing",
     "ScanParameters",
     "ScanTable",
-    "ScanTogetherBatch",
     "bls_signed_in_g1",
     "bls_signed_in_g2",
     "canonical_json",
@@ -33,7 +32,6 @@ __all__ = [
     "groth16_setup",
     "groth16_setup_one_party",
     "groth16_verification_key",
-    "groth16_verify",
     "groth16_verify_batch",
     "groth16_witness",
     "index_commitment",
@@ -68,7 +66,6 @@ __all__ = [
     "scan_protocol",
     "scan_protocols",
     "scan_prove",
-    "scan_prove_together",
     "scan_verify",
     "set_threads",
     "table_tree",
@@ -287,14 +284,12 @@ def groth16_prove(zkey_path: _Path, witness: bytes | Groth16Witness, r1cs_path: 
     without them each is taken to be as long as the field's, which costs time and changes nothing else.
     """
 
-def groth16_verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
-    """Check one proof (256 bytes) against the concatenated public inputs; ValueError if malformed."""
-
 def groth16_verify_batch(
     vk_json: str, proofs: list[bytes], inputs: list[bytes]
 ) -> list[tuple[int, str | None]]:
-    """Check many proofs under one key by a random linear combination. The indices of the bad ones, ascending: with the
-    reason where proof or inputs are malformed, None where the equation fails. ValueError if the key is malformed."""
+    """Check proofs (256 bytes each) against their concatenated public inputs under one key, many by a random linear
+    combination. The indices of the bad ones, ascending: with the reason where proof or inputs are malformed, None
+    where the equation fails. ValueError if the key is malformed."""
 
 @final
 class ScanIndex:
@@ -337,9 +332,11 @@ class ScanParameters:
     ) -> Self: ...
 
 def scan_certify(
-    index: ScanIndex, parameters: ScanParameters, slot_elements: bytes, seed: bytes, low_memory: bool
-) -> tuple[bytes, bytes, bytes]:
-    """Noise certificate of a slot (c_seed, beacon, slot): proof, commitments, and their secret blindings."""
+    index: ScanIndex, parameters: ScanParameters, slots: list[bytes], seeds: list[bytes], low_memory: bool
+) -> tuple[bytes, list[bytes], list[bytes]]:
+    """Noise certificate of slots (c_seed, beacon, slot), each with its seed: proof, and of each slot the commitments
+    and their secret blindings.
+    """
 
 def scan_coins_certify(
     capacity: int, context: bytes, slot_elements: bytes, seed: bytes, bound: int, low_memory: bool
@@ -354,56 +351,44 @@ def scan_coins_verify(capacity: int, context: bytes, slot_elements: bytes, bound
 def scan_prove(
     index: ScanIndex,
     parameters: ScanParameters,
-    record_elements: bytes,
-    certificate: tuple[bytes, bytes, bytes] | None,
-    noise: bytes,
-    scores: bytes,
-    query: tuple[bytes, bytes],
-    positions: tuple[bytes, bytes],
+    records: list[tuple[bytes, bytes, bytes, tuple[bytes, bytes], tuple[bytes, bytes]]],
+    certificate: tuple[bytes, list[bytes], list[bytes]] | None,
     key: bytes,
     low_memory: bool,
     kept: tuple[bytes, bytes] | None = None,
 ) -> bytes:
-    """Query proof of a record (c_seed, beacon, slot, context, cq, htopk); noise, scores and positions int32. Without
-    gains there is no certificate, and no noise. `kept`: of a sampled tenant one byte 0 or 1 a position, and the
-    blindings.
+    """Query proof of records, each (record, noise, scores, (query, salt), (positions, salt)), of which the first is
+    c_seed, beacon, slot, context, cq and htopk; noise, scores and positions int32. `certificate`: that of their slots,
+    as `scan_certify` makes it. Without gains there is no certificate, and no noise. `kept`: of a sampled tenant one
+    byte 0 or 1 a position, and the blindings.
     """
 
 def scan_most_together(capacity: int, gains: int) -> int:
     """The most records that one proof may be about, of so many positions and gains."""
 
-def scan_prove_together(
-    index: ScanIndex,
-    parameters: ScanParameters,
-    records: list[tuple[bytes, bytes, bytes, tuple[bytes, bytes], tuple[bytes, bytes]]],
-    key: bytes,
-    low_memory: bool,
-) -> list[bytes]:
-    """Certificate, empty without gains, and query proof of several records, each (record, seed, scores, (query, salt),
-    (positions, salt)) as for `scan_prove`.
-    """
-
 def scan_verify(
-    index: ScanIndex, parameters: ScanParameters, record_elements: bytes, certificate: bytes, proof: bytes
+    index: ScanIndex, parameters: ScanParameters, records: list[bytes], certificate: bytes, proof: bytes
 ) -> None:
-    """ValueError with the reason unless certificate (empty without gains) and query proof hold for the record."""
+    """ValueError with the reason unless certificate (empty without gains) and query proof hold for the records."""
 
 @final
 class ScanBatch:
-    """Records of one tenant, verified a chunk at a time in memory that does not grow with their number."""
+    """Proofs of one tenant's records, verified a chunk at a time in memory that does not grow with their number."""
 
     CHUNK: ClassVar[int]
     def __new__(cls, index: ScanIndex, parameters: ScanParameters) -> Self:
         """An empty batch."""
 
-    def add(self, records: list[tuple[bytes, bytes, bytes]]) -> list[tuple[int, str]]:
-        """Add (record, certificate, proof) triples; the indices of those that are no proof at all, with the reason."""
+    def add(self, records: list[tuple[list[bytes], bytes, bytes]]) -> list[tuple[int, str]]:
+        """Add (records, certificate, proof), each of one record or several; the indices of those that are no proof at
+        all, with the reason.
+        """
 
     def holds(self) -> bool:
         """Whether everything that was added and not refused is proved."""
 
-    def search(self, records: list[tuple[bytes, bytes, bytes]]) -> list[tuple[int, str]]:
-        """The indices of the triples that do not verify, with the reason, whatever was added before."""
+    def search(self, records: list[tuple[list[bytes], bytes, bytes]]) -> list[tuple[int, str]]:
+        """The indices of those that do not verify, with the reason, whatever was added before."""
 
     def kept(self) -> int:
         """Points and scalars that are kept between chunks."""
@@ -455,26 +440,6 @@ def scan_held_rows(capacity: int, values: bytes, blindings: bytes) -> bytes:
 
 def scan_held_zero(capacity: int) -> bytes:
     """The commitments that an account's first record starts from: nothing held, under the blinding 1 in every row."""
-
-@final
-class ScanTogetherBatch:
-    """Groups of one tenant's records, each group with one certificate and one proof; as `ScanBatch`."""
-
-    CHUNK: ClassVar[int]
-    def __new__(cls, index: ScanIndex, parameters: ScanParameters) -> Self:
-        """An empty batch."""
-
-    def add(self, records: list[tuple[list[bytes], bytes, bytes]]) -> list[tuple[int, str]]:
-        """Add (records, certificate, proof); the indices of those that are no proof at all."""
-
-    def holds(self) -> bool:
-        """Whether everything that was added and not refused is proved."""
-
-    def search(self, records: list[tuple[list[bytes], bytes, bytes]]) -> list[tuple[int, str]]:
-        """The indices of the groups that do not verify, with the reason, whatever was added before."""
-
-    def kept(self) -> int:
-        """Points and scalars that are kept between chunks."""
 
 @final
 class ScanListBatch:

@@ -56,6 +56,7 @@ STATEMENT = re.compile(rf"^[ \t]*(?:{MADE}|{EQUATION}|{ASKED}|{REFUSED})", re.MU
 ENDED = re.compile(r"(?<!return )(?<![\w:])(?:Err|bad\.push|all\.1\.push)\(")
 ABSENT = re.compile(r"\.ok_or(?:_else)?\(")
 HOLDS = re.compile(r"\.holds::<[\w:]+>\(&[^()]*\)(?= \{)")
+VERIFIED = re.compile(r"\.verify::<[\w:]+>\(&[^()]*\)")
 ZERO = re.compile(r"== G1Projective::ZERO\b")
 OUT = "DROPPED"
 """Stands for the question whether this check is taken out."""
@@ -139,6 +140,8 @@ def checks_of(path: Path, text: str) -> Iterator[Check]:
             yield check(start, end, f"(if {OUT} {{ {kept} }} else {{ {text[start:end]} }})")
     for found in ABSENT.finditer(code):
         yield check(*found.span(), f".or_else(|| {OUT}.then(Default::default)){found.group()}")
+    for found in VERIFIED.finditer(code):
+        yield check(*found.span(), f"{found.group()}.or_else(|e| if {OUT} {{ Ok(()) }} else {{ Err(e) }})")
     for found in [*HOLDS.finditer(code), *ZERO.finditer(code)]:
         yield check(*found.span(), f"{found.group()} || {OUT}")
 

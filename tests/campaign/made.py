@@ -96,9 +96,12 @@ def together() -> tuple[_native.ScanParameters, list[bytes], bytes, bytes]:
         committed = vector_commitment(7, vector), topk_commitment(8, positions)
         record = elements(seed_commitment(S0, S1), BEACON, slot, 5, *committed)
         salted = (int8(vector), elements(7)), (int32(positions), elements(8))
-        parts.append((record, elements(S0, S1), int32(scores), *salted))
-    certificate, proof = _native.scan_prove_together(index(), parameters, parts, KEY, False)
-    return parameters, [part[0] for part in parts], certificate, proof
+        parts.append((record, int32(noise), int32(scores), *salted))
+    records = [part[0] for part in parts]
+    slots, seeds = [record[:96] for record in records], [elements(S0, S1)] * 2
+    certificate = _native.scan_certify(index(), parameters, slots, seeds, False)
+    proof = _native.scan_prove(index(), parameters, parts, certificate, KEY, False)
+    return parameters, records, certificate[0], proof
 
 
 @cache

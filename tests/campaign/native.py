@@ -200,12 +200,12 @@ class Campaign:
         else:
             inputs = mutated(inputs, draw)
         if draw.random() < 0.5:
-            holds = _native.groth16_verify(self.vk, proof, inputs)
+            found = _native.groth16_verify_batch(self.vk, [proof], [inputs])
         else:
             found = _native.groth16_verify_batch(self.vk, [self.proof, proof], [self.inputs, inputs])
             if any(index == 0 for index, _ in found):
                 raise Broken("a true proof was refused beside another")
-            holds = not found
+        holds = not found
         if holds and (proof, inputs) != (self.proof, self.inputs):
             raise Broken("a changed proof holds")
         if not holds:
@@ -213,7 +213,7 @@ class Campaign:
 
     def _groth16_key(self, draw: random.Random) -> None:
         text = mutated(self.vk.encode(), draw).decode("utf-8", "replace")
-        if _native.groth16_verify(text, self.proof, self.inputs):
+        if not _native.groth16_verify_batch(text, [self.proof], [self.inputs]):
             return  # what does not belong to a key's points may be another
 
     # -- the scan argument -----------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class Campaign:
             names = ("c_seed", "beacon", "slot", "context", "cq", "htopk")
             record = b"".join(bytes.fromhex(stored[name]) for name in names)
             parts = [base64.b64decode(stored[name]["proof"]) for name in ("certificate", "query_proof")]
-            _native.scan_verify(index, parameters, record, *parts)
+            _native.scan_verify(index, parameters, [record], *parts)
             self._made["answer"] = index, parameters, record, *parts, points
         found: tuple[Any, ...] = self._made["answer"]
         return found
@@ -244,12 +244,13 @@ class Campaign:
         honest = list(values)
         values[part] = mutated(values[part], draw)
         if draw.random() < 0.5:
-            _native.scan_verify(index, parameters, *values)
+            _native.scan_verify(index, parameters, [values[0]], *values[1:])
             holds = True
         else:
             batch = _native.ScanBatch(index, parameters)
-            holds = not batch.add([tuple(values)]) and batch.holds()
-            if not holds and not batch.search([tuple(values)]):
+            item = ([values[0]], values[1], values[2])
+            holds = not batch.add([item]) and batch.holds()
+            if not holds and not batch.search([item]):
                 raise Broken("a batch refuses what nothing is wrong with")
         if holds and values != honest:
             raise Broken("a changed proof holds")
@@ -337,7 +338,7 @@ class Campaign:
         else:
             which = draw.randrange(2)
             values[which] = mutated(values[which], draw)
-        batch = _native.ScanTogetherBatch(made.index(), parameters)
+        batch = _native.ScanBatch(made.index(), parameters)
         holds = not batch.add([(asked, values[0], values[1])]) and batch.holds()
         if holds and (asked, values) != (records, honest):
             raise Broken("a changed proof holds")

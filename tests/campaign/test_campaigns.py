@@ -131,7 +131,6 @@ def test_many_files_through_the_native_core() -> None:
 
 def test_a_changed_proof_that_holds_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = native.Campaign(tmp_path)
-    monkeypatch.setattr("rag_audit._native.groth16_verify", lambda *_: True)
     monkeypatch.setattr("rag_audit._native.groth16_verify_batch", lambda *_: [])
     with pytest.raises(native.Broken, match="a changed proof holds"):
         for number in range(20):
@@ -144,7 +143,7 @@ def test_a_changed_proof_that_holds_is_found(tmp_path: Path, monkeypatch: pytest
     [
         ("scan_coins", "rag_audit._native.scan_coins_verify", lambda *_: made.coin(44, made.KEEP)[2]),
         ("scan_list", "rag_audit._native.scan_list_verify", lambda *_: None),
-        ("scan_together", "rag_audit._native.ScanTogetherBatch", lambda *_: Gullible()),
+        ("scan_together", "rag_audit._native.ScanBatch", lambda *_: Gullible()),
         ("signatures", "tests.campaign.made.signatures", lambda: [(lambda *_: True, (b"k", b"m", b"s"))]),
     ],
 )
@@ -187,7 +186,7 @@ def test_the_verifiers_checks_are_found() -> None:
     files = {str(check.path.relative_to(checks.SOURCES)) for check in found}
     assert len(found) >= 150 and {"query.rs", "drawn.rs", "lookup.rs", "poseidon.rs", "verifier.rs"} <= files
     kinds = ("constrain(", "constrain_product(", "claim(", "equations.", "return Err(", "check_", ".ok_or(",
-             ".holds::<", "== G1Projective::ZERO")  # fmt: skip
+             ".holds::<", ".verify::<", "== G1Projective::ZERO")  # fmt: skip
     assert [kind for kind in kinds if not any(kind in check.text for check in found)] == []
     for check in found:
         text = (ROOT / "native" / check.path).read_text()

@@ -97,7 +97,7 @@ def test_answers_and_changed_ones() -> None:
 
     def verify(record: bytes, certificate: bytes, proof: bytes) -> str:
         here, there = (
-            lambda core=core, i=i, p=p: core.scan_verify(i, p, record, certificate, proof)
+            lambda core=core, i=i, p=p: core.scan_verify(i, p, [record], certificate, proof)
             for core, i, p in both
         )
         return agree(here, there)
@@ -118,9 +118,9 @@ def test_a_batch_names_the_false_ones() -> None:
     certificate, proof = proof_of(of["certificate"]), proof_of(of["query_proof"])
     bad = proof[:-1] + bytes([proof[-1] ^ 1])
     records = [
-        (record, certificate, proof),
-        (record, certificate, bad),
-        (record, certificate, proof[:-1]),
+        ([record], certificate, proof),
+        ([record], certificate, bad),
+        ([record], certificate, proof[:-1]),
     ] * 2
     found = []
     for core in (native, _native):
@@ -155,7 +155,7 @@ def test_proofs_of_several_records_and_changed_ones(gains: tuple[int, ...]) -> N
     for core in (native, _native):
         index = core.ScanIndex(key.points, key.dimension, key.capacity)
         of = (key.window, list(gains), key.listed, key.lo, key.hi, key.lattice)
-        batch, alone = (core.ScanTogetherBatch(index, core.ScanParameters(*of)) for _ in range(2))
+        batch, alone = (core.ScanBatch(index, core.ScanParameters(*of)) for _ in range(2))
         refused = outcome(lambda batch=batch: batch.add([whole, unreadable]))
         found = [alone.add([whole, whole]), alone.holds(), batch.add([whole, *wrong]), batch.holds()]
         both.append([*found, batch.search([whole, *wrong]), batch.kept(), batch.CHUNK, refused])

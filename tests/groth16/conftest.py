@@ -45,6 +45,15 @@ def make(folder: Path, system: System, power: int) -> Setup:
     return Setup(folder, system, vk, proof, encode(system.inputs()))
 
 
+def verifies(vk: str, proof: bytes, inputs: bytes) -> bool:
+    """Whether the native core takes the proof, as a batch of one; ValueError if proof or inputs are malformed."""
+    for _, reason in _native.groth16_verify_batch(vk, [proof], [inputs]):
+        if reason is not None:
+            raise ValueError(reason)
+        return False
+    return True
+
+
 @pytest.fixture(scope="session")
 def setup(tmp_path_factory: pytest.TempPathFactory) -> Setup:
     return make(tmp_path_factory.mktemp("groth16"), random_system(40), 6)

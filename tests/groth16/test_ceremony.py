@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Setup, encode, make
+from conftest import Setup, encode, make, verifies
 from systems import random_system
 
 from rag_audit import _native
@@ -58,7 +58,7 @@ def test_contributions_by_turns(setup: Setup, tmp_path: Path) -> None:
     assert "ZKey Ok!" in out and "contribution #3 us" in out
     proof = _native.groth16_prove(tmp_path / "three.zkey", setup.system.wtns())
     vk = _native.groth16_verification_key(tmp_path / "three.zkey")
-    assert _native.groth16_verify(vk, proof, setup.inputs)
+    assert verifies(vk, proof, setup.inputs)
     assert snarkjs.verify(vk, proof, setup.inputs)
 
 
@@ -81,7 +81,7 @@ def test_powers_by_snarkjs(tmp_path: Path) -> None:
     assert "ZKey Ok!" in snarkjs.run(["zkey", "verify", "c.r1cs", "p.ptau", "k.zkey"], cwd=tmp_path)
     vk = _native.groth16_verification_key(tmp_path / "k.zkey")
     proof = _native.groth16_prove(tmp_path / "k.zkey", system.wtns())
-    assert _native.groth16_verify(vk, proof, encode(system.inputs()))
+    assert verifies(vk, proof, encode(system.inputs()))
     with pytest.raises(ValueError, match="not prepared for phase 2"):
         _native.groth16_setup(tmp_path / "c.r1cs", tmp_path / "b.ptau", tmp_path / "x.zkey")
 

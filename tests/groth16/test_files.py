@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Setup, encode, make
+from conftest import Setup, encode, make, verifies
 from systems import System, container, le, random_system, section, sections, wtns
 
 from rag_audit import _native
@@ -77,7 +77,7 @@ def test_lengths_of_values_are_read_from_the_constraints(setup: Setup, tmp_path:
     system.values[1] = system.values[product]
     made = make(tmp_path, system, 4)
     proof = _native.groth16_prove(made.zkey, system.wtns(), made.r1cs)
-    assert _native.groth16_verify(made.vk, proof, made.inputs)
+    assert verifies(made.vk, proof, made.inputs)
     for value in (2, MODULUS - 1, 1 << 200):
         values = list(system.values)
         values[bits[0]] = value
@@ -224,7 +224,7 @@ def test_damaged_key(setup: Setup, tmp_path: Path) -> None:
         if not refused(lambda: _native.groth16_prove(path, setup.system.wtns())):
             survivors += 1
             proof = _native.groth16_prove(path, setup.system.wtns())
-            assert _native.groth16_verify(_native.groth16_verification_key(path), proof, setup.inputs)
+            assert verifies(_native.groth16_verification_key(path), proof, setup.inputs)
         refused(lambda: _native.zkey_contribute(path, tmp_path / "n.zkey", "x"))
     assert survivors < 30
 
@@ -251,9 +251,9 @@ def test_contributions_chain(setup: Setup, tmp_path: Path) -> None:
     vk = _native.groth16_verification_key(new)
     assert vk != setup.vk
     proof = _native.groth16_prove(new, setup.system.wtns())
-    assert _native.groth16_verify(vk, proof, setup.inputs)
-    assert not _native.groth16_verify(setup.vk, proof, setup.inputs)
-    assert not _native.groth16_verify(vk, setup.proof, setup.inputs)
+    assert verifies(vk, proof, setup.inputs)
+    assert not verifies(setup.vk, proof, setup.inputs)
+    assert not verifies(vk, setup.proof, setup.inputs)
     assert struct.unpack_from("<I", sections(new.read_bytes())[10], 64) == (2,)
 
 
@@ -265,18 +265,18 @@ def test_one_party(setup: Setup, tmp_path: Path) -> None:
     assert {k: len(v) for k, v in ours.items()} == {k: len(v) for k, v in theirs.items()}
     vk = _native.groth16_verification_key(tmp_path / "k.zkey")
     proof = _native.groth16_prove(tmp_path / "k.zkey", setup.system.wtns())
-    assert _native.groth16_verify(vk, proof, setup.inputs)
-    assert not _native.groth16_verify(setup.vk, proof, setup.inputs)
+    assert verifies(vk, proof, setup.inputs)
+    assert not verifies(setup.vk, proof, setup.inputs)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["k.zkey"]
 
 
 @pytest.mark.parametrize("constraints, public", [(1, 0), (1, 1), (2, 5), (30, 1), (31, 0), (32, 0), (59, 4)])
 def test_small_shapes(tmp_path: Path, constraints: int, public: int) -> None:
     setup = make(tmp_path, random_system(constraints, public, seed=constraints), 6)
-    assert _native.groth16_verify(setup.vk, setup.proof, setup.inputs)
+    assert verifies(setup.vk, setup.proof, setup.inputs)
     if public:
         wrong = [v ^ 1 for v in setup.system.inputs()]
-        assert not _native.groth16_verify(setup.vk, setup.proof, encode(wrong))
+        assert not verifies(setup.vk, setup.proof, encode(wrong))
 
 
 def test_columns_of_every_kind(tmp_path: Path) -> None:
@@ -291,4 +291,4 @@ def test_columns_of_every_kind(tmp_path: Path) -> None:
         system.multiply({0: rng.randrange(MODULUS), **row}, {1: 1, 2: rng.choice(pool)})
     setup = make(tmp_path, system, 12)
     assert _native.r1cs_unsatisfied(setup.r1cs, system.wtns()) == []
-    assert _native.groth16_verify(setup.vk, setup.proof, setup.inputs)
+    assert verifies(setup.vk, setup.proof, setup.inputs)

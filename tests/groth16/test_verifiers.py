@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from conftest import Setup, encode
+from conftest import Setup, encode, verifies
 from systems import off_subgroup, random_system
 
 from rag_audit import _native
@@ -26,7 +26,7 @@ G1, G2, add, multiply, neg, normalize = (
 )
 Verifier = Callable[[str, bytes, bytes], bool]
 STRICT = [
-    pytest.param(_native.groth16_verify, id="native"),
+    pytest.param(verifies, id="native"),
     pytest.param(pyecc.verify, id="py_ecc"),
     pytest.param(snarkjs.verify, id="snarkjs"),
 ]
@@ -127,13 +127,13 @@ def test_proofs_are_randomised(setup: Setup) -> None:
     again = _native.groth16_prove(setup.zkey, setup.system.wtns())
     assert again != setup.proof
     assert all(again[i : i + 64] != setup.proof[i : i + 64] for i in range(0, 256, 64))
-    assert _native.groth16_verify(setup.vk, again, setup.inputs)
+    assert verifies(setup.vk, again, setup.inputs)
 
 
 @pytest.mark.circuits
 def test_snarkjs_proves_under_our_key(setup: Setup) -> None:
     proof = snarkjs.prove(setup.zkey, setup.system.wtns())
-    assert _native.groth16_verify(setup.vk, proof, setup.inputs)
+    assert verifies(setup.vk, proof, setup.inputs)
     assert pyecc.verify(setup.vk, proof, setup.inputs)
 
 
@@ -162,7 +162,7 @@ def test_malformed_proof(setup: Setup, verify: Verifier, fault: str) -> None:
 def test_off_subgroup_point_is_on_the_curve(setup: Setup) -> None:
     """The subgroup check is what refuses it: it passes the check before."""
     with pytest.raises(ValueError, match="proof: B: the point is not in the subgroup of order r"):
-        _native.groth16_verify(setup.vk, setup.proof[:64] + off_subgroup() + setup.proof[192:], setup.inputs)
+        verifies(setup.vk, setup.proof[:64] + off_subgroup() + setup.proof[192:], setup.inputs)
 
 
 MALFORMED_INPUTS = {
@@ -263,9 +263,9 @@ def test_alphabeta_must_be_the_pairing(setup: Setup) -> None:
     vk = json.loads(setup.vk)
     vk["vk_alphabeta_12"][0][0][0] = "1"
     with pytest.raises(ValueError, match="vk_alphabeta_12: the value is not the pairing"):
-        _native.groth16_verify(json.dumps(vk), setup.proof, setup.inputs)
+        verifies(json.dumps(vk), setup.proof, setup.inputs)
     del vk["vk_alphabeta_12"]
-    assert _native.groth16_verify(json.dumps(vk), setup.proof, setup.inputs)
+    assert verifies(json.dumps(vk), setup.proof, setup.inputs)
 
 
 def batch(setup: Setup, count: int) -> tuple[list[bytes], list[bytes]]:
@@ -327,10 +327,10 @@ def test_an_engine_s_malformed_proof_hides_no_false_one(setup: Setup) -> None:
 
 def test_keys_with_the_same_text_prefix_are_not_confused(setup: Setup, tmp_path: Any) -> None:
     """Verification remembers parsed keys: another key must not be answered from memory."""
-    assert _native.groth16_verify(setup.vk, setup.proof, setup.inputs)
+    assert verifies(setup.vk, setup.proof, setup.inputs)
     other = random_system(40, seed=2)
     (tmp_path / "o.r1cs").write_bytes(other.r1cs())
     _native.groth16_setup(tmp_path / "o.r1cs", setup.ptau, tmp_path / "o.zkey")
     vk = _native.groth16_verification_key(tmp_path / "o.zkey")
-    assert not _native.groth16_verify(vk, setup.proof, setup.inputs)
-    assert _native.groth16_verify(setup.vk, setup.proof, setup.inputs)
+    assert not verifies(vk, setup.proof, setup.inputs)
+    assert verifies(setup.vk, setup.proof, setup.inputs)

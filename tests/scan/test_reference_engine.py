@@ -71,7 +71,7 @@ def test_lies_are_found_by_the_same_checks_where_it_decides(module: str) -> None
 def test_a_tenant_without_noise_has_no_certificate() -> None:
     points = commit_index(bytes(6), 2, 3, bytes(32))
     key = ScanKey(points, 2, 3, bytes(32), (), 1, *SCORES)
-    record = (bytes(32 * 6), b"a certificate", b"")
+    record = ([bytes(32 * 6)], b"a certificate", b"")
     assert reference.records(key).add([record])[0][1].startswith(MALFORMED)
     assert "without noise" in reference.records(key).add([record])[0][1]
 
@@ -108,8 +108,8 @@ def test_records_of_sampled_tenants_have_the_native_core_s_outcomes(
     tenant = Tenant(index, rows, kept if sampled else None, gains)
     record = tenant.record(1)
     key = ScanKey(points, DIMENSION, N, WINDOW, gains, LISTED, *SCORES, kept[1] if sampled else None)
-    items = [(record.elements, record.certificate, proof) for proof in mangled(record.proof)]
-    items.append((record.elements[:-1] + b"\x09", record.certificate, record.proof))
+    items = [([record.elements], record.certificate, proof) for proof in mangled(record.proof)]
+    items.append(([record.elements[:-1] + b"\x09"], record.certificate, record.proof))
     found = []
     for batch in (_native.ScanBatch(index, record.parameters), reference.records(key)):
         malformed = [i for i, _ in batch.add(items)]

@@ -76,6 +76,10 @@ class Record(NamedTuple):
     certificate: bytes
     proof: bytes
 
+    @property
+    def proved(self) -> tuple[list[bytes], bytes, bytes]:
+        return [self.elements], self.certificate, self.proof
+
 
 class Tenant(NamedTuple):
     index: _native.ScanIndex
@@ -95,21 +99,24 @@ class Tenant(NamedTuple):
         certificate, noise = None, b""
         drawn = bytes(4 * N)
         if self.gains:
-            certificate = _native.scan_certify(self.index, parameters, slot(number), SEED, False)
+            certificate = _native.scan_certify(self.index, parameters, [slot(number)], [SEED], False)
             noise = drawn = _native.draw_noise(kappa(number), N, list(self.gains))
         scored = (scores * np.array(bits, dtype=np.int32)).astype(np.int32)
         positions = _native.noised_top_k(scored.tobytes(), *SCORES, drawn, LISTED)
         cq, htopk = vector_commitment(5, vector.tolist()), topk_commitment(6, positions)
         elements = slot(number) + b"".join(map(to_bytes, (77, cq, htopk)))
-        proof = _native.scan_prove(
-            self.index,
-            parameters,
+        asked = (
             elements,
-            certificate,
             noise,
             scores.tobytes(),
             (vector.tobytes(), to_bytes(5)),
             (np.array(positions, dtype=np.int32).tobytes(), to_bytes(6)),
+        )
+        proof = _native.scan_prove(
+            self.index,
+            parameters,
+            [asked],
+            certificate,
             KEY,
             False,
             (bytes(bits), self.kept[2]) if self.kept else None,
@@ -129,9 +136,9 @@ def test_records_verify_alone_and_in_batches(tenant: Tenant) -> None:
     records = [tenant.record(number) for number in (1, 2)]
     parameters = records[0].parameters
     for record in records:
-        _native.scan_verify(tenant.index, parameters, record.elements, record.certificate, record.proof)
+        _native.scan_verify(tenant.index, parameters, *record.proved)
     batch = _native.ScanBatch(tenant.index, parameters)
-    items = [(record.elements, record.certificate, record.proof) for record in records]
+    items = [record.proved for record in records]
     assert batch.add(items) == [] and batch.holds() and batch.search(items) == []
     crossed = [items[0], (items[1][0], items[1][1], items[0][2])]
     assert [number for number, _ in batch.search(crossed)] == [1]
@@ -141,9 +148,9 @@ def test_a_certificate_is_there_exactly_if_there_is_noise(tenant: Tenant) -> Non
     record = tenant.record(1)
     other = b"" if tenant.gains else bytes(64)
     with pytest.raises(ValueError, match="malformed"):
-        _native.scan_verify(tenant.index, record.parameters, record.elements, other, record.proof)
+        _native.scan_verify(tenant.index, record.parameters, [record.elements], other, record.proof)
     batch = _native.ScanBatch(tenant.index, record.parameters)
-    assert [number for number, _ in batch.add([(record.elements, other, record.proof)])] == [0]
+    assert [number for number, _ in batch.add([([record.elements], other, record.proof)])] == [0]
 
 
 def test_a_proof_is_of_its_tenants_kept_positions(tenant: Tenant, certificate: Any) -> None:
@@ -153,11 +160,11 @@ def test_a_proof_is_of_its_tenants_kept_positions(tenant: Tenant, certificate: A
     for kept in others:
         parameters = _native.ScanParameters(WINDOW, list(tenant.gains), LISTED, *SCORES, kept)
         with pytest.raises(ValueError, match=r"equations do not hold|malformed"):
-            _native.scan_verify(tenant.index, parameters, record.elements, record.certificate, record.proof)
+            _native.scan_verify(tenant.index, parameters, *record.proved)
     for kept in (rows + rows, b""):
         parameters = _native.ScanParameters(WINDOW, list(tenant.gains), LISTED, *SCORES, kept)
         with pytest.raises(ValueError, match="kept"):
-            _native.scan_verify(tenant.index, parameters, record.elements, record.certificate, record.proof)
+            _native.scan_verify(tenant.index, parameters, *record.proved)
     with pytest.raises(ValueError, match="malformed"):
         _native.ScanParameters(WINDOW, list(tenant.gains), LISTED, *SCORES, rows[1:])
 

@@ -370,7 +370,7 @@ def test_a_batch_holds_a_chunk_of_proofs(key: ScanKey, made: list[Made], false: 
     batch = _native.ScanBatch(key.index, key.parameters)
     certificate_bytes = int.from_bytes(good[:4], "big")
     record = (
-        made[0].job.statement.encode(RECORD),
+        [made[0].job.statement.encode(RECORD)],
         good[4 : 4 + certificate_bytes],
         good[4 + certificate_bytes :],
     )

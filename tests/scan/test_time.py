@@ -64,17 +64,15 @@ def proofs(*, same: bool, seed: int, capacity: int = CAPACITY) -> tuple[Work, Wo
     positions = _native.noised_top_k(scores.tobytes(), *SCORES, noise, LISTED)
     public = slot + elements(5, vector_commitment(6, vector.tolist()), topk_commitment(7, positions))
     listed = np.array(positions, dtype=np.int32).tobytes()
-    asked = ((vector.tobytes(), to_bytes(6)), (listed, to_bytes(7)))
+    asked = (public, noise, scores.tobytes(), (vector.tobytes(), to_bytes(6)), (listed, to_bytes(7)))
 
-    def certify() -> tuple[bytes, bytes, bytes]:
-        return _native.scan_certify(index, parameters, slot, elements(seed, 2), False)
+    def certify() -> tuple[bytes, list[bytes], list[bytes]]:
+        return _native.scan_certify(index, parameters, [slot], [elements(seed, 2)], False)
 
     made = certify()
 
     def prove() -> bytes:
-        return _native.scan_prove(
-            index, parameters, public, made, noise, scores.tobytes(), *asked, KEY, False
-        )
+        return _native.scan_prove(index, parameters, [asked], made, KEY, False)
 
     return certify, prove
 

@@ -23,8 +23,9 @@ from rag_audit.errors import (
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.engine import engine
 from rag_audit.proofs.backends.scan.job import ProofJob
-from rag_audit.proofs.backends.scan.key import TOGETHER_PROTOCOL, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.key import RECORD, TOGETHER_PROTOCOL, ScanKey, commit_index
 from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.backends.scan.together import (
     Together,
@@ -116,6 +117,24 @@ def test_records_of_the_reference_verify_together(made: Made) -> None:
     carried = [of.parse_proof(of.carried(proof, n), field="proof") for n in range(2)]
     statements = [job.statement for job in jobs]
     assert of.verify(exact, carried, statements, statements) == {}
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_a_batch_takes_proofs_of_one_record_and_of_several(made: Made, name: str) -> None:
+    several = shared(made.key).parse_proof(made.values[0], field="proof").parts or (b"", b"")
+    value = asked(made.key, 107).run()
+    alone = tuple(base64.b64decode(str(value[part])) for part in ("certificate", "proof"))
+    single, first, second, third = (
+        statement.encode(RECORD) for statement in (asked(made.key, 107).statement, *made.statements[:3])
+    )
+    items = [([single], *alone), ([first, second, third], *several)]
+    for honest in (items, items[::-1]):
+        batch = engine(name).records(made.key)
+        assert batch.add(honest) == [] and batch.holds()
+    # A proof for several is none for the first of them, nor a proof for one any for two.
+    batch = engine(name).records(made.key)
+    refused = batch.add([*items, ([first], *several), ([single, first], *alone)])
+    assert [i for i, _ in refused] == [2, 3] and batch.holds()
 
 
 def test_the_first_record_carries_the_proof_and_the_others_its_digest(made: Made) -> None:
@@ -229,7 +248,7 @@ def test_the_record_that_has_no_proof_is_named(made: Made) -> None:
 
 
 def test_as_many_records_are_named_as_fit(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_audit._native.scan_prove_together", lambda *a: pytest.fail("started"))
+    monkeypatch.setattr("rag_audit._native.scan_certify", lambda *a: pytest.fail("started"))
     jobs = [asked(made.key, slot) for slot in (101, 102, 103, 104, 105)]
     sizes = {n: memory.together_bytes(CAPACITY, (1, 8), n) for n in range(1, 6)}
     assert sorted(sizes.values()) == list(sizes.values())

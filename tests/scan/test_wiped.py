@@ -88,7 +88,7 @@ def blindings(name: str, data: bytes) -> dict[str, bytes]:
 CERTIFICATE = f"""
 index = _native.ScanIndex.commit(bytes({CAPACITY * 16}), 16, {CAPACITY}, bytes(32))
 parameters = _native.ScanParameters(bytes(32), {list(GAINS)}, 5, 20, 160, 64)
-_, _, blindings = _native.scan_certify(index, parameters, take(), take(), False)
+_, _, [blindings] = _native.scan_certify(index, parameters, [take()], [take()], False)
 give(keep(blindings))
 """
 
@@ -200,13 +200,11 @@ QUERY = (
 slot, seed = take(), take()
 _, rows, openings = _native.scan_coins_certify({CAPACITY}, {CONTEXT!r}, slot, seed, {KEEP}, False)
 parameters = _native.ScanParameters({WINDOW!r}, {list(GAINS)}, {LISTED}, {LO}, {HI}, {LATTICE}, rows)
-certificate = _native.scan_certify(index, parameters, take(), seed, False)
+certificate = _native.scan_certify(index, parameters, [take()], [seed], False)
 public, scores, vector, salt_c, positions, salt_k, noise, kept = (take() for _ in range(8))
-_native.scan_prove(
-    index, parameters, public, certificate, noise, scores, (vector, salt_c), (positions, salt_k), key, False,
-    (kept, openings),
-)
-give(keep(openings) + keep(certificate[2]))
+asked = (public, noise, scores, (vector, salt_c), (positions, salt_k))
+_native.scan_prove(index, parameters, [asked], certificate, key, False, (kept, openings))
+give(keep(openings) + keep(certificate[2][0]))
 del certificate
 """
 )
@@ -227,23 +225,31 @@ TOGETHER = (
     INDEX
     + f"""
 parameters = _native.ScanParameters({WINDOW!r}, {list(GAINS)}, {LISTED}, {LO}, {HI}, {LATTICE})
-records = []
+records, seeds = [], []
 for _ in range(2):
-    seed, public, scores, vector, salt_c, positions, salt_k = (take() for _ in range(7))
-    records.append((public, seed, scores, (vector, salt_c), (positions, salt_k)))
-_native.scan_prove_together(index, parameters, records, key, False)
+    seed, noise, public, scores, vector, salt_c, positions, salt_k = (take() for _ in range(8))
+    seeds.append(seed)
+    records.append((public, noise, scores, (vector, salt_c), (positions, salt_k)))
+slots = [record[0][:96] for record in records]
+certificate = _native.scan_certify(index, parameters, slots, seeds, False)
+_native.scan_prove(index, parameters, records, certificate, key, False)
+give(b"".join(map(keep, certificate[2])))
 """
 )
 
 
 def test_a_proof_of_several_records_leaves_nothing_of_any_in_memory() -> None:
     both = [Asked.of(slot, sampled=False) for slot in (SLOT, SLOT + 1)]
-    handed = [part for asked in both for part in (elements(S0, S1), *asked.handed)]
+    handed = [part for asked in both for part in (elements(S0, S1), packed(asked.noise, "i"), *asked.handed)]
     secrets = dict(both[0].of_the_index)
     for asked in both:
         found = asked.secrets | secrets_of_seed(asked.slot)
         secrets |= {f"{name} of slot {asked.slot}": form for name, form in found.items()}
-    assert left_behind(TOGETHER, [both[0].key, both[0].entries, *handed], secrets) == {}
+    with Child(TOGETHER) as child:
+        child.hand(both[0].key, both[0].entries, *handed)
+        made = child.get()
+        child.wait()
+        assert counted(child.pid, secrets | blindings("blinding", made)) == {}
 
 
 MOST = 40

@@ -16,7 +16,6 @@ use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::index::{commit_index, commit_table, IndexCommitment, IndexKey};
 use ragaudit_scan_prover::noise::{noise_key, Seed};
 use ragaudit_scan_prover::query::Answer;
-use ragaudit_scan_prover::together::Format;
 
 mod listing;
 
@@ -89,7 +88,6 @@ impl Case {
             hi: 810,
             lattice: 128,
             kept: coins.as_ref().map(|coins| coins.columns[0].rows.clone()),
-            format: Format::Single,
         };
         let slot = Slot {
             c_seed: hash(&[Fr::from(1u8), seed.0[0], seed.0[1]]).expect("three inputs fit"),

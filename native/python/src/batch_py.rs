@@ -11,12 +11,12 @@ use ragaudit_scan_prover::{embed, Error, Result};
 
 use crate::guard;
 use crate::listing_py::ScanListing;
-use crate::scan_py::{embed_statement, record, ScanIndex, ScanParameters, ScanTable};
-use crate::together_py::batched;
+use crate::scan_py::{
+    answered, embed_statement, record, Answered, ScanIndex, ScanParameters, ScanTable,
+};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanBatch>()?;
-    m.add_class::<ScanTogetherBatch>()?;
     m.add_class::<ScanListBatch>()?;
     m.add_class::<ScanEmbedBatch>()
 }
@@ -72,62 +72,26 @@ macro_rules! batch {
     };
 }
 
-/// Records of one tenant, verified a chunk at a time: a sum in memory that does not grow with their number.
+/// Proofs of one tenant's records, each of one record or several, verified a chunk at a time: a sum in memory that does not
+/// grow with their number.
 #[pyclass]
 struct ScanBatch {
     of: (),
     batch: answer::Batch,
 }
 
-/// A record with its certificate and proof.
-type Answered = (PyBackedBytes, PyBackedBytes, PyBackedBytes);
-
-fn answered<'a>(_: &(), records: &'a [Answered]) -> Result<Vec<Item<'a>>> {
-    records
-        .iter()
-        .map(|(of, certificate, proof)| Ok(Item::single(record(of)?, [certificate, proof])))
-        .collect()
+fn all_answered<'a>(_: &(), proofs: &'a [Answered]) -> Result<Vec<Item<'a>>> {
+    proofs.iter().map(answered).collect()
 }
 
 batch!(
     ScanBatch,
     Answered,
-    answered,
+    all_answered,
     (index: &ScanIndex, parameters: &ScanParameters),
     Self {
         of: (),
         batch: answer::Batch::new(Arc::clone(&index.0), parameters.0.clone()),
-    }
-);
-
-/// Groups of one tenant's records, each group with one certificate and one proof, likewise.
-#[pyclass]
-struct ScanTogetherBatch {
-    of: (),
-    batch: answer::Batch,
-}
-
-/// Records with their certificate and proof.
-type Grouped = (Vec<PyBackedBytes>, PyBackedBytes, PyBackedBytes);
-
-fn grouped<'a>(_: &(), groups: &'a [Grouped]) -> Result<Vec<Item<'a>>> {
-    let group = |(of, certificate, proof): &'a Grouped| {
-        Ok(Item {
-            records: of.iter().map(|of| record(of)).collect::<Result<_>>()?,
-            parts: [&certificate[..], &proof[..]],
-        })
-    };
-    groups.iter().map(group).collect()
-}
-
-batch!(
-    ScanTogetherBatch,
-    Grouped,
-    grouped,
-    (index: &ScanIndex, parameters: &ScanParameters),
-    Self {
-        of: (),
-        batch: answer::Batch::new(Arc::clone(&index.0), batched(&parameters.0)),
     }
 );
 

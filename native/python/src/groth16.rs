@@ -14,7 +14,7 @@ use ragaudit_groth16::widths::Widths;
 use ragaudit_groth16::zkey::KeyFile;
 use ragaudit_groth16::{ptau, zkey, Error, Result};
 
-use crate::{guard, guard_inline};
+use crate::guard;
 
 /// Write a one-party phase 1 of 2^power (1 to 27), prepared for phase 2: for development only.
 #[pyfunction]
@@ -200,26 +200,6 @@ pub fn groth16_verify_batch(
         let refused = VerifyingKey::cached(vk_json)?.refusals(&proofs, &inputs)?;
         let text = |(i, reason): (usize, Option<Error>)| (i, reason.map(|r| r.to_string()));
         Ok::<_, Error>(refused.into_iter().map(text).collect())
-    })
-}
-
-/// True if the proof verifies, False if the pairing equation fails; ValueError if anything is malformed.
-#[pyfunction]
-pub fn groth16_verify(
-    py: Python<'_>,
-    vk_json: &str,
-    proof: &[u8],
-    inputs: &[u8],
-) -> PyResult<bool> {
-    guard_inline(py, || {
-        match VerifyingKey::cached(vk_json)?
-            .refusals(&[proof], &[inputs])?
-            .pop()
-        {
-            None => Ok(true),
-            Some((_, None)) => Ok(false),
-            Some((_, Some(reason))) => Err(reason),
-        }
     })
 }
 

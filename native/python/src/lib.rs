@@ -18,7 +18,6 @@ mod json;
 mod ledger;
 mod listing_py;
 mod scan_py;
-mod together_py;
 
 /// What is computed here is computed on secrets: nothing of it stays in memory that was given back.
 #[global_allocator]
@@ -39,9 +38,9 @@ mod _native {
     #[pymodule_export]
     use groth16::{
         groth16_plan, groth16_prove, groth16_setup, groth16_setup_one_party,
-        groth16_verification_key, groth16_verify, groth16_verify_batch, groth16_witness,
-        ptau_contributions, ptau_fault, ptau_new, ptau_powers, r1cs_unsatisfied, zkey_beacon,
-        zkey_contribute, zkey_contributions, zkey_fault, zkey_new, Groth16Witness,
+        groth16_verification_key, groth16_verify_batch, groth16_witness, ptau_contributions,
+        ptau_fault, ptau_new, ptau_powers, r1cs_unsatisfied, zkey_beacon, zkey_contribute,
+        zkey_contributions, zkey_fault, zkey_new, Groth16Witness,
     };
 
     #[pymodule_export]
@@ -54,11 +53,11 @@ mod _native {
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         scan_py::register(m)?;
         listing_py::register(m)?;
-        together_py::register(m)?;
         batch_py::register(m)
     }
 }
 
+/// The bytes as an array; refuses another number of them.
 pub(crate) fn array<const N: usize>(
     bytes: &[u8],
     field: &str,

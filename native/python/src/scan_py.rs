@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use ragaudit_field_simd::field::{element, elements, exactly, to_bytes_all};
 use ragaudit_scan_prover::answer::{self, Item, Parameters, Record, Slot};
@@ -10,16 +11,16 @@ use ragaudit_scan_prover::coalition::{
     self, distinct_norms, prove_pairs, prove_records, Blocks, CoalitionSecret, CoalitionStatement,
 };
 use ragaudit_scan_prover::coins::{coin_column, CoinStatement, Coins};
-use ragaudit_scan_prover::drawn::{self, Certificate};
+use ragaudit_scan_prover::drawn;
 use ragaudit_scan_prover::embed::{prove_embed, verify_embed, EmbedStatement, Query};
 use ragaudit_scan_prover::group::{decode_points, encode_points, prepared_generators};
 use ragaudit_scan_prover::index::{
-    commit_components, commit_index, commit_table, decode_index, IndexCommitment, IndexKey,
+    commit_components, commit_index, commit_table, decode_index, IndexCommitment, IndexKey, Layout,
 };
 use ragaudit_scan_prover::noise::{noise_column, Seed};
 use ragaudit_scan_prover::query::{Answer, Certified};
-use ragaudit_scan_prover::together::Format;
-use ragaudit_scan_prover::{protocol, Error, Result};
+use ragaudit_scan_prover::session::Column;
+use ragaudit_scan_prover::{protocol, together, Error, Result};
 use zeroize::Zeroizing;
 
 use crate::{array, guard, guard_inline};
@@ -37,6 +38,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(scan_coins_certify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_coins_verify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_prove, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_most_together, m)?)?;
     m.add_function(wrap_pyfunction!(scan_verify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_embed_prove, m)?)?;
     m.add_function(wrap_pyfunction!(scan_embed_verify, m)?)?;
@@ -170,7 +172,6 @@ impl ScanParameters {
                 hi,
                 lattice,
                 kept: kept.map(decode_points).transpose()?,
-                format: Format::Single,
             }))
         })
     }
@@ -206,62 +207,49 @@ pub(crate) fn seed_of(bytes: &[u8]) -> Result<Seed> {
     Ok(Seed(exactly(bytes, "seed")?))
 }
 
-/// From the scores of all positions (int32), the query (int8) with its salt, and the listed positions (int32) with theirs.
-pub(crate) fn answer_of<B: AsRef<[u8]>>(
-    scores: &[u8],
-    (query, query_salt): &(B, B),
-    (positions, list_salt): &(B, B),
-) -> Result<Answer> {
+fn answer_of((_, _, scores, query, positions): &Asked) -> Result<Answer> {
     Ok(Answer {
-        query: signed(query.as_ref()),
-        query_salt: element(query_salt.as_ref(), "query salt")?,
-        positions: integers(positions.as_ref()),
-        list_salt: element(list_salt.as_ref(), "list salt")?,
+        query: signed(&query.0),
+        query_salt: element(&query.1, "query salt")?,
+        positions: integers(&positions.0),
+        list_salt: element(&positions.1, "list salt")?,
         scores: integers(scores),
     })
 }
 
-/// A certificate with the commitments to its column and their blindings, which are secret.
-type CertificateBytes<'py> = (
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-);
-
-/// Of one slot.
-fn certified<'py>(
-    py: Python<'py>,
-    make: impl FnOnce() -> Result<Certificate> + Send,
-) -> PyResult<CertificateBytes<'py>> {
-    let (proof, rows, blindings) = guard(py, || {
-        let Certificate { proof, columns } = make()?;
-        let blindings = columns[0].opening.as_ref();
-        let blindings = blindings.map(|o| to_bytes_all(&o.blindings));
-        let blindings = Zeroizing::new(blindings.unwrap_or_default());
-        Ok::<_, Error>((proof, encode_points(&columns[0].rows), blindings))
-    })?;
-    Ok((
-        PyBytes::new(py, &proof),
-        PyBytes::new(py, &rows),
-        PyBytes::new(py, &blindings),
-    ))
+/// Commitments to each of a certificate's columns, and their blindings, which are secret.
+fn opened(columns: &[Column]) -> (Vec<Vec<u8>>, Zeroizing<Vec<Vec<u8>>>) {
+    let rows = columns.iter().map(|column| encode_points(&column.rows));
+    let openings = columns.iter().map(|column| column.opening.as_ref());
+    let blindings = openings.map(|o| o.map_or(Vec::new(), |o| to_bytes_all(&o.blindings)));
+    (rows.collect(), Zeroizing::new(blindings.collect()))
 }
 
-/// The certificate of a slot (c_seed, beacon, slot), its noise commitments and their blindings, which are secret
-/// until the slot's query is proved.
+type ByteStrings<'py> = Vec<Bound<'py, PyBytes>>;
+
+fn byte_strings<'py>(py: Python<'py>, all: &[Vec<u8>]) -> ByteStrings<'py> {
+    all.iter().map(|bytes| PyBytes::new(py, bytes)).collect()
+}
+
+/// The certificate of slots (c_seed, beacon, slot), each with its seed, and of each slot the noise commitments and their
+/// blindings, which are secret until the slot's query is proved.
 #[pyfunction]
 fn scan_certify<'py>(
     py: Python<'py>,
     index: &ScanIndex,
     parameters: &ScanParameters,
-    slot_elements: &[u8],
-    seed: &[u8],
+    slots: Vec<PyBackedBytes>,
+    seeds: Vec<PyBackedBytes>,
     low_memory: bool,
-) -> PyResult<CertificateBytes<'py>> {
-    certified(py, || {
-        let (slot, seed) = (slot(slot_elements)?, seed_of(seed)?);
-        answer::certify(&index.0, &parameters.0, &[slot], &[seed], low_memory)
-    })
+) -> PyResult<(Bound<'py, PyBytes>, ByteStrings<'py>, ByteStrings<'py>)> {
+    let (proof, (rows, blindings)) = guard(py, || {
+        let slots: Vec<Slot> = slots.iter().map(|s| slot(s)).collect::<Result<_>>()?;
+        let seeds: Vec<Seed> = seeds.iter().map(|s| seed_of(s)).collect::<Result<_>>()?;
+        let made = answer::certify(&index.0, &parameters.0, &slots, &seeds, low_memory)?;
+        Ok::<_, Error>((made.proof, opened(&made.columns)))
+    })?;
+    let proof = PyBytes::new(py, &proof);
+    Ok((proof, byte_strings(py, &rows), byte_strings(py, &blindings)))
 }
 
 fn coin_statement(
@@ -290,11 +278,13 @@ fn scan_coins_certify<'py>(
     seed: &[u8],
     bound: u64,
     low_memory: bool,
-) -> PyResult<CertificateBytes<'py>> {
-    certified(py, || {
+) -> PyResult<[Bound<'py, PyBytes>; 3]> {
+    let (proof, (rows, blindings)) = guard(py, || {
         let statement = coin_statement(capacity, context, slot_elements, bound)?;
-        drawn::prove(&statement, &[seed_of(seed)?], low_memory)
-    })
+        let made = drawn::prove(&statement, &[seed_of(seed)?], low_memory)?;
+        Ok::<_, Error>((made.proof, opened(&made.columns)))
+    })?;
+    Ok([&proof, &rows[0], &blindings[0]].map(|part| PyBytes::new(py, part)))
 }
 
 /// The commitments to the coins that a certificate is about; ValueError with the reason unless it holds.
@@ -314,23 +304,54 @@ fn scan_coins_verify<'py>(
     Ok(PyBytes::new(py, &rows))
 }
 
-/// The query proof of a record (c_seed, beacon, slot, context, cq, htopk), given its slot's certificate with
-/// commitments and blindings, the noise and scores of all positions (int32), the query (int8) and its salt, the
-/// listed positions (int32) and theirs, and the index's key. Without gains there are no certificate and no noise; of a
-/// sampled tenant there are the kept positions, a byte 0 or 1 each, and the blindings of their commitments.
+/// A record (c_seed, beacon, slot, context, cq, htopk) with the noise and the scores of all positions (int32), the query
+/// (int8) and its salt, and the listed positions (int32) and theirs. Without gains there is no noise.
+type Asked = (
+    PyBackedBytes,
+    PyBackedBytes,
+    PyBackedBytes,
+    (PyBackedBytes, PyBackedBytes),
+    (PyBackedBytes, PyBackedBytes),
+);
+
+/// The certificate of the records' slots, and of each slot its commitments and their blindings.
+type SlotsCertificate = (PyBackedBytes, Vec<PyBackedBytes>, Vec<PyBackedBytes>);
+
+/// The columns of noise of records, as many as the certificate has.
+fn noise_columns(
+    layout: Layout,
+    (_, rows, blindings): &SlotsCertificate,
+    records: &[Asked],
+) -> Result<Vec<Column>> {
+    let slots = records.len();
+    if [rows.len(), blindings.len()] != [slots; 2] {
+        let found = format!("{} commitments, {} blindings", rows.len(), blindings.len());
+        return Err(Error::invalid(
+            "certificate",
+            format!("{slots} of each"),
+            found,
+        ));
+    }
+    let opened = records.iter().zip(rows.iter().zip(blindings));
+    opened
+        .map(|((_, noise, ..), (rows, blindings))| {
+            let blindings = elements(blindings, "blindings")?;
+            noise_column(rows, integers(noise), blindings, layout, slots)
+        })
+        .collect()
+}
+
+/// The query proof of records whose slots have the certificate, and the index's key. Without gains there is no certificate;
+/// of a sampled tenant there are the kept positions, a byte 0 or 1 each, and the blindings of their commitments.
 #[pyfunction]
-#[pyo3(signature = (index, parameters, record_elements, certificate, noise, scores, query, positions, key, low_memory, kept=None))]
+#[pyo3(signature = (index, parameters, records, certificate, key, low_memory, kept=None))]
 #[allow(clippy::too_many_arguments)]
 fn scan_prove<'py>(
     py: Python<'py>,
     index: &ScanIndex,
     parameters: &ScanParameters,
-    record_elements: &[u8],
-    certificate: Option<(Vec<u8>, Vec<u8>, Vec<u8>)>,
-    noise: &[u8],
-    scores: &[u8],
-    query: (Vec<u8>, Vec<u8>),
-    positions: (Vec<u8>, Vec<u8>),
+    records: Vec<Asked>,
+    certificate: Option<SlotsCertificate>,
     key: &[u8],
     low_memory: bool,
     kept: Option<(Vec<u8>, Vec<u8>)>,
@@ -338,56 +359,70 @@ fn scan_prove<'py>(
     let proof = guard(py, || {
         let layout = index.0.layout;
         let noise = match &certificate {
-            Some((_, rows, blindings)) => {
-                let blindings = elements(blindings, "blindings")?;
-                Some(noise_column(rows, integers(noise), blindings, layout)?)
-            }
-            None if noise.is_empty() => None,
-            None => {
-                let found = format!("{} bytes", noise.len());
-                return Err(Error::invalid("noise", "none without a certificate", found));
-            }
+            Some(certificate) => noise_columns(layout, certificate, &records)?,
+            None => Vec::new(),
         };
+        if let (None, Some(noise)) = (&certificate, records.iter().find(|r| !r.1.is_empty())) {
+            let found = format!("{} bytes", noise.1.len());
+            return Err(Error::invalid("noise", "none without a certificate", found));
+        }
         let kept = kept.as_ref().map(|(coins, blindings)| {
             let rows = parameters.0.kept.clone().unwrap_or_default();
             coin_column(rows, coins, elements(blindings, "blindings")?, layout)
         });
         let kept = kept.transpose()?;
-        let answer = answer_of(scores, &query, &positions)?;
-        let key = IndexKey(array(key, "key")?);
-        let record = record(record_elements)?;
+        let of: Vec<Record> = records
+            .iter()
+            .map(|r| record(&r.0))
+            .collect::<Result<_>>()?;
+        let answers: Vec<Answer> = records.iter().map(answer_of).collect::<Result<_>>()?;
         answer::prove(
             &index.0,
             &parameters.0,
-            &[record],
-            &[answer],
-            certificate.as_ref().map_or(&[], |(proof, _, _)| proof),
+            &of,
+            &answers,
+            certificate.as_ref().map_or(&[], |(proof, ..)| proof),
             Certified {
-                noise: noise.as_slice(),
+                noise: &noise,
                 kept: kept.as_ref(),
             },
-            &key,
+            &IndexKey(array(key, "key")?),
             low_memory,
         )
     })?;
     Ok(PyBytes::new(py, &proof))
 }
 
-/// Raises ValueError with the reason unless certificate and query proof hold for the record. Without gains the certificate
+/// The most records that one proof may be about, of so many positions and gains.
+#[pyfunction]
+fn scan_most_together(capacity: usize, gains: usize) -> usize {
+    together::most_together(capacity, gains)
+}
+
+/// Records with their certificate, empty without gains, and query proof.
+pub(crate) type Answered = (Vec<PyBackedBytes>, PyBackedBytes, PyBackedBytes);
+
+pub(crate) fn answered((records, certificate, proof): &Answered) -> Result<Item<'_>> {
+    Ok(Item {
+        records: records.iter().map(|of| record(of)).collect::<Result<_>>()?,
+        parts: [certificate, proof],
+    })
+}
+
+/// Raises ValueError with the reason unless certificate and query proof hold for the records. Without gains the certificate
 /// is empty.
 #[pyfunction]
 fn scan_verify(
     py: Python<'_>,
     index: &ScanIndex,
     parameters: &ScanParameters,
-    record_elements: &[u8],
-    certificate: &[u8],
-    proof: &[u8],
+    records: Vec<PyBackedBytes>,
+    certificate: PyBackedBytes,
+    proof: PyBackedBytes,
 ) -> PyResult<()> {
     guard(py, || {
-        let record = record(record_elements)?;
-        let item = Item::single(record, [certificate, proof]);
-        answer::verify(&index.0, &parameters.0, item)
+        let item = (records, certificate, proof);
+        answer::verify(&index.0, &parameters.0, answered(&item)?)
     })
 }
 

@@ -30,16 +30,13 @@ pub struct Parameters {
     pub lattice: i64,
     /// The commitments of the window's coin certificate, verified, where the tenant is sampled.
     pub kept: Option<Vec<G1Affine>>,
-    /// Of the proofs.
-    pub format: Format,
 }
 
 impl Parameters {
     /// Refuses tenants that there is no such proof for, and numbers of records.
     pub fn check(&self, index: &IndexCommitment, records: usize) -> Result<()> {
-        self.format.check(records)?;
         // The coin certificate of a window commits in the rows of a single record.
-        if self.format == Format::Batch && self.kept.is_some() {
+        if Format::of(records) == Format::Batch && self.kept.is_some() {
             return Err(Error::invalid(
                 "records together",
                 "records of a tenant that keeps all positions",
@@ -86,7 +83,7 @@ pub fn noise_statement(
         distribution: Noise {
             gains: parameters.gains.clone(),
         },
-        format: parameters.format,
+        format: Format::of(slots.len()),
     }
 }
 
@@ -100,13 +97,14 @@ pub fn query_statement<'a>(
 ) -> QueryStatement<'a> {
     let kept = parameters.kept.as_deref();
     let sampled = kept.is_some() || parameters.gains.is_empty();
-    let mut hash = Sha256::new().chain_update(match parameters.format {
+    let format = Format::of(records.len());
+    let mut hash = Sha256::new().chain_update(match format {
         Format::Batch => &b"rag-audit/scan/v1/records"[..],
         Format::Single if sampled => b"rag-audit/scan/v1/sampled record",
         Format::Single => b"rag-audit/scan/v1/record",
     });
     hash.update(parameters.window);
-    if parameters.format == Format::Batch {
+    if format == Format::Batch {
         hash.update((records.len() as u64).to_be_bytes());
     }
     for record in records {
@@ -130,7 +128,7 @@ pub fn query_statement<'a>(
         lo: parameters.lo,
         hi: parameters.hi,
         lattice: parameters.lattice,
-        format: parameters.format,
+        format,
     }
 }
 
@@ -158,16 +156,18 @@ pub fn verify<E: Engine>(
     batch::verify::<_, E>(index, parameters, item)
 }
 
-/// Many items of one tenant: their certificates and their query proofs.
+/// Many items of one tenant, each of any number of records: their certificates and their query proofs.
 pub type Batch<O = Hash, E = Plain> = batch::Batch<Parameters, O, E>;
 
 impl Kind for Parameters {
     type Item<'a> = Item<'a>;
 
-    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O> {
-        let mut transcript = Transcript::new(match self.format {
-            Format::Single => "batch",
-            Format::Batch => "batch together",
+    /// The published traces begin by the format of the first item; the items themselves say how many records they have.
+    fn transcript<O: Oracle>(&self, index: &[u8; 32], items: &[Item]) -> Transcript<O> {
+        let first = items.first().map(|item| Format::of(item.records.len()));
+        let mut transcript = Transcript::new(match first {
+            Some(Format::Batch) => "batch together",
+            _ => "batch",
         });
         transcript.bytes("index", index);
         transcript.bytes("window", &self.window);
@@ -185,7 +185,7 @@ impl Kind for Parameters {
 
     fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, items: &[Item]) {
         for item in items {
-            if self.format == Format::Batch {
+            if Format::of(item.records.len()) == Format::Batch {
                 transcript.integer("record count", item.records.len() as u64);
             }
             for record in &item.records {

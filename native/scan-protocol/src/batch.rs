@@ -8,7 +8,6 @@
 //! use ragaudit_scan_protocol::engine::Plain;
 //! use ragaudit_scan_protocol::group::{bases, Fr};
 //! use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
-//! use ragaudit_scan_protocol::together::Format;
 //!
 //! let points = vec![bases::<Plain>().u; 3];
 //! let index = IndexCommitment { layout: Layout::new(12)?, dimension: 3, points };
@@ -20,7 +19,6 @@
 //!     hi: 60,
 //!     lattice: 32,
 //!     kept: None,
-//!     format: Format::Single,
 //! };
 //! let [c_seed, beacon, slot, context, cq, htopk] = [1u8, 2, 3, 4, 5, 6].map(Fr::from);
 //! let record = Record { slot: Slot { c_seed, beacon, slot }, context, cq, htopk };
@@ -103,8 +101,9 @@ pub trait Kind {
     /// A statement with its proof.
     type Item<'a>: Sync;
 
-    /// A transcript that has absorbed what all items share; `index` is the digest of index or table.
-    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O>;
+    /// A transcript that has absorbed what all items share; `index` is the digest of index or table, and `items` are the
+    /// first of the batch.
+    fn transcript<O: Oracle>(&self, index: &[u8; 32], items: &[Self::Item<'_>]) -> Transcript<O>;
 
     /// Absorbs items with their proofs: the weights that follow are drawn after all of it is fixed.
     fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, items: &[Self::Item<'_>]);
@@ -125,7 +124,8 @@ pub struct Batch<K, O = Hash, E = Plain> {
     kind: K,
     index: Arc<IndexCommitment>,
     digest: [u8; 32],
-    transcript: Transcript<O>,
+    /// From the first chunk on.
+    transcript: Option<Transcript<O>>,
     sum: Sum,
     engine: PhantomData<E>,
 }
@@ -134,7 +134,7 @@ impl<K: Kind + Sync, O: Oracle, E: Engine> Batch<K, O, E> {
     pub fn new(index: Arc<IndexCommitment>, kind: K) -> Self {
         let digest = index.digest();
         Self {
-            transcript: kind.transcript(&digest),
+            transcript: None,
             kind,
             index,
             digest,
@@ -146,8 +146,9 @@ impl<K: Kind + Sync, O: Oracle, E: Engine> Batch<K, O, E> {
     /// Adds items, at most about [`CHUNK`] of them; which are no proofs at all, and why. Whether the others are false,
     /// [`Self::holds`] says of all at once, and [`Self::search`] of each.
     pub fn add(&mut self, items: &[K::Item<'_>]) -> Refusals {
-        let weights = self.kind.weights(&mut self.transcript, items);
         let (kind, index) = (&self.kind, &self.index);
+        let begun = || kind.transcript(&self.digest, items);
+        let weights = kind.weights(self.transcript.get_or_insert_with(begun), items);
         let (chunk, refused) = weigh::<E>(&weights, |i| kind.check::<E>(index, &items[i]));
         self.sum.add::<E>(chunk);
         refused
@@ -160,9 +161,8 @@ impl<K: Kind + Sync, O: Oracle, E: Engine> Batch<K, O, E> {
 
     /// Which of some items' proofs do not hold, and why, whatever was added before.
     pub fn search(&self, items: &[K::Item<'_>]) -> Refusals {
-        let mut transcript: Transcript<O> = self.kind.transcript(&self.digest);
-        let weights = self.kind.weights(&mut transcript, items);
         let (kind, index) = (&self.kind, &self.index);
+        let weights = kind.weights(&mut kind.transcript::<O>(&self.digest, items), items);
         search::<E>(index, &weights, |i| kind.check::<E>(index, &items[i]))
     }
 
@@ -201,8 +201,8 @@ pub fn verify<K: Kind, E: Engine>(
     kind: &K,
     item: K::Item<'_>,
 ) -> Result<()> {
-    let mut transcript: Transcript = kind.transcript(&index.digest());
     let items = [item];
+    let mut transcript: Transcript = kind.transcript(&index.digest(), &items);
     let mut sum = Equation::default();
     let weights = kind.weights(&mut transcript, &items);
     for (equation, weight) in kind.check::<E>(index, &items[0])?.iter().zip(&weights[0]) {
@@ -309,7 +309,7 @@ mod tests {
     impl Kind for Errors {
         type Item<'a> = Fr;
 
-        fn transcript<O: Oracle>(&self, _: &[u8; 32]) -> Transcript<O> {
+        fn transcript<O: Oracle>(&self, _: &[u8; 32], _: &[Fr]) -> Transcript<O> {
             Transcript::new("test")
         }
 

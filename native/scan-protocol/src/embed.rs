@@ -83,7 +83,7 @@ pub type Batch<O = Hash, E = Plain> = batch::Batch<OfTable, O, E>;
 impl Kind for OfTable {
     type Item<'a> = Item<'a>;
 
-    fn transcript<O: Oracle>(&self, _: &[u8; 32]) -> Transcript<O> {
+    fn transcript<O: Oracle>(&self, _: &[u8; 32], _: &[Item]) -> Transcript<O> {
         Transcript::new("embed batch")
     }
 

@@ -131,7 +131,7 @@ pub type Batch<O = Hash, E = Plain> = batch::Batch<Constants, O, E>;
 impl Kind for Constants {
     type Item<'a> = Item<'a>;
 
-    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O> {
+    fn transcript<O: Oracle>(&self, index: &[u8; 32], _: &[Item]) -> Transcript<O> {
         let mut transcript = Transcript::new("list batch");
         transcript.bytes("index", index);
         transcript.bytes("window", &self.window);

@@ -23,6 +23,20 @@ pub enum Format {
 }
 
 impl Format {
+    /// The format of proofs of so many records.
+    ///
+    /// ```
+    /// use ragaudit_scan_protocol::together::Format;
+    ///
+    /// assert_eq!([1, 2, 64].map(Format::of), [Format::Single, Format::Batch, Format::Batch]);
+    /// ```
+    pub fn of(records: usize) -> Self {
+        match records {
+            1 => Self::Single,
+            _ => Self::Batch,
+        }
+    }
+
     /// Refuses numbers of records that the format has no proof of.
     pub fn check(self, records: usize) -> Result<()> {
         match self {

@@ -192,7 +192,7 @@ fn record() -> Record {
     }
 }
 
-fn exact(format: Format) -> Parameters {
+fn exact() -> Parameters {
     Parameters {
         window: CONTEXT,
         gains: Vec::new(),
@@ -201,7 +201,6 @@ fn exact(format: Format) -> Parameters {
         hi: 60,
         lattice: 32,
         kept: None,
-        format,
     }
 }
 
@@ -209,12 +208,12 @@ fn exact(format: Format) -> Parameters {
 #[test]
 fn a_certificate_where_there_is_no_noise_is_refused() {
     let index = index(3, 12);
-    for (records, format) in [(1, Format::Single), (2, Format::Batch)] {
+    for count in [1, 2] {
         let verify = |parameters: &Parameters, parts: [&[u8]; 2]| {
-            let records = vec![record(); records];
+            let records = vec![record(); count];
             answer::verify::<Plain>(&index, parameters, Item { records, parts })
         };
-        let parameters = exact(format);
+        let parameters = exact();
         let proof = empty_words(&|proof| verify(&parameters, [&[], proof]));
         assert_eq!(verify(&parameters, [&[], &proof]), Err(Error::Rejected));
         let more = verify(&parameters, [&WORD, &proof]);
@@ -225,9 +224,9 @@ fn a_certificate_where_there_is_no_noise_is_refused() {
         // Nor is there a proof of several records where positions are sampled.
         let kept = Some(vec![bases::<Plain>().u]);
         let found = verify(&Parameters { kept, ..parameters }, [&[], &proof]);
-        match format {
-            Format::Single => assert!(matches!(found, Err(Error::Malformed { .. })), "{found:?}"),
-            Format::Batch => assert!(matches!(found, Err(Error::Invalid { .. })), "{found:?}"),
+        match count {
+            1 => assert!(matches!(found, Err(Error::Malformed { .. })), "{found:?}"),
+            _ => assert!(matches!(found, Err(Error::Invalid { .. })), "{found:?}"),
         }
     }
 }

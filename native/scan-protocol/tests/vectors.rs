@@ -13,7 +13,6 @@ use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{decode_points, decode_scalar, Fr};
 use ragaudit_scan_protocol::index::IndexCommitment;
 use ragaudit_scan_protocol::lists::{self, Constants, Rows};
-use ragaudit_scan_protocol::together::Format;
 use ragaudit_scan_protocol::verifier::Verifier;
 use ragaudit_scan_protocol::Error;
 
@@ -126,7 +125,6 @@ fn a_published_answer_verifies_alone_and_in_a_batch() {
         hi: part.number("hi"),
         lattice: part.number("lattice"),
         kept: None,
-        format: Format::Single,
     };
     let record = part.record();
     let certificate = part.object("certificate").bytes("proof");

@@ -78,52 +78,6 @@ pub(crate) fn prove_as<P: Proves>(
     query::prove_as::<P>(&statement, answers, certified, key, low_memory)
 }
 
-/// The certificate and the query proof of records of a tenant that is not sampled, each record with its seed and its answer;
-/// the certificate is empty where there is no noise.
-pub fn prove_both(
-    index: &IndexCommitment,
-    parameters: &Parameters,
-    records: &[Record],
-    seeds: &[Seed],
-    answers: &[Answer],
-    key: &IndexKey,
-    low_memory: bool,
-) -> Result<[Vec<u8>; 2]> {
-    prove_both_as::<Prover>(index, parameters, records, seeds, answers, key, low_memory)
-}
-
-pub(crate) fn prove_both_as<P: Proves>(
-    index: &IndexCommitment,
-    parameters: &Parameters,
-    records: &[Record],
-    seeds: &[Seed],
-    answers: &[Answer],
-    key: &IndexKey,
-    low_memory: bool,
-) -> Result<[Vec<u8>; 2]> {
-    parameters.check(index, records.len())?;
-    let slots: Vec<Slot> = records.iter().map(|record| record.slot).collect();
-    let made = match parameters.gains.is_empty() {
-        true => Certificate::default(),
-        false => certify_as::<P>(index, parameters, &slots, seeds, low_memory)?,
-    };
-    let certified = Certified {
-        noise: &made.columns,
-        kept: None,
-    };
-    let proof = prove_as::<P>(
-        index,
-        parameters,
-        records,
-        answers,
-        &made.proof,
-        certified,
-        key,
-        low_memory,
-    )?;
-    Ok([made.proof, proof])
-}
-
 /// As [`ragaudit_scan_protocol::answer::verify`].
 pub fn verify(index: &IndexCommitment, parameters: &Parameters, item: Item) -> Result<()> {
     ragaudit_scan_protocol::answer::verify::<Fast>(index, parameters, item)

@@ -50,7 +50,7 @@ pub(crate) fn state_of<K: Kind>(
     kind: &K,
     items: &[K::Item<'_>],
 ) -> [u8; 32] {
-    let mut transcript: Transcript = kind.transcript(&index.digest());
+    let mut transcript: Transcript = kind.transcript(&index.digest(), items);
     kind.absorb(&mut transcript, items);
     transcript.digest()
 }

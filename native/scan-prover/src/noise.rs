@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::group::{decode_points, Fr};
 use crate::index::Layout;
 use crate::session::Column;
+use crate::together::row_variables;
 pub use crate::words::{noise_key, Seed};
 
 impl Draw for Noise {
@@ -36,13 +37,20 @@ pub(crate) fn push(draws: &mut Draws, byte: u8, choice: i64, t: i64, [threshold,
     draws.push(&[i64::from(byte), choice, threshold, value], t, distance);
 }
 
-/// The column z of a certificate, from what was kept of it: encoded commitments, values and blindings.
+/// The column z of a slot in a certificate of `slots` of them, from what was kept of it: encoded commitments, values and
+/// blindings.
 pub fn noise_column(
     rows: &[u8],
     values: Vec<i64>,
     blindings: Vec<Fr>,
     layout: Layout,
+    slots: usize,
 ) -> Result<Column> {
+    let row_variables = row_variables(layout, slots);
+    let layout = Layout {
+        row_variables,
+        ..layout
+    };
     Column::opened("noise", decode_points(rows)?, values, blindings, layout)
 }
 

@@ -18,7 +18,7 @@ use ragaudit_scan_protocol::group::{decode_points, encode_points, vector_generat
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
 use ragaudit_scan_protocol::listing::nothing_held;
 use ragaudit_scan_protocol::lists::{self, Chance, Constants, Rows};
-use ragaudit_scan_protocol::together::{self, Format};
+use ragaudit_scan_protocol::together;
 use ragaudit_scan_protocol::transcript::Hash;
 use ragaudit_scan_protocol::{prepared, protocol, verifier};
 
@@ -34,7 +34,7 @@ type Verifier<'p> = verifier::Verifier<'p, Hash, Web>;
 type Embedded = (Arc<IndexCommitment>, (usize, u64));
 
 enum Batch {
-    Answers(Format, answer::Batch<Hash, Web>),
+    Answers(answer::Batch<Hash, Web>),
     Lists(lists::Batch<Hash, Web>),
     Embeddings(Embedded, embed::Batch<Hash, Web>),
 }
@@ -62,8 +62,7 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "coalition_runs" => coalition_runs(a, out),
         "coalition_verify" => coalition_verify(a),
         "coalition_drop" => COALITIONS.with(|shelf| forget(shelf, a)),
-        "answers" => answers(a, out, Format::Single),
-        "together" => answers(a, out, Format::Batch),
+        "answers" => answers(a, out),
         "most_together" => most_together(a, out),
         "lists" => listed(a, out),
         "embeddings" => embeddings(a, out),
@@ -100,7 +99,6 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
             Ok(())
         }
         "generators" => generators(a),
-        "groth16_verify" => groth16_verify(a, out),
         "groth16_verify_batch" => groth16_verify_batch(a, out),
         _ => return None,
     })
@@ -162,7 +160,6 @@ fn parameters(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
         hi: a.integer()?,
         lattice: a.integer()?,
         kept: a.optional(Arguments::bytes)?.map(points).transpose()?,
-        format: Format::Single,
     };
     PARAMETERS.with(|shelf| keep(shelf, made, out));
     Ok(())
@@ -224,9 +221,15 @@ fn embed_statement<'a>(
 
 fn scan_verify(a: &mut Arguments) -> Outcome<()> {
     let (index, parameters) = (of_index(a)?, of_parameters(a)?);
-    let (of, certificate, proof) = (record(a.bytes()?)?, a.bytes()?, a.bytes()?);
-    let item = Item::single(of, [certificate, proof]);
-    answer::verify::<Web>(&index, &parameters, item).map_err(text)
+    answer::verify::<Web>(&index, &parameters, answered(a)?).map_err(text)
+}
+
+/// Records with their certificate and proof.
+fn answered<'a>(a: &mut Arguments<'a>) -> Outcome<Item<'a>> {
+    Ok(Item {
+        records: a.list(|a| record(a.bytes()?))?,
+        parts: [a.bytes()?, a.bytes()?],
+    })
 }
 
 fn coins_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
@@ -294,16 +297,9 @@ fn coalition_verify(a: &mut Arguments) -> Outcome<()> {
     verify_coalition::<Web>(&statement, records, &pairs).map_err(text)
 }
 
-fn answers(a: &mut Arguments, out: &mut Results, format: Format) -> Outcome<()> {
-    let (index, parameters) = (of_index(a)?, of_parameters(a)?);
-    let made = answer::Batch::new(
-        index,
-        Parameters {
-            format,
-            ..parameters
-        },
-    );
-    BATCHES.with(|shelf| keep(shelf, Batch::Answers(format, made), out));
+fn answers(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let made = answer::Batch::new(of_index(a)?, of_parameters(a)?);
+    BATCHES.with(|shelf| keep(shelf, Batch::Answers(made), out));
     Ok(())
 }
 
@@ -348,20 +344,7 @@ macro_rules! step {
 fn batch(a: &mut Arguments, out: &mut Results, step: Step) -> Outcome<()> {
     let batch = BATCHES.with(|shelf| find(shelf, a))?;
     match &mut *batch.borrow_mut() {
-        Batch::Answers(format, batch) => step!(
-            batch,
-            step,
-            out,
-            a.list(|a| {
-                Ok(Item {
-                    records: match format {
-                        Format::Single => vec![record(a.bytes()?)?],
-                        Format::Batch => a.list(|a| record(a.bytes()?))?,
-                    },
-                    parts: [a.bytes()?, a.bytes()?],
-                })
-            })
-        ),
+        Batch::Answers(batch) => step!(batch, step, out, a.list(answered)),
         Batch::Lists(batch) => step!(
             batch,
             step,
@@ -391,17 +374,6 @@ fn refused(out: &mut Results, bad: &Refusals) {
         out.integer(*i as i64);
         out.bytes(reason.to_string().as_bytes());
     });
-}
-
-fn groth16_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let key = VerifyingKey::cached(a.text()?).map_err(text)?;
-    let mut refused = key.refusals(&[a.bytes()?], &[a.bytes()?]).map_err(text)?;
-    let reason = match refused.pop() {
-        Some((_, Some(reason))) => return Err(text(reason)),
-        other => other,
-    };
-    out.integer(i64::from(reason.is_none()));
-    Ok(())
 }
 
 /// Each proof by an equation of its own, since a page's module draws no weights: the outcomes are those of a batch.

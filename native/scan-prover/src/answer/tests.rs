@@ -12,7 +12,6 @@ use crate::kit::{numbers, state_of};
 use crate::mutations::refused;
 use crate::noise::noise_key;
 use crate::session::Column;
-use crate::together::Format;
 use crate::words::seed_commitment;
 use ragaudit_field_simd::noise::draw;
 use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
@@ -30,7 +29,6 @@ fn parameters() -> Parameters {
         hi: 60,
         lattice: 32,
         kept: None,
-        format: Format::Single,
     }
 }
 
@@ -267,7 +265,6 @@ fn batch_weights_follow_everything() {
         hi: _,
         lattice: _,
         kept: _,
-        format: _,
     } = &parameters;
     let Record {
         slot: Slot {
@@ -290,6 +287,10 @@ fn batch_weights_follow_everything() {
         state_of(&index, &parameters, &[other])
     };
     let of = |items: &[Item]| state_of(&index, &parameters, items);
+    let both = Item {
+        records: vec![record; 2],
+        parts: base.parts,
+    };
     let one = Fr::from(1u8);
     let digests = [
         of(std::slice::from_ref(&base)),
@@ -298,7 +299,9 @@ fn batch_weights_follow_everything() {
         of(&[item(record, [&other_certificate, &proof])]),
         of(&[item(record, [&certificate, &other_proof])]),
         state_of(&other_index, &parameters, std::slice::from_ref(&base)),
-        with(&|p| p.format = Format::Batch),
+        of(std::slice::from_ref(&both)),
+        of(&[base.clone(), both.clone()]),
+        of(&[both, base.clone()]),
         with(&|p| p.window[0] ^= 1),
         with(&|p| p.gains[1] = 7),
         with(&|p| p.gains.push(1)),

@@ -14,7 +14,6 @@ use crate::group::Fr;
 use crate::index::{commit_index, IndexCommitment, IndexKey};
 use crate::noise::Seed;
 use crate::query::{Answer, Certified};
-use crate::together::Format;
 
 const CAPACITY: usize = 300;
 const DIMENSION: usize = 16;
@@ -30,7 +29,6 @@ fn parameters() -> Parameters {
         hi: 300,
         lattice: 64,
         kept: None,
-        format: Format::Single,
     }
 }
 

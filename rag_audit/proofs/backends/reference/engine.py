@@ -97,44 +97,35 @@ def _noise(
     return [session], [column.rows for column in columns]
 
 
-def records(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes]]:
-    """Records of a tenant: public values, noise certificate, query proof."""
+def records(key: ScanKey) -> Batch[tuple[list[bytes], bytes, bytes]]:
+    """Proofs of one of a tenant's records or several: each one's public values, noise certificate, query proof."""
     key.check()
     index, window = Index.decode(key.points, key.dimension, key.capacity), _window(key)
     kept = None if key.kept is None else _rows(key.kept, key.capacity)
 
-    def check(record: tuple[bytes, bytes, bytes]) -> bool:
-        statement, certificate, proof = record
-        c_seed, beacon, slot, _, cq, htopk = _values(statement)
-        sessions, rows = _noise(key, [Seed(c_seed, beacon, slot)], certificate, several=False)
-        sampled = key.kept is not None or not key.gains
-        domain = b"rag-audit/scan/v1/sampled record" if sampled else b"rag-audit/scan/v1/record"
-        context = _digest(domain, key.window, statement[: 4 * 32], _digest(certificate), key.kept or b"")
-        asked = query.Asked(context, index, key.gains, window, key.listed, rows, kept, [(cq, htopk)])
-        return _held([*sessions, query.read(asked, _read(asked.run, proof))])
-
-    return Batch(check)
-
-
-def together(key: ScanKey) -> Batch[tuple[list[bytes], bytes, bytes]]:
-    """Groups of a tenant's records: each one's public values, noise certificate, query proof."""
-    key.check()
-    index, window = Index.decode(key.points, key.dimension, key.capacity), _window(key)
-
-    def check(group: tuple[list[bytes], bytes, bytes]) -> bool:
-        statements, certificate, proof = group
+    def check(item: tuple[list[bytes], bytes, bytes]) -> bool:
+        statements, certificate, proof = item
+        several = len(statements) != 1
         values = [_values(statement) for statement in statements]
         seeds = [Seed(*each[:3]) for each in values]
-        sessions, rows = _noise(key, seeds, certificate, several=True)
+        sessions, rows = _noise(key, seeds, certificate, several=several)
+        count = len(statements).to_bytes(8, "big") if several else b""
         slots = b"".join(statement[: 4 * 32] for statement in statements)
-        count = len(statements).to_bytes(8, "big")
-        domain = b"rag-audit/scan/v1/records"
-        context = _digest(domain, key.window, count, slots, _digest(certificate))
+        context = _digest(
+            _domain(key, several=several), key.window, count, slots, _digest(certificate), key.kept or b""
+        )
         known = [(cq, htopk) for *_, cq, htopk in values]
-        asked = query.Asked(context, index, key.gains, window, key.listed, rows, None, known, several=True)
+        asked = query.Asked(context, index, key.gains, window, key.listed, rows, kept, known, several=several)
         return _held([*sessions, query.read(asked, _read(asked.run, proof))])
 
     return Batch(check)
+
+
+def _domain(key: ScanKey, *, several: bool) -> bytes:
+    if several:
+        return b"rag-audit/scan/v1/records"
+    sampled = key.kept is not None or not key.gains
+    return b"rag-audit/scan/v1/sampled record" if sampled else b"rag-audit/scan/v1/record"
 
 
 def _window(key: ScanKey) -> ScoreWindow:
@@ -217,7 +208,6 @@ class Reference:
     """The second verifier (`scan.engine.Engine`)."""
 
     records = staticmethod(records)
-    together = staticmethod(together)
     lists = staticmethod(lists)
     embeddings = staticmethod(embeddings)
     kept_rows = staticmethod(kept_rows)

@@ -21,8 +21,7 @@ from rag_audit.relation.field import to_bytes
 
 
 def certify(
-    draw: Callable[[bytes], tuple[bytes, bytes, bytes]],
-    seed: tuple[int, int],
+    draw: Callable[[], tuple[bytes, bytes, bytes]],
     *,
     positions: int,
     gains: Sequence[int],
@@ -31,7 +30,7 @@ def certify(
 ) -> tuple[bytes, bytes, bytes]:
     """The certificate of one drawn column: proof, commitments to its rows, 32 bytes each, and their secret blindings.
 
-    :param draw: makes it of the seed's two halves, 32 bytes each
+    :param draw: makes it
     :param gains: the draws of a position
     :param what: the name of the work, for errors
     :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
@@ -41,7 +40,7 @@ def certify(
         lambda low: memory.certificate_bytes(positions, gains, low_memory=low), what, low_memory=low_memory
     )
     try:
-        return draw(b"".join(map(to_bytes, seed)))
+        return draw()
     except ValueError as exc:
         slot = " for this slot" if what == NOISE else ""
         raise WitnessError(f"there is no {what}{slot}", field="slot", found=str(exc)) from exc
@@ -85,18 +84,45 @@ class CertificateJob:
         :raises MemoryLimitError: the machine cannot hold the work
         """
         key, low = self.key, self.low_memory
-        slot = b"".join(map(to_bytes, (self.c_seed, self.beacon, self.slot)))
 
-        def draw(seed: bytes) -> tuple[bytes, bytes, bytes]:
+        def draw() -> tuple[bytes, bytes, bytes]:
             if key.chance is None:
-                return _native.scan_certify(key.index, key.parameters, slot, seed, low)
-            return _native.scan_coins_certify(key.capacity, key.coins_context, slot, seed, key.chance, low)
+                proof, [rows], [blindings] = certify_noise([self])
+                return proof, rows, blindings
+            return _native.scan_coins_certify(
+                key.capacity, key.coins_context, self.public, self.seed, key.chance, low
+            )
 
         what, gains = (NOISE, key.gains) if key.chance is None else (COINS, (1,))
-        made = certify(
-            draw, (self.s0, self.s1), positions=key.capacity, gains=gains, what=what, low_memory=low
+        return NoiseCertificate(
+            *certify(draw, positions=key.capacity, gains=gains, what=what, low_memory=low)
         )
-        return NoiseCertificate(*made)
+
+    @property
+    def public(self) -> bytes:
+        """c_seed, f(beacon) and the slot, 32 bytes each."""
+        return b"".join(map(to_bytes, (self.c_seed, self.beacon, self.slot)))
+
+    @property
+    def seed(self) -> bytes:
+        """The seed's halves, 32 bytes each."""
+        return to_bytes(self.s0) + to_bytes(self.s1)
+
+
+def certify_noise(slots: Sequence[CertificateJob]) -> tuple[bytes, list[bytes], list[bytes]]:
+    """One certificate of the noise of one tenant's slots: proof, and of each slot the commitments and their secret
+    blindings.
+
+    :raises ValueError: a seed is not that of its `c_seed`, or a word cannot be proved (one in 2^94)
+    """
+    first = slots[0]
+    return _native.scan_certify(
+        first.key.index,
+        first.key.parameters,
+        [slot.public for slot in slots],
+        [slot.seed for slot in slots],
+        first.low_memory,
+    )
 
 
 @dataclass(frozen=True)
@@ -142,15 +168,11 @@ class ColumnJob:
         :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
         :raises MemoryLimitError: the machine cannot hold the work
         """
-
-        def draw(seed: bytes) -> tuple[bytes, bytes, bytes]:
-            return _native.scan_coins_certify(
-                self.capacity, self.context, self.slot, seed, self.keep, self.low_memory
-            )
-
+        seed = to_bytes(self.s0) + to_bytes(self.s1)
         proof, rows, blindings = certify(
-            draw,
-            (self.s0, self.s1),
+            lambda: _native.scan_coins_certify(
+                self.capacity, self.context, self.slot, seed, self.keep, self.low_memory
+            ),
             positions=self.capacity,
             gains=(1,),
             what=f"proof of the {self.name} positions",

@@ -19,11 +19,8 @@ NATIVE = "native"
 class Engine(Protocol):
     """A verifier of scan proofs. A batch takes public values and proofs as bytes, and decides about each by itself."""
 
-    def records(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes]]:
-        """Records of a tenant: public values, noise certificate, query proof."""
-
-    def together(self, key: ScanKey) -> NativeBatch[tuple[list[bytes], bytes, bytes]]:
-        """Groups of a tenant's records: each one's public values, noise certificate, query proof."""
+    def records(self, key: ScanKey) -> NativeBatch[tuple[list[bytes], bytes, bytes]]:
+        """Proofs of one of a tenant's records or several: each one's public values, noise certificate, query proof."""
 
     def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
         """Records of a listing tenant: public values, the coins' certificate, what was held before and after, proof."""
@@ -49,13 +46,9 @@ class Engine(Protocol):
 class Native:
     """The native core."""
 
-    def records(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes]]:
+    def records(self, key: ScanKey) -> NativeBatch[tuple[list[bytes], bytes, bytes]]:
         """See `Engine.records`."""
         return _native.ScanBatch(key.index, key.parameters)
-
-    def together(self, key: ScanKey) -> NativeBatch[tuple[list[bytes], bytes, bytes]]:
-        """See `Engine.together`."""
-        return _native.ScanTogetherBatch(key.index, key.parameters)
 
     def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
         """See `Engine.lists`."""

@@ -62,29 +62,43 @@ class ProofJob:
             "query proof",
             low_memory=self.low_memory,
         )
-        certificate = self.certificate
-        if isinstance(certificate, CertificateJob):
-            certificate = certificate.run()
-        parts = None
-        if certificate is not None:
-            parts = (certificate.proof, certificate.commitments, certificate.blindings)
+        made = self.certificate
+        if isinstance(made, CertificateJob):
+            made = made.run()
+        certificate = None if made is None else (made.proof, [made.commitments], [made.blindings])
         try:
-            proof = _native.scan_prove(
-                self.key.index,
-                self.key.parameters,
-                self.statement.encode(RECORD),
-                parts,
-                self.noise,
-                self.scores,
-                (self.vector, to_bytes(self.salt_c)),
-                (array.array("i", self.positions).tobytes(), to_bytes(self.salt_k)),
-                self.blinding_key,
-                self.low_memory,
-                self.kept,
-            )
+            proof = prove([self], certificate)
         except (ValueError, OverflowError) as exc:
             raise WitnessError("there is no proof for this record", field="record", found=str(exc)) from exc
-        return proof_json(b"" if certificate is None else certificate.proof, proof, self.key.protocol)
+        return proof_json(b"" if made is None else made.proof, proof, self.key.protocol)
+
+
+def prove(records: Sequence[ProofJob], certificate: tuple[bytes, list[bytes], list[bytes]] | None) -> bytes:
+    """The query proof of records of one tenant and window.
+
+    :param certificate: that of the records' slots, as `certify_noise` makes it; None without noise
+    :raises ValueError, OverflowError: private inputs do not satisfy a statement
+    """
+    first = records[0]
+    asked = [
+        (
+            record.statement.encode(RECORD),
+            record.noise,
+            record.scores,
+            (record.vector, to_bytes(record.salt_c)),
+            (array.array("i", record.positions).tobytes(), to_bytes(record.salt_k)),
+        )
+        for record in records
+    ]
+    return _native.scan_prove(
+        first.key.index,
+        first.key.parameters,
+        asked,
+        certificate,
+        first.blinding_key,
+        first.low_memory,
+        first.kept,
+    )
 
 
 def proof_json(certificate: bytes, proof: bytes, protocol: str = PROTOCOL) -> dict[str, Json]:

@@ -5,7 +5,6 @@ The record that stands first in a proof carries it, and the others name it by di
 
 from __future__ import annotations
 
-import array
 import base64
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_base64, parse_hex, sha256
 from rag_audit._internal.errors import InvalidProof, SchemaError, SetupError, WitnessError
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import certify_noise
 from rag_audit.proofs.backends.scan.engine import engine as engine_of
 from rag_audit.proofs.backends.scan.engine import engines
-from rag_audit.proofs.backends.scan.job import ProofJob, proof_job, retrieve_statement
+from rag_audit.proofs.backends.scan.job import ProofJob, proof_job, prove, retrieve_statement
 from rag_audit.proofs.backends.scan.key import (
     RECORD,
     TOGETHER_PROTOCOL,
@@ -28,16 +27,15 @@ from rag_audit.proofs.backends.scan.key import (
     points_json,
 )
 from rag_audit.proofs.backends.scan.release import check_pin
-from rag_audit.proofs.backends.scan.verify import check_protocol, refused
+from rag_audit.proofs.backends.scan.verify import check_protocol, encoded, refused
 from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once
 from rag_audit.proofs.chunks import in_chunks, narrowed
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.proving import MOST_TOGETHER
 from rag_audit.proofs.records import Group, OpenedKey, verify_groups
-from rag_audit.proofs.statements.private import RecordPrivate
+from rag_audit.proofs.statements.private import NoiseCertificate, RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
-from rag_audit.relation.field import to_bytes
 
 _CARRIES = ("system", "protocol", "records", "certificate", "proof")
 _NAMES = ("system", "protocol", "records", "proof_digest")
@@ -70,19 +68,18 @@ class TogetherJob:
         :raises MemoryLimitError: the machine cannot hold the work; the hint has the most records that it can
         """
         first = self.records[0]
-        key = first.key
+        key, slots = first.key, []
         for name, job in zip(self.names, self.records, strict=True):
             if (job.key, job.blinding_key) != (key, first.blinding_key):
                 raise WitnessError("a record is of another tenant or window than the rest", field=name)
+            if job.kept is not None or isinstance(job.certificate, NoiseCertificate):
+                raise WitnessError("the record cannot be proved with others", field=name)
+            if job.certificate is not None:
+                slots.append(job.certificate)
         memory.require_together(key.capacity, key.gains, len(self.records), low_memory=first.low_memory)
         try:
-            certificate, proof = _native.scan_prove_together(
-                key.index,
-                key.parameters,
-                [_asked(name, job) for name, job in zip(self.names, self.records, strict=True)],
-                first.blinding_key,
-                first.low_memory,
-            )
+            made = certify_noise(slots) if slots else None
+            proof = prove(self.records, made)
         except (ValueError, OverflowError) as exc:
             # The record that has no proof of its own either is the one; proofs of the others are not kept.
             for name, job in zip(self.names, self.records, strict=True):
@@ -97,24 +94,9 @@ class TogetherJob:
             "system": "scan",
             "protocol": TOGETHER_PROTOCOL,
             "records": [record_digest(job.statement).hex() for job in self.records],
-            "certificate": base64.b64encode(certificate).decode(),
+            "certificate": base64.b64encode(made[0] if made else b"").decode(),
             "proof": base64.b64encode(proof).decode(),
         }
-
-
-def _asked(name: str, job: ProofJob) -> tuple[bytes, bytes, bytes, tuple[bytes, bytes], tuple[bytes, bytes]]:
-    """A record as the native core takes it."""
-    certificate = job.certificate
-    if job.kept is not None or not (certificate is None or isinstance(certificate, CertificateJob)):
-        raise WitnessError("the record cannot be proved with others", field=name)
-    seed = bytes(64) if certificate is None else to_bytes(certificate.s0) + to_bytes(certificate.s1)
-    return (
-        job.statement.encode(RECORD),
-        seed,
-        job.scores,
-        (job.vector, to_bytes(job.salt_c)),
-        (array.array("i", job.positions).tobytes(), to_bytes(job.salt_k)),
-    )
 
 
 def record_digest(record: Statement) -> bytes:
@@ -187,7 +169,7 @@ class Groups:
 
     def refusals(self, items: Sequence[tuple[list[bytes], bytes, bytes]], /) -> Refusals:
         """See `Checker.refusals`."""
-        return in_chunks(engine_of(self.engine).together(self.key), len(items), items.__getitem__, refused)
+        return in_chunks(engine_of(self.engine).records(self.key), len(items), items.__getitem__, refused)
 
 
 @dataclass(frozen=True)
@@ -251,14 +233,8 @@ class Together:
         def proved(whole: Sequence[Group], _: Container[tuple[bytes, bytes]]) -> Refusals:
             def group(i: int) -> tuple[list[bytes], bytes, bytes]:
                 proof = whole[i]
-                records = [known[digest] for digest in proof.records]
-                other = next((r for r in records if r.c_idx != key.c_idx), None)
-                if other is not None:
-                    raise InvalidProof(
-                        "the index is of another record", field="c_idx", expected=other.c_idx, found=key.c_idx
-                    )
                 certificate, part = proof.parts or (b"", b"")
-                return [record.encode(RECORD) for record in records], certificate, part
+                return encoded(key, [known[digest] for digest in proof.records]), certificate, part
 
             return check(Groups(key, engine), Lazy(len(whole), group))
 

@@ -75,6 +75,19 @@ def _split(proof: bytes) -> tuple[bytes, bytes]:
     return proof[_LENGTH:end], proof[end:]
 
 
+def encoded(key: ScanKey, statements: Sequence[Statement]) -> list[bytes]:
+    """The statements of one proof, as an engine takes them.
+
+    :raises InvalidProof: a statement is of another index
+    """
+    for statement in statements:
+        if statement.c_idx != key.c_idx:
+            raise InvalidProof(
+                "the index is of another record", field="c_idx", expected=statement.c_idx, found=key.c_idx
+            )
+    return [statement.encode(RECORD) for statement in statements]
+
+
 def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
     """Return if the proof of one record holds.
 
@@ -82,12 +95,9 @@ def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
     :raises EncodingError: the bytes are no proof at all: the length is not that of the statement's proofs, a point is
         off the curve, or a scalar is not canonical
     """
-    if statement.c_idx != key.c_idx:
-        raise InvalidProof(
-            "the index is of another record", field="c_idx", expected=statement.c_idx, found=key.c_idx
-        )
+    records = encoded(key, [statement])
     try:
-        _native.scan_verify(key.index, key.parameters, statement.encode(RECORD), *_split(proof))
+        _native.scan_verify(key.index, key.parameters, records, *_split(proof))
     except ValueError as exc:
         raise refused(exc) from exc
 
@@ -102,15 +112,9 @@ def refusals(
 
     :param decides: the verifier
     """
-    c_idx = key.c_idx
 
-    def record(i: int) -> tuple[bytes, bytes, bytes]:
-        statement = statements[i]
-        if statement.c_idx != c_idx:
-            raise InvalidProof(
-                "the index is of another record", field="c_idx", expected=statement.c_idx, found=c_idx
-            )
-        return (statement.encode(RECORD), *_split(proofs[i]))
+    def record(i: int) -> tuple[list[bytes], bytes, bytes]:
+        return (encoded(key, [statements[i]]), *_split(proofs[i]))
 
     if len(proofs) != len(statements):
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")

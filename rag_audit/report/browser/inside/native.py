@@ -85,11 +85,6 @@ def bls_signed_in_g2(key: bytes, message: bytes, signature: bytes) -> bool:
     return bool(call("bls_signed_in_g2", key, message, signature).integer())
 
 
-def groth16_verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
-    """Whether one proof holds."""
-    return bool(call("groth16_verify", vk_json, proof, inputs).integer())
-
-
 def groth16_verify_batch(
     vk_json: str, proofs: list[bytes], inputs: list[bytes]
 ) -> list[tuple[int, str | None]]:
@@ -175,9 +170,9 @@ def _proved(name: str, *arguments: Field) -> None:
     _looked_at(1)
 
 
-def scan_verify(index: ScanIndex, parameters: ScanParameters, *rest: bytes) -> None:
-    """ValueError unless certificate and query proof hold."""
-    _proved("scan_verify", index, parameters, *rest)
+def scan_verify(index: ScanIndex, parameters: ScanParameters, records: list[bytes], *parts: bytes) -> None:
+    """ValueError unless certificate and query proof hold for the records."""
+    _proved("scan_verify", index, parameters, list(records), *parts)
 
 
 def scan_coins_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
@@ -254,15 +249,9 @@ def _refused(found: Results) -> Refused:
 
 
 class ScanBatch(_Batch):
-    """Records of one tenant."""
+    """Proofs of one tenant's records, each of one record or several."""
 
     records = "answers"
-
-
-class ScanTogetherBatch(_Batch):
-    """Groups of one tenant's records, each with one certificate and one proof."""
-
-    records = "together"
 
 
 class ScanListBatch(_Batch):

@@ -11,7 +11,7 @@ use crate::noise::tests::MOST_GAINS;
 use crate::noise::{Noise, NoiseStatement};
 use crate::query::inputs::{Openings, Secret, Witness};
 use crate::query::{openings, prove_with, witnesses, QueryStatement, MAX_LISTED};
-use crate::together::{MAX_ENTRIES, MAX_TOGETHER};
+use crate::together::{Format, MAX_ENTRIES, MAX_TOGETHER};
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_field_simd::selection::MAX_LATTICE;
 
@@ -38,7 +38,6 @@ fn case(count: usize, [capacity, dimension, listed]: [usize; 3], gains: &[u32]) 
         hi: 60,
         lattice: 32,
         kept: None,
-        format: Format::Batch,
     };
     let mut case = Case {
         rows,
@@ -82,16 +81,31 @@ impl Case {
         self.answers.push(answer);
     }
 
+    /// Certificate and query proof; the certificate is empty without gains.
     pub(crate) fn prove(&self, low_memory: bool) -> Result<[Vec<u8>; 2]> {
-        prove_both_as::<Cheat>(
-            &self.index,
-            &self.parameters,
+        let (index, parameters) = (&self.index, &self.parameters);
+        let made = match parameters.gains.is_empty() {
+            true => Certificate::default(),
+            false => {
+                let slots = self.of_slots();
+                certify_as::<Cheat>(index, parameters, &slots, &self.seeds, low_memory)?
+            }
+        };
+        let certified = Certified {
+            noise: &made.columns,
+            kept: None,
+        };
+        let proof = prove_as::<Cheat>(
+            index,
+            parameters,
             &self.records,
-            &self.seeds,
             &self.answers,
+            &made.proof,
+            certified,
             &self.key,
             low_memory,
-        )
+        )?;
+        Ok([made.proof, proof])
     }
 
     pub(crate) fn item<'a>(&'a self, parts: &'a [Vec<u8>; 2]) -> Item<'a> {
