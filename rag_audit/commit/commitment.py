@@ -37,7 +37,7 @@ from rag_audit.models.records import (
 )
 from rag_audit.models.requests import MAX_ANSWER_BYTES
 from rag_audit.proofs.backends import SYSTEMS
-from rag_audit.proofs.policy import check_certificate, check_policy
+from rag_audit.proofs.policy import certificate_of, check_policy
 from rag_audit.proofs.proving import IndexCommitment, backend
 from rag_audit.proofs.statements.tenant import proof_constants
 from rag_audit.relation.field import from_hex, random_element, to_hex
@@ -328,3 +328,18 @@ def commit_tenant(
         tenant=tenant, capacity=index.capacity, c_idx=committed.digest.hex(), c_docs=tree.root().hex()
     )
     return CommittedTenant(entry, index, documents_at, tree, committed.points)
+
+
+def check_certificate(policy: Policy, dimension: int) -> None:
+    """Refuse a policy whose coalition proof this release could not make when the window is closed.
+
+    :raises PolicyError: the system or circuit does not exist, or is another release's
+    """
+    certificate = policy.estimator.certificate
+    if certificate is None:
+        return
+    p, q = policy.estimator.theta
+    circuit = certificate_of(certificate.system, certificate.records, dimension, (p, q))["circuit"]
+    if certificate.circuit != circuit:
+        raise PolicyError("the circuit is not this release's", field="policy.estimator.certificate.circuit",
+                          expected=circuit, found=certificate.circuit)  # fmt: skip

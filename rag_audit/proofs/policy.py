@@ -26,21 +26,6 @@ def check_policy(policy: Policy, dimension: int | None) -> None:
                               expected=exc.expected, found=exc.found) from exc  # fmt: skip
 
 
-def check_certificate(policy: Policy, dimension: int) -> None:
-    """Refuse a policy whose coalition proof this release could not make when the window is closed.
-
-    :raises PolicyError: the system or circuit does not exist, or is another release's
-    """
-    certificate = policy.estimator.certificate
-    if certificate is None:
-        return
-    p, q = policy.estimator.theta
-    circuit = certificate_of(certificate.system, certificate.records, dimension, (p, q))["circuit"]
-    if certificate.circuit != circuit:
-        raise PolicyError("the circuit is not this release's", field="policy.estimator.certificate.circuit",
-                          expected=circuit, found=certificate.circuit)  # fmt: skip
-
-
 def certificate_of(system: str, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, object]:
     """The policy's part that asks for a coalition proof of this release.
 

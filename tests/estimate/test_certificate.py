@@ -13,12 +13,12 @@ import pytest
 from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.account.account import Account
 from rag_audit.attest.window import Window
+from rag_audit.commit.commitment import check_certificate
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import ExitCode, PolicyError, RequestRefused, StoreError, WitnessError
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
-from rag_audit.proofs.policy import check_certificate
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.report.verification import verify_window
 from rag_audit.verify.case import Status
