@@ -1,6 +1,6 @@
 """Mechanisms: each is one file with the interface of `base`, and this module is their registry.
 
-`accounting/` has the privacy accountant, on which the figures of every mechanism rest.
+`accounting/` has the privacy accountant, the source of every mechanism's figures.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rag_audit.relation.coins import check_coin
 __all__ = ["ALL", "COLUMNS", "Mechanism", "MechanismName", "named", "of_policy"]
 
 ALL: tuple[type[Mechanism], ...] = (Noise, Sampling, Listing, Exact)
-"""Every mechanism, in the order in which texts name them."""
+"""Every mechanism, in the order of texts that list them."""
 COLUMNS: tuple[str, ...] = (KEPT, *(name for mechanism in ALL for name in mechanism.own_columns))
 """Every column that a window may commit to for a tenant (`Mechanism.columns`)."""
 _BY_NAME: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in ALL}

@@ -1,8 +1,9 @@
-"""The interface of a mechanism: what keeps the answers of one tenant private.
+"""The interface of a mechanism: the method that protects the answers of one tenant.
 
 A mechanism is one object with the parameters that the policy gives it. The rest of the package asks the object and
-never its name: which positions an answer lists, what the circuits take as constants, which columns a window commits to,
-and what the accountant bounds. `rag_audit.mechanisms` has the registry, and `descriptions` what reports say of each.
+never its name: the listed positions of an answer, the constants of the circuits, the columns that a window commits to,
+and the accountant's bounds. `rag_audit.mechanisms` has the registry, and `descriptions` the sentences of reports about
+each mechanism.
 """
 
 from __future__ import annotations
@@ -116,11 +117,11 @@ class Tenant:
 class Mechanism(ABC):
     """The mechanism of one tenant.
 
-    Every mechanism has every attribute below; one that a mechanism does not use has its neutral value.
+    Every mechanism has every attribute below; an unused attribute has its neutral value.
 
-    :param tenant: the tenant's public numbers; all 0 where a draft names a mechanism, until `placed`
+    :param tenant: the tenant's public numbers; all 0 if a draft names a mechanism, until `placed`
     :param scores: the score window
-    :param keep: Pi: each position is kept for the window with probability Pi / 2^40; None keeps every position
+    :param keep: Pi: each position is sampled for the window with probability Pi / 2^40; None samples every position
     """
 
     tenant: Tenant = Tenant(capacity=0, top_k=0)
@@ -129,11 +130,11 @@ class Mechanism(ABC):
 
     name: ClassVar[MechanismName]
     protects: ClassVar[bool] = True
-    """whether it hides anything: a window with a tenant without protection proves integrity alone"""
+    """whether it gives any protection: a window with a tenant without protection proves only integrity"""
     form: ClassVar[str] = "top-k"
     """the field `mechanism` of a tenant's part of a policy"""
     limit: ClassVar[Limit | None] = None
-    """the limit of a trust file that its figure is held against"""
+    """the limit of a trust file that applies to its figure"""
     grows_by_account: ClassVar[bool] = False
     """whether its epsilon grows with the accounts of a coalition and not with their queries"""
     noised: ClassVar[bool] = False
@@ -143,13 +144,13 @@ class Mechanism(ABC):
     ranked: ClassVar[bool] = True
     """whether an answer lists exactly K positions in the order of their scores; else an ascending set of positions"""
     withholds_by_score: ClassVar[bool] = False
-    """whether an answer leaves out the text of a position of score 0, or of one that is not kept"""
+    """whether an answer omits the text of a position of score 0, or of an unsampled position"""
     remembers: ClassVar[bool] = False
     """whether an answer depends on the account's earlier answers: each record commits to what its account holds"""
     own_fields: ClassVar[tuple[str, ...]] = ()
     """fields of a tenant's part of a policy that are null for every other mechanism"""
     own_columns: ClassVar[tuple[str, ...]] = ()
-    """columns of this mechanism alone that the window commits to (`columns`)"""
+    """columns of only this mechanism that the window commits to (`columns`)"""
 
     # -- from a policy ---------------------------------------------------------------------------------------
 
@@ -181,7 +182,8 @@ class Mechanism(ABC):
         return replace(self, tenant=tenant, scores=exact)
 
     def limits(self, components: int) -> list[tuple[bool, str, str, object]]:
-        """The limits that formats and the embedder set: whether one is kept, its field, what is expected and found.
+        """The limits of formats and of the embedder: for each, whether it is met, its field, and the expected and the
+        actual value.
 
         :param components: dimension of the embedder's vectors
         """
@@ -219,12 +221,12 @@ class Mechanism(ABC):
 
     @property
     def threshold(self) -> int | None:
-        """The raw score from which a position is relevant; None where scores are ranked."""
+        """The minimum raw score of a relevant position; None if scores are ranked."""
         return None
 
     @property
     def sampled(self) -> bool:
-        """Whether the window commits to a column of kept positions."""
+        """Whether the window commits to a column of sampled positions."""
         return self.keep is not None
 
     @property
@@ -234,15 +236,15 @@ class Mechanism(ABC):
 
     @property
     def kept_share(self) -> int:
-        """The probability with which a window keeps a position, over 2^40."""
+        """The probability that a window samples a position, over 2^40."""
         return COIN_RANGE if self.keep is None else self.keep
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the window commits to once for the tenant, besides its index.
+        """The columns that the window commits to once for the tenant, in addition to its index.
 
-        A column's name is that of the statement that is proved of it (`proofs.statements.COLUMNS`), the type of its
-        ledger entry, and its key among the policy's circuits and the window file's proofs.
+        A column's name is the name of its proved statement (`proofs.statements.COLUMNS`), the type of its ledger entry,
+        and its key among the policy's circuits and the window file's proofs.
         """
         return (*((KEPT,) if self.sampled else ()), *self.own_columns)
 
@@ -267,11 +269,11 @@ class Mechanism(ABC):
         return (self.scores.hi if highest is None else min(self.scores.hi, highest)) - self.scores.lo
 
     def list_elements(self, salt: int, positions: Sequence[int]) -> Elements:
-        """The elements whose hash is the commitment `htopk` of a record to its positions."""
+        """The elements of the hash `htopk`, a record's commitment to its positions."""
         return topk_elements(salt, positions)
 
     def wrong_list(self, positions: Sequence[int], documents: int) -> str | None:
-        """What is wrong with the positions of a receipt, in words; None where nothing is.
+        """The fault in the positions of a receipt, in words; None if there is none.
 
         :param documents: the number of document openings
         """
@@ -283,13 +285,13 @@ class Mechanism(ABC):
 
     @property
     def sample(self) -> SampleBound | None:
-        """The closed forms of the sample; None where every position is kept."""
+        """The closed forms of the sample; None if every position is sampled."""
         return None
 
     def epsilon(self, accounts: int, noise: str | None) -> float:
-        """Epsilon over all outcomes of a window for a number of accounts; infinite where there is none.
+        """Epsilon over all outcomes of a window for a number of accounts; infinite if there is none.
 
-        :param noise: that of the policy's noise for as many accounts
+        :param noise: the epsilon of the policy's noise for the same number of accounts
         """
         return math.inf
 
@@ -301,11 +303,11 @@ class Mechanism(ABC):
         return math.inf
 
     def odds_unlisted(self, queries: int, positions: int = 1) -> float | None:
-        """See `accounting.coins.Sampling.odds_unlisted`; None where every position is kept."""
+        """See `accounting.coins.Sampling.odds_unlisted`; None if every position is sampled."""
         return None if self.sample is None else self.sample.odds_unlisted(queries, positions)
 
     def chance_alone(self, queries: int) -> float | None:
-        """See `accounting.coins.Listing.chance_alone`; None where nothing is listed by chance."""
+        """See `accounting.coins.Listing.chance_alone`; None if chance lists no position."""
         return None
 
 

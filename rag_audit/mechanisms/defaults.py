@@ -1,22 +1,23 @@
-"""The defaults on which policies and trust files agree: a window made with defaults passes under a trust file of
-defaults (docs/decisions/0036-defaults-that-agree.md).
+"""The common defaults of policies and trust files: a window made with defaults passes under a trust file of defaults
+(docs/decisions/0036-defaults-that-agree.md).
 """
 
 from __future__ import annotations
 
 EPS_JOINT = "8"
-"""Epsilon of k_max accounts together: what `policy new` aims at, and the most that `trust new` accepts."""
+"""Epsilon of a coalition of k_max accounts: the target of `policy new`, and the maximum that `trust new` accepts."""
 EPS_LISTING = "80"
-"""The most that `trust new` accepts of k_max accounts together where it accepts listing and no noise: 8 for each of the
-ten accounts, since the epsilon of listing grows by about as much with each account, and with no number of queries."""
+"""The maximum epsilon of a coalition of k_max accounts if `trust new` accepts randomized response and no noise: 8
+for each of the ten accounts, since the epsilon of randomized response grows by about this amount with each account,
+and does not grow with the number of queries."""
 DELTA = "1e-5"
 K_MAX = 10
 QUERIES = 200
 """n, the queries of an account."""
 ACCOUNTS_MAX = 16
 THETA = "0.95"
-"""The theta at which 5 % of windows of so many honest accounts and queries exceed k_max, as `estimate calibrate` finds
-on public questions (docs/estimator.md, "Real questions")."""
+"""The theta such that 5 % of windows with this number of honest accounts and queries exceed k_max, as `estimate
+calibrate` measures on public questions (docs/estimator.md, "Real questions")."""
 TAU = 0
 """The whole window."""
 TOP_K = 5
@@ -25,7 +26,7 @@ K_SHARE = "0.1"
 KEEP = "0.9"
 """The share of positions that a sampled tenant keeps."""
 ODDS_UNLISTED = "10"
-"""What `KEEP` promises; it counts only where a trust file accepts sampling."""
+"""The promise of `KEEP`; it counts only if a trust file accepts sampling."""
 LEAST_KEEP = "0.5"
 """The least share of positions that a sample keeps."""
 MAX_EMPTY = 7

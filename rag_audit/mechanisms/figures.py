@@ -1,4 +1,4 @@
-"""The figures of a policy whose tenants name their mechanisms, computed in one place for verdicts and commands."""
+"""The figures of a policy with a named mechanism for each tenant, computed in one place for verdicts and commands."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rag_audit.mechanisms.base import Mechanism
 def window_figures(
     noise: PolicyFigures | None, tenants: Mapping[str, Mechanism], *, n: int, k: int, accounts_max: int
 ) -> PolicyFigures:
-    """The figures of a policy whose tenants name their mechanisms. Epsilon is the largest of any tenant: infinite where
-    one's mechanism bounds only what is not listed, or nothing.
+    """The figures of a policy with a named mechanism for each tenant. Epsilon is the largest of any tenant. It is
+    infinite if a tenant's mechanism bounds only the exclusion factor, or has no bound.
 
-    :param noise: the noise's figures (`policy_figures`), None where no tenant has noise
+    :param noise: the noise's figures (`policy_figures`), None if no tenant has noise
     :param n: queries that an account may make
     """
     all_accounts = noise.get("eps_all_accounts") if noise is not None else None

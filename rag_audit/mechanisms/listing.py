@@ -1,8 +1,8 @@
-"""Listing: randomised response over a sample, where chance lists each position whatever it holds.
+"""Listing by randomized response over a sample: chance lists each position whatever its content.
 
-Positions that score at least the threshold, that the window keeps and that the account does not hold yet are listed,
-and every other position with a small probability (docs/accounting.md, "Listing"). The ledger commits to what each
-account holds after a record, so that a document is listed to it once.
+A position is listed if it scores at least the threshold, is in the sample, and is not yet in the account's disclosed
+set. Every other position is listed with a small probability (docs/accounting.md, "Listing"). The ledger commits to each
+account's disclosed set after a record, so that a document is listed to it once.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ limit at any capacity."""
 
 @dataclass(frozen=True)
 class ListingRules:
-    """What makes a list (docs/accounting.md, "Listing").
+    """The parameters of a list (docs/accounting.md, "Listing").
 
-    :param chance: Q, over 2^40, the probability that a position is listed at a query whatever it holds
+    :param chance: Q, over 2^40, the probability that a position is listed at a query whatever its content
     :param most: M, the maximum number of positions of a list
-    :param threshold: the raw score from which a position is relevant
+    :param threshold: the minimum raw score of a relevant position
     """
 
     chance: int
@@ -101,7 +101,7 @@ class Listing(Mechanism):
 
     @classmethod
     def of(cls, rules: ListingRules, tenant: Tenant, keep: int | None) -> Self:
-        """The mechanism with these rules, whose score window is the threshold."""
+        """The mechanism with these rules. Its score window is the threshold."""
         return cls(tenant, Scores(lo=rules.threshold - 1, hi=rules.threshold, lattice=1), keep, rules)
 
     def placed(self, tenant: Tenant, *, gains: tuple[int, ...], noised: Scores, exact: Scores) -> Self:

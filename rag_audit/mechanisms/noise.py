@@ -1,7 +1,7 @@
 """Noise: every score gets fresh discrete Gaussian noise, and answers are the first K of the noised scores.
 
 This is the paper's mechanism. It bounds an epsilon over all outcomes for any queries of a coalition, by composition
-(docs/accounting.md). A tenant may sample its positions too; the noise alone bounds epsilon.
+(docs/accounting.md). A tenant may sample its positions too, but only the noise bounds epsilon.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""No mechanism: answers are the exact first K positions, and the window proves integrity alone."""
+"""No mechanism: answers are the exact first K positions, and the window proves only integrity."""
 
 from __future__ import annotations
 

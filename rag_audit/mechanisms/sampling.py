@@ -1,7 +1,7 @@
-"""Sampling: the window keeps each position with one probability, and answers are exact over the kept positions.
+"""Sampling: the window samples each position with one probability, and answers are exact over the sampled positions.
 
-A position that is not kept scores 0, and its text is not returned. The figure bounds how much more likely the absence
-of a document becomes for accounts that never received it (docs/accounting.md, "Sampling").
+An unsampled position scores 0, and its text is not returned. The figure bounds how much more likely the absence of a
+document becomes for accounts that never received it (docs/accounting.md, "Sampling").
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What a verifier's trust file will say of a window before it opens: the checks that its policy and its parties decide.
+"""The checks of a window's verdict that its policy and its parties decide before it opens, against a verifier's trust
+file.
 
-A provider asks here before entry 0, since nothing can be changed after it. The checks are those of the verdict, under
-their ids; levels that proofs have still to reach are taken as reached where the policy has what they need.
+A provider runs these checks before entry 0, since the window cannot be changed after it. The checks are those of the
+verdict, under the same ids. For levels that proofs still have to reach, the module assumes success if the policy has
+the necessary parts.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from rag_audit.verify.checks import trust as requirements
 
 @dataclass(frozen=True)
 class Parties:
-    """What `open` is given beside the policy.
+    """The inputs of `open` other than the policy.
 
     :param key: the provider's public key
-    :param witnesses: the witnesses whose cosignatures the window waits for
+    :param witnesses: the witnesses that the window waits for
     :param embedder: the embedder's manifest
-    :param before: the windows since the last complete one, as the opening will count them
+    :param before: the counts of windows since the last complete one, as the window header will state them
     """
 
     origin: str
@@ -42,7 +44,7 @@ class Parties:
 def check_ahead(policy: Policy, trust: Trust, parties: Parties | None = None) -> list[Check]:
     """The checks of a window's verdict that are decided before it opens.
 
-    :param parties: the rest of what is decided by then; without it the policy alone is looked at
+    :param parties: the other inputs of the opening; without them the function checks only the policy
     """
     found = Findings(trust=trust, policy=policy)
     found.figures = {**found.figures, **policy.figures()}
@@ -106,7 +108,7 @@ def _receipts(found: Findings, parties: Parties | None) -> None:
 
 
 def _parties(found: Findings, parties: Parties) -> None:
-    """Check that provider, witnesses and beacon are those of trust.toml."""
+    """Check that provider, witnesses and beacon match trust.toml."""
     trust = found.trust
     expected = (trust.provider.origin, trust.provider.vkey)
     found.report("opening.signature", (parties.origin, str(parties.key)) == expected, " ".join(expected),

@@ -51,13 +51,14 @@ class Status(StrEnum):
     UNDECIDED = "undecided"
     """the input is malformed or missing, so the check is neither true nor false"""
     UNPROVEN = "unproven"
-    """nothing is proven false, and what the figures rest on is not established as trust.toml asks"""
+    """no check proved the window false, but facts that the figures depend on are not established as trust.toml
+    demands"""
     UNMET = "unmet"
     """the finding is true, but less than trust.toml requires"""
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code that this outcome alone would give."""
+        """The exit code of a verdict with only this outcome."""
         return {
             Status.PASS: ExitCode.PASS,
             Status.FAIL: ExitCode.FAIL,
@@ -68,7 +69,7 @@ class Status(StrEnum):
 
 
 def shortfall(check: str) -> Status:
-    """The outcome of a check that is not met while nothing is proven false (`standing.RULES`).
+    """The outcome of an unmet check if no check proved the window false (`standing.RULES`).
 
     >>> shortfall("trust.max_epsilon").value, shortfall("opening.quorum").value
     ('unmet', 'unproven')
@@ -144,16 +145,16 @@ class Reembedded(Protocol):
 
 
 Reembed: TypeAlias = Callable[[str, bytes], Reembedded]
-"""Embeds a question again, from its text and its account's salt."""
+"""Re-embeds a question from its text and its account's salt."""
 Reembedding: TypeAlias = Callable[[EmbedderManifest], Reembed]
 """Gives the embedder of a manifest, or raises `SetupError` with the reason why this machine has none."""
 
 
 @dataclass(frozen=True)
 class NamedChallenge:
-    """A challenge that the verifier names itself, instead of relying on the one that the provider published.
+    """A challenge that the verifier supplies, instead of relying on the one that the provider published.
 
-    :param name: the file that it was read from
+    :param name: the name of its file
     """
 
     name: str
@@ -161,7 +162,7 @@ class NamedChallenge:
 
 
 def refusal(error: RagAuditError) -> str:
-    """Why something was refused, for a check's `found`: the error's message, and in brackets what was there.
+    """The reason for a refusal, for a check's `found`: the error's message, with the actual value in brackets.
 
     >>> refusal(RagAuditError("a tile is missing", found="no such file"))
     'a tile is missing (no such file)'
@@ -174,28 +175,29 @@ class Figures(TypedDict, total=False):
     """The figures of a verdict, each present once a check could compute it; reals are decimal strings.
 
     :param proofs: the proof systems of the records, joined by "+"
-    :param proved: records whose every proof is valid
+    :param proved: records with only valid proofs
     :param a1: how A1 is established: declared, re-executed(i/n), proved(unpinned), proved
     :param d1: the same for the documents' vectors
     :param coalition: whether the estimate was checked: not-checked, checked
-    :param c: the most accounts that a cluster has; `c_tenant` is the most that one has in one tenant
-    :param abandoned: windows that came to nothing since the last complete one
+    :param c: maximum number of accounts in a cluster; `c_tenant` is the maximum within one tenant
+    :param abandoned: abandoned windows since the last complete one
     :param empty: windows that ended without a query since the last complete one
     :param accounts: accounts of the window, enrolled ones included
-    :param accounts_holding_their_keys: those among them that hold their own key
+    :param accounts_holding_their_keys: number of these accounts with keys of their own
     :param counts: queries of each account
-    :param receipts: receipts of accounts that trust.toml names; `receipts_other` are those of others
+    :param receipts: receipts of accounts named in trust.toml; `receipts_other` are receipts of other accounts
     :param sampled: records that a challenge drew
-    :param challenge: which draw counted: full, own, published
+    :param challenge: the draw that counted: full, own, published
     :param setup: the kind of setup of the proofs' keys
     :param allowed: names of the exceptions that trust.toml or an option allowed
     :param scores: the score windows lo..hi, joined by "+"
-    :param tenants: what protects each tenant's documents, of a policy that names mechanisms
-    :param odds_unlisted: the largest factor of the tenants that sample, for k_max accounts
+    :param tenants: the protection of each tenant's documents, for a policy that names mechanisms
+    :param odds_unlisted: the largest factor of the tenants with samples, for k_max accounts
     :param odds_unlisted_all_accounts: the largest factor for all accounts that a tenant may have
     :param positions_per_document: the positions of a document that both factors assume
-    :param by_chance: of listing tenants, how likely a given position is listed to one of k_max accounts by chance alone
-    :param listable: how many of each tenant's positions may have been listed
+    :param by_chance: for tenants with randomized response, the probability that chance without relevance lists a given
+        position to one of k_max accounts
+    :param listable: number of each tenant's positions that may have been listed
     """
 
     # set by the checks
@@ -219,7 +221,7 @@ class Figures(TypedDict, total=False):
     challenge: Literal["full", "own", "published"]
     setup: str
     records: int
-    # the accountant's (`accounting.figures.policy_figures`), and what the ledger's own counts come to
+    # the accountant's figures (`accounting.figures.policy_figures`), and figures from the ledger's own counts
     bounds: BoundSetJson
     eps_audit: str
     eps_audit_by: str
@@ -258,7 +260,7 @@ class Findings:
     """whether an option asks for an epsilon, of the whole window"""
     checks: list[Check] = field(default_factory=list)
     figures: Figures = field(default_factory=Figures)
-    """the figures that the verdict prints besides the checks: levels, counts, bounds"""
+    """the printed figures other than checks: levels, counts, bounds"""
 
     def report(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
         """Record a check that either passes or is proven false."""
@@ -301,7 +303,7 @@ class Case(Findings):
 
     file: WindowFile
     manifest: Manifest
-    """the file's embedder manifest, whose parts were checked for their types"""
+    """the file's embedder manifest; the types of its parts are checked"""
     receipts: Sequence[ReceiptFile]
     engine: str
     opening: Opening
@@ -318,24 +320,24 @@ class Case(Findings):
     unread: Sequence[str] = ()
     """a complaint for each file that was handed in as a receipt but is none"""
     required: frozenset[int] | None = None
-    """the records that must have proofs, by their seq; None until a check says which, or where no draw counts"""
+    """the records that must have proofs, by their seq; None until a check determines them, or if no draw counts"""
     setups: set[str] = field(default_factory=set)
-    """the kinds of setup of the keys under which proofs were verified"""
+    """the kinds of setup of the keys that verified proofs"""
     publics: dict[int, RecordPublic] = field(default_factory=dict)
     """the public values of each record by its seq, which cost a slot and a context each"""
     signed: dict[str, SignedCheckpoint] = field(default_factory=dict)
     """the checkpoints that the provider signed, by the check that opened each, for the report"""
     checking: Checking = field(default_factory=Checking)
-    """how proofs are verified: in one process or several, and with what is remembered"""
+    """how proofs are verified: the number of processes, and the cache of results"""
     drawn: dict[int, int] = field(default_factory=dict)
     """when the beacon that an entry names was drawn, in ms, by the entry's index, for the report"""
     unreadable: list[RagAuditError] = field(default_factory=list)
     """the errors of parts that cannot be read; unless the rest proves something false, one of them is the outcome"""
     lost: set[str] = field(default_factory=set)
-    """the entries, by their seq, whose proofs are in a tile that cannot be read"""
+    """the entries, by their seq, with proofs in an unreadable tile"""
     partial: bool = False
-    """whether the entries end before the first one that cannot be read; then only such checks run as find nothing false
-    in the beginning of an honest ledger"""
+    """whether the entries end before the first unreadable one; then only checks run that cannot fail on the
+    beginning of an honest ledger"""
     source: Path | None = None
     """the window's file or folder, which errors name; None of a window that the caller had read"""
     tallies: dict[str, int] = field(default_factory=dict)
@@ -412,15 +414,15 @@ class Case(Findings):
         return self._beacons
 
     def source_of(self, account: str) -> int:
-        """The index of the entry whose beacon an account's slots use: its enrolment, or the opening."""
+        """The index of the entry with the beacon of an account's slots: its enrolment, or the window header."""
         return self._sources.get(account, 0)
 
     def first_use(self, source: int) -> QueryRecord | None:
-        """The first record whose slot uses the beacon that entry `source` named, or None."""
+        """The first record with a slot that uses the beacon of entry `source`, or None."""
         return self._first_uses.get(source)
 
     def beacon_of(self, account: str) -> bytes | None:
-        """The beacon value of an account's slots, that of its enrolment or of the window; None if there is none."""
+        """The beacon value of an account's slots, from its enrolment or the window header; None if there is none."""
         beacon = self._beacons.get(self.source_of(account))
         return None if beacon is None else bytes.fromhex(beacon.value)
 

@@ -49,10 +49,11 @@ def _queries(file: WindowFile) -> int:
 
 
 def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
-    """The final checkpoint, if it can no longer change; otherwise a provider could try again after a draw over it.
+    """The final checkpoint, if it can no longer change. Otherwise a provider could replace it after seeing a draw over
+    it.
 
     :raises SignatureError: the provider did not sign the checkpoint, or the quorum is not complete
-    :raises SchemaError: the entries are not the ones under the checkpoint
+    :raises SchemaError: the entries do not match the checkpoint
     """
     signed = open_checkpoint(
         file.final_checkpoint,

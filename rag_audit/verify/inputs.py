@@ -139,10 +139,10 @@ def read_challenge(path: Path, trust: Trust, inputs: Inputs) -> Challenge:
 def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[list[ReceiptFile], list[str]]:
     """Load countersigned receipts from files and folders (``*.json``), in the order of their names.
 
-    :param inputs: where each file's digest is written down
-    :returns: the receipts, and a complaint for each file or folder that is none. Receipts come from others, so an
-        unreadable one must not keep the rest of the window from being judged
-    :raises EncodingError: nothing is at one of the paths
+    :param inputs: records each file's digest
+    :returns: the receipts, and a complaint for each file or folder that is no receipt. Receipts come from other
+        parties, so an unreadable one must not prevent the verdict on the rest of the window
+    :raises EncodingError: one of the paths does not exist
 
     >>> receipts, complaints = load_receipts([Path("docs/examples/receipts")])
     >>> len(receipts), complaints
@@ -173,14 +173,14 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
                     continue
                 receipts.append(ReceiptFile(name, CountersignedReceipt.parse(value, field=name)))
             except RagAuditError as exc:
-                if exc.field is not None:  # a report has the last names of paths alone
+                if exc.field is not None:  # a report contains only the last names of paths
                     exc.field = exc.field.replace(str(file), name)
                 unread.append(f"{name}: {exc}")
     return receipts, unread
 
 
 def _from_tiles(value: Json, file: Path, receipts: list[ReceiptFile], unread: list[str]) -> None:
-    """Add the receipts of a receipts.json, whose digest stands for theirs."""
+    """Add the receipts of a receipts.json. Its digest represents the digests of its tiles."""
     for found in read_receipts(value, file):
         if isinstance(found, RagAuditError):
             unread.append(f"{printable_name(file)}: {found}")
@@ -212,9 +212,10 @@ def printable_name(path: Path) -> str:
 
 
 def read_previous(path: Path, inputs: Inputs) -> WindowFile | RagAuditError:
-    """An earlier window, or the error if it cannot be read, which `opening.chain` reports; the others still count.
+    """An earlier window, or the error if it cannot be read. `opening.chain` reports the error; the other windows still
+    count.
 
-    :raises EncodingError: nothing is at the path, or the folder has no window.json
+    :raises EncodingError: the path does not exist, or the folder has no window.json
     """
     if not os.path.lexists(path / "window.json" if path.is_dir() else path):
         raise _missing("previous window", in_folder(path),

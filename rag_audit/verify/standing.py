@@ -1,9 +1,9 @@
-"""What each check decides where it does not pass: whether a window is established, or whether it keeps a limit.
+"""The consequence of each check that does not pass: whether it concerns the evidence for a window, or a limit.
 
-One table has every check id (docs/protocol.md, "Checks"). The figures of a window rest on each check of the kind
-`EVIDENCE`. Where such a check was not met, nothing is proven false and the figures are not established: the verdict is
-UNPROVEN. A check of the kind `LIMIT` compares what was established with a limit or a level of trust.toml. Where the
-limit is exceeded, the window is sound and the verdict is UNMET.
+One table has every check id (docs/protocol.md, "Checks"). The figures of a window depend on each check of the kind
+`EVIDENCE`. If such a check is not met, no check proved the window false, but the figures are not established: the
+verdict is UNPROVEN. A check of the kind `LIMIT` compares an established value with a limit or a level of trust.toml. If
+the limit is exceeded, the window is sound and the verdict is UNMET.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rag_audit.mechanisms import COLUMNS
 
 
 class Kind(StrEnum):
-    """What a check is about."""
+    """The subject of a check."""
 
     EVIDENCE = "evidence"
     """the figures rest on it; where it is not met they are not established (UNPROVEN)"""
@@ -150,7 +150,7 @@ RULES: Mapping[str, Rule] = {
 
 TENANTS = ("proof.embed.circuit", "proof.embed.key", "proof.embed.valid", "proof.circuit", "proof.key", "proof.valid",
            *(f"proof.{name}" for name in COLUMNS))  # fmt: skip
-"""Checks whose ids end with a tenant's."""
+"""Checks with ids that end in a tenant's id."""
 
 
 def base_id(check: str) -> tuple[str, str | None]:

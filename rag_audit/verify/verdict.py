@@ -1,8 +1,8 @@
 """The outcome of a verification: checks, figures and the verdict line (docs/protocol.md, "Verdict").
 
-The figures are computed from the policy, so a window that keeps to nothing has them too. A reader takes a number for
-a result, so a verdict of FAIL, UNDECIDED or UNPROVEN has no privacy figure: not among its figures, and not in what a
-check found.
+The figures are computed from the policy, so even a window that violates its policy has them. A reader takes a number
+for a result, so a verdict of FAIL, UNDECIDED or UNPROVEN contains no privacy figure, neither among its figures nor in
+the findings of its checks.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ OutcomeName: TypeAlias = Literal[
     "UNMET",
 ]
 CONDITIONAL = "eps_audit is conditional on query vectors that do not depend on the index"
-"""What the level of A1 means for epsilon; a window without a figure has no such note."""
+"""The meaning of the level of A1 for epsilon; a window without a figure has no such note."""
 WITHHELD = "no figure is shown: the figures of this window are not established"
 QUOTING = frozenset({"bound.computed", "trust.max_epsilon", "trust.max_odds_unlisted"})
-"""The checks whose findings quote a privacy figure."""
+"""The checks with findings that quote a privacy figure."""
 
 
 def without_figures(figures: Figures) -> Figures:
-    """The figures of a verdict without those that say how private the window is.
+    """The figures of a verdict without the privacy figures.
 
     >>> without_figures({"eps_audit": "12.39", "records": 7})
     {'records': 7}
@@ -53,7 +53,8 @@ def without_figures(figures: Figures) -> Figures:
 
 
 def without_findings(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """The checks, those that quote a figure without it. A check that failed shows why, which is no figure.
+    """The checks, with the privacy figures removed from their findings. A failed check keeps its reason, which is not a
+    figure.
 
     >>> [made] = without_findings([Check("bound.computed", Status.PASS, "a finite bound", "exact 12.39")])
     >>> made.found == WITHHELD
@@ -165,9 +166,9 @@ def concluded(
 ) -> Verdict:
     """The verdict on checks that have run.
 
-    Of a check that is not met, `standing.RULES` alone says whether that is a limit or leaves the figures open.
-    A window that would pass although a check did not run is not established: each such check is added as one that was
-    not met. A verdict on a window that is not established has no privacy figure.
+    Only `standing.RULES` decides whether an unmet check is a limit or leaves the figures unestablished. A window that
+    would pass although a necessary check did not run is not established: each such check is added as an unmet one. A
+    verdict on an unestablished window has no privacy figure.
 
     :param needed: the ids of the checks that had to run on the window
 
@@ -194,6 +195,6 @@ def concluded(
 
 
 def _absent(checks: Sequence[Check], needed: frozenset[str]) -> list[Check]:
-    """An unmet check for each one that had to run and did not."""
+    """An unmet check for each necessary check that did not run."""
     return [Check(name, shortfall(name), "a check that runs on this window", "it did not run")
             for name in sorted(needed - {c.id for c in checks})]  # fmt: skip

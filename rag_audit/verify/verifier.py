@@ -1,7 +1,7 @@
 """Phase D, verify: from a window file, a trust file and receipts to a verdict, without any network connection.
 
-`open_window` reads, `judge` decides. Nothing here imports an embedder, a report or a prover: who calls passes in what
-embeds disclosed questions again.
+`open_window` reads, `judge` decides. This module imports no embedder, report or prover: the caller supplies the
+function that re-embeds disclosed questions.
 """
 
 from __future__ import annotations
@@ -60,15 +60,17 @@ def open_window(
     challenges: Sequence[Path] = (),
     inputs: Inputs | None = None,
 ) -> Case:
-    """Read a window and everything that it is judged with, for a third party that trusts nothing but `trust`.
+    """Read a window and all inputs of its verification, for a third party that trusts only `trust`.
 
     :param receipts: countersigned receipt files, or folders of them
-    :param previous: earlier windows, in any order, with which the chain is checked instead of relying on the witnesses
-    :param engine: what decides about proofs: native; py_ecc or snarkjs, of circuits' proofs; or reference, the second
+    :param previous: earlier windows, in any order; with them the verifier checks the chain instead of relying on the
+        witnesses
+    :param engine: the verifier of proofs: native; py_ecc or snarkjs, for circuits' proofs; or reference, the second
         verifiers of all systems
     :param max_epsilon: a tighter limit than trust.toml's
-    :param allow_unsafe_setup: accept one-party keys, which the verdict then states
-    :param challenges: notes that the verifier drew itself, which must be answered whatever others the window has
+    :param allow_unsafe_setup: accept one-party keys; the verdict then states this
+    :param challenges: notes that the verifier drew itself; all of them must be answered, whatever other challenges the
+        window has
     :param inputs: receives the names and digests of the files as they are read, also of a run that ends in an error
     :raises RagAuditError: the window, the trust file or a challenge of the verifier's own cannot be read (exit code 2)
 
@@ -94,8 +96,8 @@ def open_window(
 def judge(case: Case, reembedding: Reembedding | None = None) -> Verdict:
     """Run every check, and conclude.
 
-    :param reembedding: embeds the questions that receipts disclose again; without it A1 is not re-executed
-    :raises RagAuditError: a part of the window could not be read, and the checks found nothing worse (exit code 2)
+    :param reembedding: re-embeds the questions that receipts disclose; without it A1 is not re-executed
+    :raises RagAuditError: a part of the window could not be read, and the checks found no worse fault (exit code 2)
 
     >>> folder = Path("docs/examples")
     >>> case = open_window(folder, trust=folder / "trust.toml", receipts=[folder / "receipts"])
@@ -112,8 +114,8 @@ def judge(case: Case, reembedding: Reembedding | None = None) -> Verdict:
 
 
 def _check(case: Case, reembed: Reembed | None) -> None:
-    """Run every group of checks. An error that a group does not turn into a check's outcome ends that group alone: one
-    part that cannot be read must not hide what the others prove.
+    """Run every group of checks. If a group does not turn an error into a check's outcome, the error ends only that
+    group: one unreadable part must not hide the results of the others.
     """
     groups: list[Callable[[Case], None]] = [
         opening.check,
@@ -227,7 +229,8 @@ def open_case(
 
 
 def _reembed(case: Case, reembedding: Reembedding | None) -> tuple[Reembed | None, list[str]]:
-    """What embeds disclosed questions again, if trust.toml pins its artefacts and they are here, and warnings."""
+    """The function that re-embeds disclosed questions, if trust.toml pins its artefacts and they are available, and
+    warnings."""
     part = case.manifest["embedder"]
     if not any(r.receipt.disclosed for r in case.receipts):
         return None, []
@@ -253,7 +256,7 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     require = case.trust.require
     windows = {}
     for tenant in case.policy.tenants:
-        with suppress(RagAuditError):  # of a tenant whose mechanism contradicts itself
+        with suppress(RagAuditError):  # the tenant's mechanism contradicts itself
             windows[tenant.tenant] = case.policy.mechanism(tenant).scores
     ranges = {f"{w.lo}..{w.hi}" for w in windows.values()}
     if len(ranges) > 1:
@@ -297,7 +300,8 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
         *notes,
         *(f"could not be read, and what depends on it was not judged: {e}" for e in case.unreadable),
     ]
-    # What had to run matters wherever a report has sentences (`report.build`): where nothing is false or undecided.
+    # The set of necessary checks matters only if a report has sentences (`report.build`): no check is false or
+    # undecided.
     stands = worst({c.status for c in case.checks}) in (Status.PASS, Status.UNMET, Status.UNPROVEN)
     return concluded(case.checks, figures, notes, needed_checks(case) if stands else frozenset())
 
@@ -317,7 +321,7 @@ _CONDITIONAL = frozenset({
 
 
 def needed_checks(case: Case) -> frozenset[str]:
-    """The ids of the checks that have to run on this window, those of tenants with the tenant's name.
+    """The ids of the checks that have to run on this window. Ids of tenants' checks contain the tenant's id.
 
     >>> case = open_window(Path("docs/examples"), trust=Path("docs/examples/trust.toml"))
     >>> "ledger.root" in needed_checks(case), "proof.challenge" in needed_checks(case)

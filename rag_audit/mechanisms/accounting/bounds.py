@@ -1,4 +1,4 @@
-"""The bounds of a policy: three that may count as eps_audit, and figures printed beside them that never count."""
+"""The bounds of a policy: three that may count as eps_audit, and additional figures that never count."""
 
 from __future__ import annotations
 
@@ -232,13 +232,13 @@ def _epsilon(mechanism: Mechanism, m: int, delta: float) -> float:
 
 
 def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
-    """The exact bound for several windows over one index together.
+    """The exact composed bound for several windows over one index.
 
     >>> cumulative([(Mechanism((1, 8, 64), 1024), 10), (Mechanism((1, 8, 64), 1024), 10)], "1e-6").eps
     30.259
 
-    :param parts: each window's mechanism and the most queries a coalition makes in it (k_max n)
-    :param delta: delta for all windows together
+    :param parts: each window's mechanism and the maximum number of queries of a coalition in it (k_max n)
+    :param delta: total delta of all windows
     :raises PolicyError: no window is given, a count is not a positive integer, or delta is outside (0, 1)
     """
     if not parts:
@@ -271,7 +271,7 @@ def _closed_form(
 ) -> Bound:
     eps_q = closed_form.query_epsilon(eps_acc, delta_acc, n)
     m = k * n
-    # `delta_at` includes the sampler's bias already; it is charged again, as for the other bounds.
+    # `delta_at` already includes the sampler's bias; the bound charges it a second time, like the other bounds.
     slack = delta * math.exp(-m * SLICE_BIAS) - k * delta_acc
     query_delta = mechanism.delta_at(eps_q)
     reason = None

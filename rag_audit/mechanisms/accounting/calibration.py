@@ -31,8 +31,8 @@ class Calibration:
     """The outcome of `calibrate`.
 
     :param mechanism: the mechanism of smallest sigma on the requested lattice that meets the target
-    :param required: sigma/Delta that the method asks for; for `exact`, the mechanism's own
-    :param eps_acc: the per-account epsilon with which `check_policy` accepts a policy for this method
+    :param required: the method's sigma/Delta; for `exact`, the mechanism's own
+    :param eps_acc: the per-account epsilon that makes `check_policy` accept a policy for this method
     """
 
     method: str
@@ -55,17 +55,17 @@ def calibrate(
 ) -> Calibration:
     """The mechanism with the least noise that meets a target by a method.
 
-    The target is one account's (eps_acc, delta_acc) for n queries, or the coalition's (eps_joint, delta) for
-    k n queries. By formula, a coalition's target is first turned into the eps_acc at which the closed form
-    is eps_joint (`classical`, `split`, `theorem-3.9`), or handed to the Gaussian mechanism (`analytic`).
+    The target is one account's (eps_acc, delta_acc) for n queries, or the coalition's (eps_joint, delta) for k n
+    queries. By formula, a coalition's target is first converted into the eps_acc with closed form eps_joint
+    (`classical`, `split`, `theorem-3.9`), or passed to the Gaussian mechanism (`analytic`).
 
     >>> calibrate("exact", n=10, eps_acc="4", delta_acc="1e-6").mechanism
     Mechanism(gains=(1, 2, 15), lattice=64)
 
-    :param delta: delta_policy, which the infinite losses of k n queries must fit as well; delta_acc by default,
-        which is possible for k = 1 only
+    :param delta: delta_policy, which must also cover the infinite losses of k n queries; delta_acc by default, which is
+        possible for k = 1 only
     :param lattice: R
-    :param max_gains: the most draws that a position may cost; by default the fewest that meet the target
+    :param max_gains: maximum number of draws for a position; by default the smallest number that meets the target
     :raises PolicyError: there is not exactly one target, a parameter is bad, or no gains meet the target
     """
     if method not in METHODS:
@@ -134,7 +134,7 @@ def _required(method: str, found: Mechanism, formula: float) -> float:
 
 
 def _account_share(eps_joint: float, *, n: int, k: int, delta_acc: float, delta: float) -> float:
-    """The eps_acc at which the closed form for k accounts is eps_joint, rounded down to five digits."""
+    """The eps_acc such that the closed form for k accounts is eps_joint, rounded down to five digits."""
 
     slack = delta - k * delta_acc
     if slack <= 0:

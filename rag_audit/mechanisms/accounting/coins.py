@@ -1,8 +1,8 @@
-"""What mechanisms made of coins promise: sampling the index, and listing by randomised response.
+"""The guarantees of mechanisms based on Bernoulli bits: sampling the index, and randomized response.
 
-Both draw coins for positions instead of noise for scores, and both have closed forms (docs/accounting.md, "Sampling"
-and "Listing"). Probabilities are fractions of 2^40, as policies write them: `keep` of a position to be kept for a
-window, `chance` of a position to be listed whatever it holds.
+Both draw Bernoulli bits for positions instead of noise for scores, and both have closed forms (docs/accounting.md,
+"Sampling" and "Listing"). Probabilities are fractions of 2^40, as in policies: `keep` is the probability that a
+position is sampled for a window, `chance` is the probability that a position is listed whatever its content.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _LARGEST_EXPONENT = 700.0
 
 @dataclass(frozen=True)
 class Sampling:
-    """A tenant whose positions are each kept for a whole window with probability pi = keep / 2^40; others score 0.
+    """A tenant with sampling. Each position is sampled for a whole window with probability pi = keep / 2^40; the others
+    score 0.
 
     :param keep: pi over 2^40
     :raises PolicyError: keep is not in 1..2^40 - 1
@@ -39,10 +40,11 @@ class Sampling:
         return Fraction(COIN_RANGE - self.keep, COIN_RANGE)
 
     def odds_unlisted(self, queries: int, positions: int = 1) -> float:
-        """The most by which the absence of a document becomes more likely for accounts that never received it, rounded
-        up; infinite where there is no finite factor (docs/accounting.md, "Exclusion factor").
+        """The maximum factor by which the absence of a document becomes more likely for accounts that never received
+        it, rounded up; infinite if there is no finite factor (docs/accounting.md, "Exclusion factor").
 
-        :param queries: the queries of all these accounts together; the factor of a sample alone does not depend on them
+        :param queries: total number of queries of all these accounts; the factor of a sample without lists by chance
+            does not depend on them
         :param positions: the positions that the document fills
         :raises PolicyError: queries or positions is not a positive integer
         """
@@ -50,9 +52,10 @@ class Sampling:
 
     def log_listed(self, queries: int, positions: int) -> float:
         """The negative logarithm of the least probability that none of a document's positions is listed although the
-        window keeps none of them: 0 for a sample of exact scores, whose answers return no text of such a position.
+        window samples none of them: 0 for a sample of exact scores, because its answers return no text of such a
+        position.
 
-        :param queries: the queries of all accounts together
+        :param queries: total number of queries of all accounts
         :param positions: the positions that the document fills
         """
         return 0.0
@@ -60,7 +63,8 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Listing(Sampling):
-    """A sampled tenant whose relevant positions are listed, and each other one with probability q = chance / 2^40.
+    """A tenant with a sample and randomized response: relevant sampled positions are listed, and each other one with
+    probability q = chance / 2^40.
 
     :param chance: q over 2^40
     :raises PolicyError: keep or chance is not in 1..2^40 - 1
@@ -86,13 +90,13 @@ class Listing(Sampling):
         return round_up(self.log_most(k) - self.log_dropped + (k + 1) * COIN_BIAS)
 
     def log_listed(self, queries: int, positions: int) -> float:
-        """-queries positions ln(1 - q): chance lists each position at each query whether it is kept or not. The cap on
-        lists only lowers it."""
+        """-queries positions ln(1 - q): chance lists each position at each query whether it is sampled or not. The
+        cap on lists only lowers the value."""
         return queries * positions * (COIN_BIAS - math.log1p(-self.chance / COIN_RANGE))
 
     def chance_alone(self, queries: int) -> float:
-        """1 - (1 - q)^queries: how likely a given position is listed by chance alone at one of several queries, rounded
-        up. The cap on lists only lowers it.
+        """1 - (1 - q)^queries: the probability that chance without relevance lists a given position in at least one of
+        several queries, rounded up. The cap on lists only lowers it.
 
         :raises PolicyError: queries is not a positive integer
         """
@@ -115,7 +119,8 @@ class Listing(Sampling):
 
 @dataclass(frozen=True)
 class NoisedSampling(Sampling):
-    """A sampled tenant whose kept scores, and the zeros of all other positions, get noise.
+    """A tenant with a sample and noise. The scores of sampled positions, and the zeros of all other positions, get
+    noise.
 
     :param listed: K, the positions of an answer
     :param capacity: N
@@ -136,10 +141,11 @@ class NoisedSampling(Sampling):
 
 
 def odds_over_windows(windows: Sequence[tuple[Sampling, int]], positions: int = 1) -> float:
-    """The product of the windows' factors (`Sampling.odds_unlisted`), each of which draws and places its positions
-    anew; rounded up, inf beyond every float.
+    """The product of the windows' factors (`Sampling.odds_unlisted`). Each window draws and places its positions anew.
+    The result is rounded up, and inf if it exceeds every float.
 
-    The product of samples alone is exact, so no margin is added: two machines cannot differ.
+    The product for samples without lists by chance is exact, so no margin is added: two machines always get the same
+    result.
 
     >>> odds_over_windows([(Sampling(keep=1 << 39), 100), (Sampling(keep=1 << 39), 100)])
     4.0001

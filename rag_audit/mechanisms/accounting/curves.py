@@ -1,4 +1,4 @@
-"""What drafts, reports and studies derive from the closed forms of `coins`: no verdict rests on it.
+"""Figures that drafts, reports and studies derive from the closed forms of `coins`. No verdict depends on them.
 
 The curves bound every membership test (docs/accounting.md, "Sampling" and "Listing").
 """
@@ -36,9 +36,9 @@ def coin_of(value: Real, field: str) -> int:
 
 
 def roc(sampling: Sampling, fpr: float) -> float:
-    """The largest true-positive rate of a test whether a position holds one document or another, rounded up.
+    """The largest true-positive rate of a test whether a position has one document or another, rounded up.
 
-    Where the position is not kept, nothing depends on it: two such laws differ by pi in total variation.
+    If the position is not sampled, no answer depends on it: two such laws differ by pi in total variation.
 
     >>> roc(Sampling(keep=1 << 39), 0.01)
     0.51001
@@ -124,8 +124,9 @@ def auc_for(listing: Listing, accounts: int) -> float:
 
 
 def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: float = 0.0) -> float:
-    """The epsilon that no mechanism goes below which lists a relevant document with probability p and an irrelevant one
-    with probability q, each account drawing independently: ln((p^k - delta)/q^k); 0 where delta alone allows it.
+    """The lower bound on epsilon for every mechanism that lists a relevant document with probability p and an
+    irrelevant one with probability q, with independent draws for each account: ln((p^k - delta)/q^k); 0 if delta by
+    itself allows it.
 
     >>> round(floor_epsilon(relevant=0.9, irrelevant=0.001, accounts=2), 2)
     13.6

@@ -1,17 +1,17 @@
 """Composition of exact privacy loss distributions, never below the truth.
 
-dp-accounting composes such distributions too. This module adds what it lacks: a discretisation made from the
-atoms (the library's takes second differences of deltas and loses the digits that 10^7 compositions need),
-round-off of the transform charged to delta, and exponential tilting, which makes that round-off relative to
-the requested delta and keeps 10^7 compositions within a few hundred MiB. Tests compare the two.
+dp-accounting composes such distributions too. This module adds three missing properties: a discretisation made from the
+atoms (the library's takes second differences of deltas and loses the digits that 10^7 compositions need), round-off of
+the transform charged to delta, and exponential tilting, which makes that round-off relative to the requested delta and
+limits 10^7 compositions to a few hundred MiB. Tests compare the two.
 
 Method (docs/accounting.md, "Exact bound"):
 
-- *Connect the dots* (Doroshenko et al., arXiv 2207.04380): an atom of loss l between grid points a < b is
-  split so that its mass under both distributions stays; the hockey-stick curve of the result lies on or
-  above the true one everywhere.
-- The m-fold sum is tilted by exp(theta x), theta at the Chernoff optimum of the delta asked for, and
-  composed by one FFT on a window outside of which the tilted sum has mass below 1e-14.
+- *Connect the dots* (Doroshenko et al., arXiv 2207.04380): an atom of loss l between grid points a < b is split so that
+  its mass under both distributions is preserved; the hockey-stick curve of the result is on or above the true one
+  everywhere.
+- The m-fold sum is tilted by exp(theta x), theta at the Chernoff optimum of the requested delta, and composed by one
+  FFT on a window; outside this window the tilted sum has mass below 1e-14.
 - delta(eps) is the tilted sum against a bounded weight, plus that missing mass, plus a bound on the
   transform's error (Higham, Accuracy and Stability of Numerical Algorithms, Theorem 24.2), plus the
   probability of an infinite loss.
@@ -52,7 +52,7 @@ class LossGrid:
 
     step: float
     first: int
-    """index of the first cell, whose loss is first * step"""
+    """index of the first cell; its loss is first * step"""
     masses: Array
     infinite: float
     """probability of an infinite loss"""
@@ -112,7 +112,7 @@ def _connect_the_dots(losses: Array, masses: Array, step: float) -> tuple[int, A
     """Split atoms onto multiples of `step`, and return the index of the first cell and the cells' masses."""
     first = math.floor(float(losses.min()) / step)
     cells = np.zeros(math.floor(float(losses.max()) / step) - first + 2)
-    for start in range(0, len(losses), _CHUNK):  # six gains have 10^7 atoms: bound what is held at once
+    for start in range(0, len(losses), _CHUNK):  # six gains have 10^7 atoms: this limits memory
         loss, mass = losses[start : start + _CHUNK], masses[start : start + _CHUNK]
         below = np.floor(loss / step)
         upper_share = np.minimum(np.expm1(below * step - loss) / math.expm1(-step), 1.0)
@@ -154,7 +154,7 @@ def _fine_grid(mechanism: Mechanism, exponent: int) -> LossGrid:
 def loss_grid(mechanism: Mechanism, exponent: int, clip: int) -> LossGrid:
     """A pessimistic version of the mechanism's privacy losses on the grid of step 2^exponent.
 
-    The highest losses, of mass at most 2^clip, become infinite; the lowest are raised to the lowest that is kept.
+    The highest losses, of mass at most 2^clip, become infinite; the lowest are raised to the lowest remaining loss.
 
     >>> loss_grid(Mechanism((1, 8, 64), 1024), exponent=-6, clip=-60).step
     0.015625
@@ -175,7 +175,7 @@ class Composition:
     """The m-fold (or mixed) composition of mechanisms, as a dominating privacy loss distribution.
 
     :param parts: mechanisms with their counts; their losses add up
-    :param delta: the delta that `epsilon` will spend, of which a share of 2^-31 goes into cut tails
+    :param delta: the delta that `epsilon` will spend; a share of 2^-31 of it goes into cut tails
     :raises PolicyError: there are more than `MAX_COMPOSITIONS` queries
     """
 
@@ -206,7 +206,7 @@ class Composition:
 
     @property
     def finite_budget(self) -> float:
-        """The part of delta that infinite losses and the sampler's bias leave; not above 0 if they leave nothing."""
+        """The part of delta that remains after infinite losses and the sampler's bias; at most 0 if none remains."""
         return self.delta * math.exp(-self.factor) - self.infinite
 
     def epsilon(self) -> float:
@@ -312,7 +312,7 @@ def _compose(tilted: list[tuple[LossGrid, Array, int]], size: int, first: int) -
         magnitude = np.abs(spectrum)
         log_spectrum += m * np.log(spectrum + 1e-300)
         log_bound += m * np.log(magnitude + error)
-        # The m-th power of a coefficient has m times its relative error, and that of m ln F in the exponential.
+        # The m-th power of a coefficient has m times its relative error, plus the error of m ln F in the exponential.
         relative += m * (error / (magnitude + error) + 32 * UNIT_ROUNDOFF)
         offset += m * grid.first
     kept = log_bound > -80
@@ -341,6 +341,6 @@ def _variance(grid: LossGrid) -> float:
 
 
 def _argmin(function: Callable[[float], float], guess: float) -> float:
-    """A positive argument near `guess` at which a unimodal function is close to its minimum."""
+    """A positive argument near `guess` such that a unimodal function is close to its minimum."""
     log_guess = math.log(guess)
     return math.exp(least(lambda x: function(math.exp(x)), log_guess - 3.0, log_guess + 3.0, atol=1e-3))

@@ -14,7 +14,7 @@ _SERIES_BELOW = -30.0
 
 
 def epsilon(sigma_over_delta: float, delta: float) -> float:
-    """The least epsilon at which one query with noise of this sigma is (epsilon, delta)-DP.
+    """The least epsilon such that one query with noise of this sigma is (epsilon, delta)-DP.
 
     >>> round(epsilon(4.0, 1e-6), 3)
     1.061
@@ -32,7 +32,7 @@ def epsilon(sigma_over_delta: float, delta: float) -> float:
 
 
 def sigma(eps: float, delta: float) -> float:
-    """The least sigma/Delta at which one query is (eps, delta)-DP.
+    """The least sigma/Delta such that one query is (eps, delta)-DP.
 
     >>> round(sigma(1.0, 1e-6), 3)
     4.225

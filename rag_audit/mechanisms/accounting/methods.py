@@ -1,7 +1,7 @@
-"""The methods by which noise is held against a target: the formula of each, and whether a mechanism meets it.
+"""The methods that compare noise with a target: the formula of each, and whether a mechanism meets it.
 
-The paper uses two noise scales under one name: equation (3.4), and in the proof of Theorem 3.9 one that is
-smaller by sqrt(2 ln(1.25/delta_q)). Both are here, `classical` and `theorem-3.9`.
+The paper uses two noise scales under one name: equation (3.4), and in the proof of Theorem 3.9 one that is smaller by
+sqrt(2 ln(1.25/delta_q)). This module has both, as `classical` and `theorem-3.9`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ RELATIVE_SLACK = 1e-9
 
 
 def required_sigma_over_delta(method: str, *, n: int, eps_acc: float, delta_acc: float) -> float:
-    """sigma/Delta at which a method's formula makes n queries (eps_acc, delta_acc)-DP.
+    """The sigma/Delta such that n queries are (eps_acc, delta_acc)-DP by a method's formula.
 
     >>> round(required_sigma_over_delta("analytic", n=200, eps_acc=4.0, delta_acc=1e-6), 2)
     16.88
 
-    - `classical`: equation (3.4), whose strictest reading is (eps_acc, 2 delta_acc)
+    - `classical`: equation (3.4); its strictest reading is (eps_acc, 2 delta_acc)
     - `split`: footnote 2, half of delta_acc for the queries and half for their composition
     - `theorem-3.9`: sqrt(2 n ln(1/delta_acc)) / eps_acc, without the residual eps^2 / (4 ln(1/delta))
     - `analytic`: the Gaussian mechanism exactly (Balle and Wang 2018)
-    - `exact`: the analytic value, near which the exact bound of the real noise is met
+    - `exact`: the analytic value; the exact bound of the real noise is met near it
 
     :raises PolicyError: the method is unknown
     """

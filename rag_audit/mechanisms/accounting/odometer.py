@@ -32,9 +32,9 @@ class RealisedJson(TypedDict):
 class Realised:
     """The odometer's reading.
 
-    :param queries: queries of the k_max busiest accounts of the tenant together
-    :param rung: the least rung of the ladder that is at least `queries`; 0 without queries
-    :param rungs: how many rungs share delta
+    :param queries: total number of queries of the k_max busiest accounts of the tenant
+    :param rung: the smallest rung of the ladder that is at least `queries`; 0 without queries
+    :param rungs: number of rungs that share delta
     :param eps: epsilon for `rung` queries at delta / rungs, rounded up
     :param delta: delta for the ladder as a whole
     """

@@ -1,8 +1,9 @@
 """One query's mechanism: the exact distribution of its noise and of its privacy loss.
 
-A query releases u_i + z_i for every position, with u_i in 0..R and z_i = sum of g_c x_c (docs/relation.md,
-"Noise"). Adding, removing or replacing one document moves one u_i by at most R, so the privacy of a query is
-that of telling z from z + s for the worst s in -R..R; everything after (the order, the top K) is post-processing.
+A query releases u_i + z_i for every position, with u_i in 0..R and z_i = sum of g_c x_c (docs/relation.md, "Noise").
+Adding, removing or replacing one document moves one u_i by at most R. The privacy of a query is therefore the
+difficulty of distinguishing z from z + s for the worst s in -R..R. All later steps (the order, the top K) are
+post-processing.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ The same for any number of gains, so that more noise is never charged more.
 
 @dataclass(frozen=True)
 class Bias:
-    """The correction that one query adds to a bound computed from `Mechanism.pmf` and the shift R alone.
+    """The correction that one query adds to a bound computed only from `Mechanism.pmf` and the shift R.
 
-    If the computed pair is (eps, delta)-DP then m real queries are (eps + m shift, delta exp(m factor))-DP.
-    The terms are the sampler's slices, the rounding of the pmf in float64, and the pmf's distance from
-    being unimodal, which is what makes the shift R the worst one (docs/accounting.md, "Worst shift").
+    If the computed pair is (eps, delta)-DP then m real queries are (eps + m shift, delta exp(m factor))-DP. The terms
+    are the sampler's slices, the rounding of the pmf in float64, and the pmf's distance from being unimodal;
+    unimodality would make the shift R the worst one (docs/accounting.md, "Worst shift").
     """
 
     factor: float
@@ -91,7 +92,7 @@ class Mechanism:
 
     @property
     def half_support(self) -> int:
-        """The largest |z|: the noise lies in -half_support..half_support."""
+        """The largest |z|: the noise is in -half_support..half_support."""
         return MAX_MAGNITUDE * sum(self.gains)
 
     @property
@@ -138,7 +139,7 @@ class Mechanism:
         return np.log(losses, out=losses), upper
 
     def delta_at(self, eps: float) -> float:
-        """The least delta for which one real query is (eps, delta)-DP, by a direct sum that includes the biases."""
+        """The least delta such that one real query is (eps, delta)-DP, by a direct sum that includes the biases."""
         bias = self.bias
         losses, masses = self.losses()
         eps -= bias.shift

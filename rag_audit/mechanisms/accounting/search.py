@@ -12,10 +12,11 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def crossing(function: Callable[[float], float], low: float, high: float, *, rtol: float = 1e-13) -> float:
-    """Where a monotone function changes its sign, within rtol of the larger end's magnitude.
+    """The argument where a monotone function changes its sign, within rtol of the larger end's magnitude.
 
-    Regula falsi with the Illinois rule, which halves the weight of an end that stays; by halves where a value is
-    infinite, and where two steps have not halved the interval. Some ten evaluations where halving alone takes forty.
+    The method is regula falsi with the Illinois rule, which halves the weight of an unmoved end. It bisects if a value
+    is infinite, and if two steps have not halved the interval. It needs about ten evaluations, where pure bisection
+    needs forty.
 
     >>> round(crossing(lambda x: x * x - 2, 0.0, 2.0), 6)
     1.414214

@@ -1,8 +1,8 @@
 """Bounds on the best membership test: its AUC, and its true-positive rate at a false-positive rate.
 
-Both follow from the dominating privacy loss distribution, whose trade-off curve (ROC) lies on or above the
-real one. They cover the list of selected positions; the text at a selected position is disclosed whatever
-the noise (docs/accounting.md, "Scope of the figures").
+Both follow from the dominating privacy loss distribution. Its trade-off curve (ROC) is on or above the real one. They
+cover the list of selected positions; the text at a selected position is disclosed whatever the noise
+(docs/accounting.md, "Scope of the figures").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag_audit.mechanisms.accounting.values import Real, count, probability, rou
 
 FALSE_ALARM_RATE = 0.01
 _DELTA_SCALE = 1e-9
-"""The delta at which tails are cut: they weigh 2^-31 of it, far below the digits that are printed."""
+"""The delta for cutting tails: they weigh 2^-31 of it, far below the printed digits."""
 _EXP_RANGE = 600.0
 
 

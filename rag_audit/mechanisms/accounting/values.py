@@ -10,7 +10,7 @@ from typing import overload
 from rag_audit._internal.errors import PolicyError, brief
 
 Real = Decimal | str | int | float
-"""A real parameter. Policies carry decimal strings; a float stands for its shortest decimal form."""
+"""A real parameter. Policies contain decimal strings; a float means its shortest decimal form."""
 
 EPSILON_RANGE = (Decimal("1e-9"), Decimal("1e9"))
 LEAST_PROBABILITY = Decimal("1e-100")
@@ -21,7 +21,7 @@ _UP = Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING)
 
 
 def decimal(value: Real, field: str) -> Decimal:
-    """A finite real, exactly as it is written, in the digits 0 to 9; Python itself would accept those of any script.
+    """A finite real, exactly as written, in the digits 0 to 9. Python itself would accept the digits of any script.
 
     >>> decimal("1e-5", "delta")
     Decimal('0.00001')
@@ -103,7 +103,8 @@ def count(value: object, field: str) -> int:
 
 
 def check_delta_split(delta_policy: Real, k_max: int, delta_acc: Real) -> None:
-    """Check that delta_policy exceeds what k_max accounts spend, as decimals, for which equality is exact.
+    """Check that delta_policy exceeds the total delta of k_max accounts. The comparison uses decimals, so that equality
+    is exact.
 
     >>> check_delta_split("1e-5", 4, "1e-6")
 

@@ -1,4 +1,4 @@
-"""The refusal of a policy for which no bound can be given, with the reason and the nearest policy that works."""
+"""The refusal of a policy without a bound, with the reason and the nearest policy that works."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_policy(
     delta_policy: Real,
     calibration: str,
 ) -> Mechanism:
-    """Check everything that the accountant needs of a policy, and return the policy's mechanism.
+    """Check all of the accountant's conditions on a policy, and return the policy's mechanism.
 
     >>> made = dict(n=10, k_max=2, eps_acc="4", delta_acc="1e-6", delta_policy="1e-5", calibration="exact")
     >>> check_policy(gains=(1, 2, 15), lattice=64, **made)
@@ -56,11 +56,11 @@ def check_policy(
 
 
 def check_infinite_loss(mechanism: Mechanism, compositions: int, delta: float) -> None:
-    """Refuse noise whose infinite losses over all queries take more than a hundredth of delta.
+    """Refuse noise if its infinite losses over all queries take more than a hundredth of delta.
 
     >>> check_infinite_loss(Mechanism((1, 2, 15), 64), 20, 1e-5)
 
-    :raises PolicyError: they take more; the hint names the nearest mechanisms for which they do not
+    :raises PolicyError: they take more; the hint names the nearest mechanisms within the limit
     """
     if not mechanism.fits(compositions, delta):
         limit = INFINITE_LOSS_SHARE * delta

@@ -1,6 +1,6 @@
-"""What reports and commands say, draw and compare of a mechanism: sentences, curves, and the words of its parameters.
+"""The sentences, curves and parameter names that reports and commands use for a mechanism.
 
-Nothing here decides a verdict, so the verifier does not import it.
+No verdict depends on this package, so the verifier does not import it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ WITHOUT_NOISE = 76
 """How many of 100 SQuAD questions find their passage among five without noise (docs/accounting.md, "Retrieval quality
 under noise"; wordllama-256)."""
 LITTLE = 10.0
-"""The epsilon from which a bound says little: a test may be right exp(10) times as often as it is wrong."""
+"""The minimum epsilon of a weak bound: a test may be right exp(10) times as often as it is wrong."""
 LIMITS: tuple[Limit | None, ...] = ("max_epsilon", "max_odds_unlisted", None)
-"""The limits in the order in which one decides what is said of a whole policy."""
+"""The limits in order of precedence for the text about a whole policy."""
 
 
 class Parameters(Protocol):
@@ -52,7 +52,7 @@ class Parameters(Protocol):
 
 
 class Setting(Protocol):
-    """The parameters by which settings of one mechanism are compared; reals are decimal strings."""
+    """The parameters for comparing settings of one mechanism; reals are decimal strings."""
 
     @property
     def sigma_over_delta(self) -> str | None: ...
@@ -65,7 +65,7 @@ class Setting(Protocol):
 
 
 class Facts(Setting, Protocol):
-    """What a report states about one tenant; reals are decimal strings, probabilities over 2^40 are integers.
+    """A report's data about one tenant; reals are decimal strings, probabilities over 2^40 are integers.
 
     A report may come from a file, so the values are not checked before a mechanism reads them.
     """
@@ -96,12 +96,13 @@ class Facts(Setting, Protocol):
 
 @dataclass(frozen=True)
 class SettingWords:
-    """How a page names the parameter by which settings of a mechanism are compared; `{}` stands for its value.
+    """The names of the parameter that compares settings of a mechanism, on a page; `{}` is the placeholder of its
+    value.
 
     :param short: the name of a measured setting in a chart
     :param plain: the same in text without Greek letters
     :param own: the setting of the policy, in a sentence
-    :param note: what the parameter means
+    :param note: the meaning of the parameter
     """
 
     short: str
@@ -112,7 +113,7 @@ class SettingWords:
 
 @dataclass(frozen=True)
 class Loss:
-    """What one window adds to the privacy loss of a chain of windows.
+    """The contribution of one window to the privacy loss of a chain of windows.
 
     :param noise: distributions that compose, each with its number of queries
     :param epsilon: an epsilon that is added, with delta 0
@@ -136,7 +137,7 @@ class Ceiling:
 
 
 def percent(share: float) -> str:
-    """A probability in percent with two digits; one that only rounds to 100 % is not called certain.
+    """A probability in percent with two digits; a value that only rounds to 100 % is not called certain.
 
     >>> percent(0.3), percent(0.999)
     ('30 %', 'nearly 100 %')
@@ -158,12 +159,12 @@ def share_text(value: float) -> str:
 
 
 def promises_little(eps: float, sizes: Sizes) -> str:
-    """A warning that a finite epsilon of a coalition says little."""
+    """A warning that a coalition's finite epsilon gives little protection."""
     return f"eps {text(eps)} for {sizes.k_max} accounts promises little"
 
 
 def missed_words(keep: str | None) -> str:
-    """The share of passages that a sample of the index does not find, in words; empty where every position is kept.
+    """The share of passages that a sample of the index does not find, in words; empty if every position is sampled.
 
     >>> missed_words("0.9")
     '10 % of its passages cannot be found'
@@ -175,10 +176,10 @@ def missed_words(keep: str | None) -> str:
 
 @dataclass(frozen=True)
 class Option:
-    """A mechanism as a value of the option --mechanism writes it: NAME[:KEEP[:REST]].
+    """A mechanism as the value of the option --mechanism: NAME[:KEEP[:REST]].
 
-    :param keep: the share of kept positions, a decimal; None where the value has none
-    :param rest: what follows, from its colon on
+    :param keep: the sampled share of positions, a decimal; None if the value has none
+    :param rest: the remaining text, from its colon on
     :param whole: the whole value, for errors
     :param expected: the forms of all values, for errors
     :param capacity: the tenant's positions
@@ -197,9 +198,9 @@ class Option:
         return PolicyError("not a mechanism", field="--mechanism", expected=self.expected, found=self.whole)
 
     def kept(self, default: str | None = None) -> int | None:
-        """The probability that the value writes, over 2^40.
+        """The probability in the value, over 2^40.
 
-        :param default: that of a value without one, a decimal; None keeps every position
+        :param default: the default share, a decimal; None samples every position
         :raises PolicyError: the share is not a decimal number, or rounds to 0 or 1
         """
         from rag_audit.mechanisms.accounting.curves import coin_of
@@ -210,7 +211,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The numbers of a policy at which mechanisms are compared.
+    """A policy's numbers for comparing mechanisms.
 
     :param noise: the noise that the policy has, or would have
     :param eps: epsilon of this noise for the coalition of k_max accounts
@@ -227,24 +228,24 @@ class Sizes:
 
 
 class Description(ABC):
-    """What is said of one mechanism. Its methods read the parameters that every mechanism has."""
+    """The description of one mechanism. Its methods read the parameters that every mechanism has."""
 
     mechanism: ClassVar[type[Mechanism]]
     forms: ClassVar[tuple[str, ...]]
     """the forms of the value of `policy new --mechanism`"""
     words: ClassVar[str]
-    """what the mechanism does, for a line of text"""
+    """the mechanism's operation, for a line of text"""
     any_coalition: ClassVar[bool] = False
     """whether its figure is the same for any number of accounts"""
     does_not_prove: ClassVar[str | None] = None
-    """what a verdict says that the window does not prove"""
+    """a limit of the window's proofs, for the verdict"""
     changes: ClassVar[dict[str, str]] = {
         "trust.min_score_width": "policy.tenants.scores, which the embedder's dimension fixes: policy new --embedder,"
         " --dimension"
     }
     """by check of a trust file: the field that decides it, and what changes that field"""
     coalition: ClassVar[str]
-    """what its figure says of coalitions larger than k_max, for `policy explain`"""
+    """the meaning of its figure for coalitions larger than k_max, for `policy explain`"""
     computed: ClassVar[str] = (
         "A closed form of the mechanism's coins, exact and rounded up; it is no Gaussian approximation."
     )
@@ -252,7 +253,7 @@ class Description(ABC):
     no_ceiling: ClassVar[str] = "No ceiling could be computed."
     """why a page has no curve of tests"""
     unbounded: ClassVar[str] = "nothing bounds what lists show of it."
-    """what is said of a document that was handed out where no epsilon is finite"""
+    """the text about a returned document if no epsilon is finite"""
     settings: ClassVar[SettingWords] = SettingWords(
         "{} kept",
         "{} of the positions kept",
@@ -260,7 +261,7 @@ class Description(ABC):
         "A document that is not in the sample is found by nobody.",
     )
     texts_reveal: ClassVar[bool] = False
-    """whether a report says that a document that was handed out is known to be in the index"""
+    """whether a report states that returning a document reveals its presence in the index"""
 
     @classmethod
     @abstractmethod
@@ -273,11 +274,11 @@ class Description(ABC):
     @classmethod
     @abstractmethod
     def compared(cls, sizes: Sizes) -> list[str]:
-        """What the mechanism promises and costs at a policy's sizes, a line each for the option's usual values."""
+        """The mechanism's guarantee and cost at a policy's sizes, a line for each of the option's usual values."""
 
     @classmethod
     def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
-        """What a provider should know of the mechanism of a tenant: how little it leaves or promises."""
+        """Warnings to a provider about a tenant's mechanism: little retrieval quality, or a weak guarantee."""
         return []
 
     @classmethod
@@ -290,12 +291,12 @@ class Description(ABC):
 
     @classmethod
     def loss(cls, mechanism: Mechanism, accounts: int, queries: int) -> Loss | None:
-        """What one window adds to the loss over several windows; None where no epsilon bounds every outcome."""
+        """The contribution of one window to the loss over several windows; None if no epsilon bounds every outcome."""
         return None
 
     @classmethod
     def figures_depend_on(cls, mechanism: Mechanism, accounts: int, queries: int) -> int:
-        """The number on which `certified` depends, so that equal settings are computed once."""
+        """The number that determines `certified`, so that equal settings are computed once."""
         return 0
 
     @classmethod
@@ -314,7 +315,7 @@ class Description(ABC):
     ) -> Ceiling | None:
         """The bound on every membership test by accounts with a number of queries each; None without a bound.
 
-        :param rates: false-positive rates at which a curve without closed form is computed; 0.01 is one of them
+        :param rates: false-positive rates for computing a curve without closed form; 0.01 is one of them
         :raises PolicyError: the accountant refuses a parameter
         """
         return None
@@ -336,7 +337,7 @@ class Description(ABC):
 
     @classmethod
     def explained(cls, mechanism: Mechanism) -> list[str]:
-        """What the mechanism does, promises and costs, as parts of a sentence for `policy explain`."""
+        """The mechanism's operation, guarantee and cost, as parts of a sentence for `policy explain`."""
         return [cls.words, *cls._sampling_words(mechanism)]
 
     @classmethod
@@ -364,14 +365,14 @@ class Description(ABC):
 
     @classmethod
     def setting(cls, values: Setting) -> str | None:
-        """The parameter by which settings of this mechanism are compared."""
+        """The parameter for comparing settings of this mechanism."""
         return values.keep
 
     @classmethod
     def place(cls, values: Setting, chance: str, *, accounts: int, queries: int, delta: str) -> float:
-        """Where a measured setting stands on the axis of a chart: its epsilon, or the share that it keeps.
+        """The place of a measured setting on the axis of a chart: its epsilon, or its sampled share.
 
-        :param chance: the probability with which the measurement listed a position whatever it holds, a decimal
+        :param chance: the probability that the measurement listed a position whatever its content, a decimal
         :param accounts: the size of the coalition of the window, with a number of queries each
         :raises PolicyError: the accountant refuses a parameter
         """
@@ -384,13 +385,13 @@ class Description(ABC):
 
     @classmethod
     def without_epsilon(cls, facts: Facts) -> str | None:
-        """What bounds answers where no epsilon does, in words; None where nothing does."""
+        """The bound on answers if no epsilon exists, in words; None if there is no bound."""
         return None
 
     @classmethod
     @abstractmethod
     def cost(cls, facts: Facts) -> str:
-        """What the mechanism costs those who ask."""
+        """The mechanism's cost for the users who ask."""
 
     @classmethod
     def no_epsilon(cls, facts: Facts) -> str:

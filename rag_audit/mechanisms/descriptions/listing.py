@@ -39,28 +39,28 @@ DEFAULT_LISTED_MAX = 32
 UNRELATED = 5
 """Positions that chance puts into a list, on average, where a draft does not say how many (`default_listing`)."""
 THRESHOLDS = {"wordllama-256": 354}
-"""Raw scores from which passages are relevant, by embedder: chosen on public collections (cosine 0.35), never on a
+"""Minimum raw scores of relevant passages, by embedder: chosen on public collections (cosine 0.35), never on a
 provider's."""
 
 
 def default_listing(capacity: int) -> tuple[Fraction, int]:
-    """The chance and the longest list of a listing tenant whose draft names neither: lists of at most 32 positions and
-    of at most the share of an index that `trust new` accepts, of which chance fills five and at most half.
+    """The default flip probability and maximum list of a tenant with randomized response. Lists have at most 32
+    positions, and at most the share of an index that `trust new` accepts. Chance fills five of them, and at most half.
 
     :param capacity: the tenant's positions
-    :returns: the probability that a position is listed at a query whatever it holds, and M
+    :returns: the probability that a position is listed at a query whatever its content, and M
     """
     most = max(1, min(DEFAULT_LISTED_MAX, math.floor(Fraction(defaults.K_SHARE) * capacity)))
     return min(Fraction(UNRELATED), Fraction(most, 2)) / capacity, most
 
 
 KEEP = "0.7"
-"""The share of kept positions where an option does not say it."""
+"""The default sampled share."""
 KNOWN_DIMENSION = 256
-"""Components of the default embedder's vectors, for which a threshold is known."""
+"""Components of the default embedder's vectors, the only embedder with a known threshold."""
 FOUND = 53
-"""How many of 100 questions find their passage (`WITHOUT_NOISE`) with 0.7 kept: among the best five of what an account
-holds after 200 questions."""
+"""Number of 100 questions that find their passage (`WITHOUT_NOISE`) with a sampled share of 0.7: among the best five
+documents of an account's disclosed set after 200 questions."""
 _OPTION = "policy new --mechanism listing:KEEP:CHANCE:THRESHOLD"
 
 
@@ -93,7 +93,8 @@ class ListingDescription(Description):
 
     @classmethod
     def chosen(cls, option: Option) -> Mechanism:
-        """See `Description.chosen`: an option without chance and threshold gets those of the default embedder."""
+        """See `Description.chosen`: an option without flip probability and threshold gets the defaults of the
+        default embedder."""
         from rag_audit.mechanisms.accounting.curves import coin_of
 
         form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9})(?::([0-9]{1,9}))?)?", option.rest)
@@ -244,7 +245,7 @@ class ListingDescription(Description):
             Tenant(facts.capacity, facts.longest, facts.accounts_max),
             Scores(facts.score_lo, facts.score_hi, facts.lattice),
             facts.keep_coin,
-            ListingRules(facts.chance_coin, facts.longest, facts.threshold or 0),  # on which no curve depends
+            ListingRules(facts.chance_coin, facts.longest, facts.threshold or 0),  # not in curves
         )
 
 

@@ -38,7 +38,7 @@ def _found(sizes: Sizes) -> int:
 
 
 def _kept(mechanism: Mechanism) -> float:
-    """The probability with which a window keeps a position; texts of other positions are not returned."""
+    """The probability that a window samples a position; texts of other positions are not returned."""
     return 1.0 if mechanism.keep is None else mechanism.keep / COIN_RANGE
 
 
@@ -106,7 +106,7 @@ class NoiseDescription(Description):
 
         try:
             single = distribution(mechanism)
-        except PolicyError:  # its support ends before one document's shift, so nothing is certified
+        except PolicyError:  # its support is below one document's shift: no bound
             return math.inf, None
         composed = accounts * queries
         epsilon = math.inf if delta is None else accounting.eps_at(single, composed, delta)

@@ -71,7 +71,7 @@ class SamplingDescription(Description):
     def ceiling(
         cls, mechanism: Mechanism, accounts: int, queries: int, rates: Sequence[float]
     ) -> Ceiling | None:
-        # Where a position is not kept, nothing depends on it, however many accounts and queries there are.
+        # If a position is not sampled, no answer depends on it, for any number of accounts and queries.
         from rag_audit.mechanisms.accounting import curves
 
         sample = mechanism.sample

@@ -1,4 +1,4 @@
-"""`bound.*`: the privacy bounds, recomputed from the policy alone."""
+"""`bound.*`: the privacy bounds, recomputed from the policy without other inputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def check(case: Case) -> None:
         figures = policy.figures()
         eps = figures["eps_audit"]
         found = f"{figures['eps_audit_by']} {eps} at delta {policy.delta_policy}"
-        # A policy that names its mechanisms says itself where no epsilon bounds every outcome; trust.toml decides.
+        # If no epsilon bounds every outcome of a tenant, a policy that names its mechanisms states so; trust.toml
+        # decides.
         finite = Decimal(eps).is_finite() or figures["eps_audit_by"] == accounting.NO_BOUND
         case.report("bound.computed", finite, "a finite bound, or tenants without one", found)
         case.figures = {**case.figures, **figures}
@@ -47,9 +48,9 @@ def check(case: Case) -> None:
 
 
 def _realised(case: Case, tenant: str, asked: list[int]) -> float:
-    """What the accounts that asked can have learnt: infinite where the tenant's mechanism bounds no epsilon."""
+    """The epsilon for the accounts that asked: infinite if the tenant's mechanism bounds no epsilon."""
     policy = case.policy
     part = policy.tenant(tenant)
-    if part is None:  # at which `ledger.accounts` fails
+    if part is None:  # `ledger.accounts` fails in this case
         return math.inf
     return policy.mechanism(part).realised(asked, n=policy.n, k=policy.k_max, delta=policy.delta_policy)

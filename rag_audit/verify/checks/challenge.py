@@ -24,10 +24,12 @@ def open_challenge(text: str, trust: Trust, *, field: str) -> Challenge:
 
 
 def required_records(case: Case) -> set[int] | None:
-    """The records that must have proofs: all in full mode, else those that challenges draw; None if no draw counts.
+    """The records that must have proofs: all in full mode, else the records that challenges draw; None if no draw
+    counts.
 
-    Every challenge over this ledger must be answered in full. Nobody sees how many were drawn and never published, so
-    the verifier's own has to be among those that count; otherwise the provider could publish the draw that it likes.
+    Every challenge over this ledger must be answered in full. A verifier cannot see challenges that were drawn and
+    never published, so the verifier's own challenge must be among those that count. Otherwise the provider could draw
+    repeatedly and publish a favourable draw.
 
     >>> from pathlib import Path
     >>> from rag_audit.verify.verifier import open_window

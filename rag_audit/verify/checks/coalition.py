@@ -79,7 +79,8 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
             proof_system(required.system).coalition,
         )
         circuit = proofs.digest(size)
-        # Another digest may be that of an older or newer release's circuit, which is unknown here and not proven false.
+        # Another digest may belong to the circuit of an older or newer release, which is unknown here and not proven
+        # false.
         status = Status.PASS if circuit == required.circuit else Status.UNDECIDED
         if not case.record(
             "coalition.circuit", status, circuit, required.circuit, "policy.estimator.certificate"

@@ -1,4 +1,4 @@
-"""`proof.kept.*`: the positions that a sampled tenant keeps are the coins of the committed seed and the beacon. The
+"""`proof.kept.*`: the sampled positions of a tenant are the Bernoulli bits of the committed seed and the beacon. The
 same holds for every other column that a window commits to, by the column's name (`mechanisms.COLUMNS`)."""
 
 from __future__ import annotations

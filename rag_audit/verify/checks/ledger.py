@@ -33,7 +33,8 @@ from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
 
 
 def check(case: Case) -> None:
-    """Run the group: of a ledger whose end cannot be read the checks that find nothing false in an honest beginning.
+    """Run the group. If the end of a ledger is unreadable, run only the checks that cannot fail on the beginning of an
+    honest ledger.
 
     >>> from pathlib import Path
     >>> from rag_audit.verify.verifier import open_window
@@ -65,7 +66,7 @@ def _checkpoint(case: Case) -> None:
     case.report("ledger.size", size == len(case.entries), f"{size} entries", f"{len(case.entries)} entries")
     computed = case.tree.root()
     if case.engine == "reference" and computed == root:
-        # A fault of this package's tree would otherwise hide what it does not show.
+        # pymerkle also detects a fault of this package's own tree, which other checks could not show.
         computed = root_by_pymerkle(map(jcs, case.file.entries)) or computed
     case.report("ledger.root", computed == root, root.hex(), computed.hex(), "final_checkpoint")
     m, n = 1, case.tree.size
@@ -139,8 +140,8 @@ def _timestamps(case: Case) -> None:
 class _Witnessed:
     """A checkpoint of this ledger that a quorum cosigned.
 
-    :param at: time at which the quorum was complete, in ms
-    :param before: the first entry that is known to come after the quorum; earlier ones from `size` on may have waited
+    :param at: the time when the quorum was complete, in ms
+    :param before: the first entry that is known to follow the quorum; earlier ones from `size` on may have waited
     """
 
     name: str
@@ -191,8 +192,8 @@ def _following(entries: Sequence[Entry]) -> list[QueryRecord | Enrolment | Closi
 
 
 def _witnessed(case: Case) -> list[_Witnessed]:
-    """The checkpoints of this ledger that the quorum cosigned, by size. Other checkpoints say nothing about time, and
-    whether they are allowed is decided by other checks.
+    """The checkpoints of this ledger with a quorum's cosignatures, by size. Other checkpoints give no evidence about
+    time, and other checks decide whether they are allowed.
     """
     end = len(case.entries)
     texts = [("the opening", case.file.opening_checkpoint, min(2, end))]
@@ -205,7 +206,7 @@ def _witnessed(case: Case) -> list[_Witnessed]:
     found, opened = [], dict[str, SignedCheckpoint]()
     for name, text, before in texts:
         with suppress(RagAuditError):
-            # Accounts that were enrolled together have one checkpoint, whose signatures are verified once.
+            # Accounts that were enrolled in one batch share a checkpoint; its signatures are verified once.
             signed = opened[text] = opened.get(text) or open_trusted(case, text, field=name)
             head = signed.checkpoint
             at = 1000 * signed.quorum_time(case.trust.quorum)
@@ -267,8 +268,8 @@ def _enrolment_beacons(case: Case) -> None:
 
 
 def _column(case: Case, name: str) -> None:
-    """Check that a column of each tenant that has it, such as a sampled tenant's kept positions, is committed to once,
-    after the beacon that decides it and before the first query that it decides."""
+    """Check a column of each tenant that has it, such as the sample. The ledger must commit to it exactly once,
+    after the beacon that decides it and before the first query that depends on it."""
     sampled = dict.fromkeys(t.tenant for t in case.policy.tenants if name in case.policy.mechanism(t).columns)
     entries = [e for e in case.entries if isinstance(e, ColumnEntry) and e.type == name]
     if not sampled and not entries:

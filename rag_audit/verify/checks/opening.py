@@ -45,7 +45,7 @@ def _signature(case: Case) -> None:
         opened = case.signed.get("opening.signature")
         if opened is None:
             return
-        # The provider's signature alone binds it to the root, whether a quorum cosigned the checkpoint or not.
+        # Only the provider's signature binds it to the root, whether a quorum cosigned the checkpoint or not.
         head = opened.checkpoint
         root = case.tree.root(1)
         case.report("opening.root", (head.size, head.root) == (1, root), f"size 1 root {root.hex()}",
@@ -192,10 +192,10 @@ def _chain(case: Case) -> None:
 
 
 def _walk(case: Case, reached: list[ClosedWindow]) -> None:
-    """Follow the openings back through the windows that the verifier was given.
+    """Follow the window headers back through the supplied windows.
 
     :param reached: a list that receives each window of the chain, the nearest first
-    :raises RagAuditError: a given window cannot be read, or is not the one that the witnesses' quorum cosigned
+    :raises RagAuditError: a supplied window cannot be read, or differs from the one that the witnesses' quorum cosigned
     """
     named = case.opening.previous
     files = [(file, f"previous[{number}]") for number, file in enumerate(case.previous)]

@@ -24,8 +24,8 @@ Given = Mapping[int, Mapping[str, int]]
 
 
 def check(case: Case) -> None:
-    """Run the group. The proofs are gone through once for what they are of, and again where they are verified: those of
-    a large window do not fit into memory."""
+    """Run the group. It reads the proofs twice: once for their subjects, and a second time to verify them, because
+    the proofs of a large window do not fit into memory."""
     case.figures["proofs"] = "none"
     asked = required_records(case)
     given, unknown, unpinned = _given(case)
@@ -52,8 +52,8 @@ def check(case: Case) -> None:
 
 
 def _given(case: Case) -> tuple[Given, list[str], list[int]]:
-    """What the file has proofs of; what else it has under the name of proofs; and the records whose proofs are others
-    than those that the record names."""
+    """Returns the proofs by record and statement, the unknown entries under `proofs`, and the records with a proof
+    that does not match the digest in the record."""
     records = {str(q.seq): q for q in case.queries}
     of_columns = {str(e.seq) for e in case.columns.values()}
     given: dict[int, Mapping[str, int]] = {}
@@ -100,8 +100,8 @@ def _present(case: Case, asked: Set[int], given: Given) -> None:
 
 
 def _chains(case: Case) -> None:
-    """Check that every record of a listing tenant has to be proved: one unproved record could say that its account
-    holds nothing, and list it everything again."""
+    """Check that every record of a tenant with randomized response has to be proved. One unproved record could claim
+    that its account's disclosed set is empty, and list every document a second time."""
     listing = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
     asked = sorted({q.tenant for q in case.queries} & listing)
     if not asked:
@@ -119,7 +119,7 @@ def _statements(case: Case, tenant: str) -> list[str]:
 
 
 def _strangers(case: Case, given: Given) -> list[str]:
-    """The proofs of what is no statement of their record's tenant."""
+    """The proofs for names that are no statement of their record's tenant."""
     return [
         f"{q.seq}.{name}"
         for q in case.queries
@@ -142,7 +142,7 @@ def _a1(case: Case, asked: Set[int], valid: set[tuple[int, str]]) -> None:
 
 def known_manifest(case: Case) -> bool:
     """Whether the manifest, without the policy's token limits, is the one that trust.toml pins or, without such a pin,
-    this release's own: a proof of `embed` is about the quantiser and the commitment that the manifest names.
+    this release's own. A proof of `embed` is about the quantiser and the commitment that the manifest names.
     """
     part, pin = case.manifest["embedder"], case.trust.pins.manifest
     return manifest_digest(part) == (PUBLISHED.get(part["kind"]) if pin is None else pin)
@@ -159,7 +159,7 @@ def _valid(
 ) -> set[tuple[int, str]]:
     """Verify every proof in the file by tenant and statement, and return the valid ones.
 
-    :param columns: the accepted columns by tenant and name; no record is proved about one that is missing
+    :param columns: the accepted columns by tenant and name; no record that needs a missing column counts as proved
     """
     groups: dict[str, list[QueryRecord]] = defaultdict(list)
     for record in case.queries:
@@ -186,7 +186,7 @@ def _verify(
     proved: Sequence[tuple[QueryRecord, int]],
     columns: Mapping[str, ColumnCommitment] | None,
 ) -> set[int]:
-    """Verify one statement's proofs of one tenant, and return the records whose proof is valid.
+    """Verify one statement's proofs of one tenant, and return the records with a valid proof.
 
     :param proved: the records, each with the number of records that its proof is for
     """
@@ -198,7 +198,8 @@ def _verify(
         public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.manifest,
                                opening_digest=case.opening_digest, columns=columns)  # fmt: skip
         named, circuit = part.circuits[name], system.circuits(public.constants).get(name)
-        # Another digest may be that of an older or newer release's circuit, which is unknown here and not proven false.
+        # Another digest may belong to the circuit of an older or newer release, which is unknown here and not proven
+        # false.
         status = Status.PASS if named == circuit else Status.UNDECIDED
         if not case.record(f"{prefix}.circuit.{tenant}", status, circuit, named, "policy.tenants"):
             return set()
@@ -208,15 +209,15 @@ def _verify(
         valid: set[int] = set()
         for count, members in sorted(kinds.items()):
             if count > 1 and _incomplete(case, tenant):
-                continue  # a proof of several records is about all of them, of which some cannot be read
+                continue  # a batch proof needs all of its records, and some are unreadable
             valid |= _verify_kind(case, prefix, system, public, name, count, members)
         return valid
     return set()
 
 
 def _incomplete(case: Case, tenant: str) -> bool:
-    """Whether some of a tenant's records, or the proofs of some, cannot be read. No other error counts, so that a
-    broken file beside the window hides no false proof.
+    """Whether some of a tenant's records, or the proofs of some, cannot be read. No other error counts, so that an
+    unrelated broken file hides no false proof.
     """
     columns = (entry for (owner, _), entry in case.columns.items() if owner == tenant)
     return (
@@ -258,7 +259,7 @@ def _verify_kind(
         case.setups.add(opened.setup or "transparent")
         with case.guarding(f"{prefix}.valid.{tenant.tenant}"):
             every = [r for r in case.queries if r.tenant == tenant.tenant]
-            # Proofs and statements are made as they are needed, so that no more are held than are verified at a time.
+            # Proofs and statements are made on demand, so that memory contains only those that are being verified.
             with case.checking.of(len(proved)):
                 bad = opened.verify(
                     Lazy(len(proved), lambda i: public(proved[i])),

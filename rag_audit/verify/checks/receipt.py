@@ -25,7 +25,7 @@ def check(case: Case, reembed: Reembed | None) -> None:
     >>> len(case.checks), {found.status.value for found in case.checks}
     (3, {'pass'})
 
-    :param reembed: embeds disclosed questions again, by the embedder whose artefacts trust.toml pins
+    :param reembed: re-embeds disclosed questions, by the embedder with artefacts pinned in trust.toml
     """
     opened: list[tuple[ReceiptFile, OpenedReceipt]] = []
     rejected = list(case.unread)
@@ -98,12 +98,12 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
 
 
 def _disagreements(case: Case, receipt: OpenedReceipt) -> list[str]:
-    """The contradictions between what the provider signed and what the ledger holds."""
+    """The contradictions between the provider's signed data and the ledger."""
     tenant = case.tenants.get(receipt.record.tenant)
     wrong = ["unknown tenant"] if tenant is None else contradictions(receipt, tenant, case.policy)
     size = receipt.checkpoint.size
     if size > case.tree.size:
-        if case.partial:  # the entries end before those that cannot be read
+        if case.partial:  # the entries end before the unreadable ones
             return wrong
         wrong.append(f"signed a ledger of {size} entries, published {case.tree.size}")
     elif case.tree.root(size) != receipt.checkpoint.root:
@@ -154,6 +154,6 @@ def _re_execute(case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], ree
     case.report("proof.a1", not wrong, "cq is the pinned embedder's vector of the query",
                 wrong[0] if wrong else f"{len(done)} of {total} re-executed, {len(vouched)} of them for accounts"
                 " that trust.toml names")  # fmt: skip
-    # Proofs show more than a verifier's own execution does, and for every record. The provider chooses what its own
-    # accounts disclose, which shows nothing about the others.
+    # Proofs are stronger evidence than the verifier's own execution, and they cover every record. The provider chooses
+    # what its own accounts disclose, so their disclosures are no evidence about the others.
     case.figures.setdefault("a1", f"re-executed({len(vouched)}/{total})" if vouched else "declared")

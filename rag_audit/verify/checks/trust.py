@@ -1,4 +1,4 @@
-"""`trust.*`: the relying party's requirements against what the window gives."""
+"""`trust.*`: the relying party's requirements, compared with the window."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.verify.case import Case, Findings, Status
 
 ABSENT = "set in trust.toml (absent)"
-"""What is expected of a limit that trust.toml leaves out."""
+"""The expected value of a limit that trust.toml omits."""
 
 
 def check(case: Case) -> None:
@@ -36,7 +36,8 @@ def check(case: Case) -> None:
 
 
 def check_policy(case: Findings) -> None:
-    """What trust.toml asks of a policy, and of the levels that its window reaches, which are in the figures."""
+    """The requirements of trust.toml for a policy, and for the levels that its window reaches, which are in the
+    figures."""
     require, policy = case.trust.require, case.policy
     table = case.trust.pins.noise_table
     if table is None:
@@ -61,7 +62,7 @@ def check_policy(case: Findings) -> None:
     _maximum(case, "max_abandoned", limit, Decimal(case.figures["abandoned"]))
     _maximum(case, "max_empty", Decimal(require.max_empty), Decimal(case.figures["empty"]))
     mechanisms = [policy.mechanism(t) for t in policy.tenants]
-    # Noise drowns scores that do not reach the window's upper end; a threshold above all scores lists by chance alone.
+    # Noise drowns scores below the window's upper end; with a threshold above all scores, only chance lists positions.
     ends = [m.scores.hi for m in mechanisms if m.limit == "max_epsilon"]
     highest, hi = require.max_score_hi, max(ends, default=0)
     case.require(
@@ -70,7 +71,7 @@ def check_policy(case: Findings) -> None:
         _or_absent("at most", highest),
         hi or "no noise, no threshold",
     )
-    # A listing tenant has a threshold. Of a window without noise only what lies below the highest score counts.
+    # A tenant with randomized response has a threshold. Without noise, only the part below the highest score counts.
     wide = require.min_score_width
     widths = [m.width(highest) for m in mechanisms if m.ranked]
     width = min(widths, default=None)
@@ -118,9 +119,9 @@ def check_embedder(case: Findings, embedder: EmbedderManifest) -> None:
 
 
 def _least_keep(case: Findings, keep: int) -> None:
-    """Check the share of positions that the smallest sample keeps: of hardly any, answers consist of nothing.
+    """Check the share of positions in the smallest sample: with hardly any positions, answers are empty.
 
-    :param keep: over 2^40, as policies write it, so that a decimal share is compared as one
+    :param keep: over 2^40, as in policies, so that a decimal share is compared exactly
     """
     least = decimal(case.trust.require.min_keep)
     met = least is not None and keep >= floor(least * COIN_RANGE)
@@ -128,8 +129,8 @@ def _least_keep(case: Findings, keep: int) -> None:
 
 
 def _mechanisms(case: Findings) -> None:
-    """Check each tenant's mechanism, and the figure that it promises: epsilon, or odds_unlisted where positions are
-    sampled and nothing else protects them."""
+    """Check each tenant's mechanism, and its promised figure: epsilon, or odds_unlisted if sampling is its only
+    protection."""
     require, policy = case.trust.require, case.policy
     found = {t.tenant: policy.mechanism(t).name for t in policy.tenants}
     strange = [f"{tenant}: {kind}" for tenant, kind in found.items() if kind not in require.mechanisms]
