@@ -18,10 +18,11 @@ code 2) for bytes that are no proof at all or cannot be read."""
 
 @dataclass(frozen=True)
 class Lazy(Sequence[T], Generic[T]):
-    """A sequence whose items are made on demand and not kept.
+    """A sequence that makes its items on demand and does not store them.
 
-    :param number: how many items there are
-    :param make: makes the item of a number; it may raise `RagAuditError`, which is then the outcome of that item alone
+    :param number: the number of items
+    :param make: makes the item with a given number; it may raise `RagAuditError`, which is then the outcome of only
+        that item
     """
 
     number: int
@@ -44,7 +45,7 @@ class Lazy(Sequence[T], Generic[T]):
 
 
 class Checker(Protocol[Given]):
-    """What verifies proofs by themselves. It is picklable, and holds nothing secret."""
+    """Verifies proofs without other inputs. It is picklable, and contains no secret."""
 
     @property
     def slow(self) -> bool:

@@ -54,7 +54,7 @@ class Remembered(Protocol):
     """The proofs that are known to be valid (`proofs.remembered.VerifiedProofs`). False ones are never among them."""
 
     def names(self, checker: Checker[Item]) -> Callable[[Item], bytes]:
-        """What names a checker's items: each name is bound to everything that the verification depends on."""
+        """The function that names a checker's items: each name is bound to all inputs of the verification."""
 
     def __contains__(self, name: bytes) -> bool: ...
 
@@ -80,7 +80,7 @@ class Checking:
         self._run, self._remembered, self._progress = run, remembered, progress
         self._done = self._total = self._members = 0
         self.known = 0
-        """how many proofs were not verified again"""
+        """number of proofs with a remembered result"""
 
     def expect(self, proofs: int) -> None:
         """Say how many proofs there are, for the progress."""
@@ -99,7 +99,7 @@ class Checking:
     def __call__(self, checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
         """The reasons why proofs do not hold, by number, ascending.
 
-        :param items: what the checker verifies, read as it is needed, and again if the sum of its portion is false; an
+        :param items: the checker's items, read on demand, and a second time if the sum of their portion is false; an
             error on reading is the outcome of that item
         :raises ExecutorError: the executor lost the same portion twice, or accepts no more
         """

@@ -1,4 +1,5 @@
-"""What verifiers of several proof systems share: statements of one kind, readable items, chunks for the native core."""
+"""The common parts of verifiers of several proof systems: statements of one kind, readable items, chunks for the
+native core."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ Item = TypeVar("Item")
 
 
 def narrowed(kind: type[T], statements: Sequence[Item]) -> Sequence[T]:
-    """The same statements, each of which has to be of one kind.
+    """The same statements; each must be of one kind.
 
-    :raises TypeError: on reading a statement of another kind, which no circuit or protocol takes
+    :raises TypeError: on reading a statement of another kind, because no circuit or protocol takes it
     """
 
     def one(number: int) -> T:
@@ -28,9 +29,9 @@ def narrowed(kind: type[T], statements: Sequence[Item]) -> Sequence[T]:
 
 
 def readable(items: Sequence[T], kept: Callable[[T], Item]) -> tuple[dict[int, Item], Refusals]:
-    """What is kept of each item that can be read, by its number, and the errors of the others.
+    """The retained part of each readable item, by its number, and the errors of the others.
 
-    :param kept: takes from an item what is needed of it later
+    :param kept: extracts the part of an item that a later step needs
     """
     read: dict[int, Item] = {}
     bad: Refusals = {}
@@ -48,13 +49,13 @@ class NativeBatch(Protocol[Item]):
     CHUNK: ClassVar[int]
 
     def add(self, records: list[Item], /) -> list[tuple[int, str]]:
-        """Add records, and return the numbers of those that are no proofs at all, with the reason."""
+        """Add records, and return the numbers of records without well-formed proofs, with the reason."""
 
     def holds(self) -> bool:
         """Whether every record that was added and not refused is proved."""
 
     def search(self, records: list[Item], /) -> list[tuple[int, str]]:
-        """The numbers of the given records whose proofs do not hold, with the reason, whatever was added before."""
+        """The numbers of the given records with false proofs, with the reason, independent of earlier additions."""
 
 
 def in_chunks(
@@ -63,16 +64,16 @@ def in_chunks(
     record: Callable[[int], Item],
     refused: Callable[[str], RagAuditError],
 ) -> Refusals:
-    """Verify proofs in one sum, of which one chunk's records are held at a time, and return the refusals by number. If
-    the sum does not vanish, each chunk is made again to find its false proofs.
+    """Verify proofs in one sum, with only one chunk of records in memory at a time, and return the refusals by number.
+    If the sum does not vanish, the function rebuilds each chunk to find its false proofs.
 
-    :param record: makes the native core's record of a number; an error that it raises is that record's outcome
-    :param refused: makes the error for a reason that the native core gives
+    :param record: makes the native core's record with a given number; an error that it raises is that record's outcome
+    :param refused: makes the error for a reason from the native core
     """
     bad: Refusals = {}
 
     def of_chunk(start: int, step: Callable[[list[Item]], list[tuple[int, str]]]) -> None:
-        """Apply a step to one chunk, whose records are freed with the call."""
+        """Apply a step to one chunk. Its records are freed when the call returns."""
         places: list[int] = []
         records: list[Item] = []
         for i in range(start, min(start + batch.CHUNK, count)):

@@ -1,4 +1,4 @@
-"""Coalition proofs of any proof system: what the systems share (`interface.CoalitionProofs`)."""
+"""Coalition proofs: the common part of all proof systems (`interface.CoalitionProofs`)."""
 
 from __future__ import annotations
 

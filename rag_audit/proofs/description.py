@@ -1,4 +1,5 @@
-"""What commands and reports say of a proof system: each folder of `proofs.backends` has a module `about` with it."""
+"""The words of commands and reports about a proof system. Each folder of `proofs.backends` has them in a module
+`about`."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ class Description:
     """The words about one proof system. They are separate from the system, which takes long to import.
 
     :param title: its name in sentences
-    :param use: when it serves, for the help of `--system`
-    :param example: the size of a coalition proof as `--certificate` takes it
-    :param second: its verifiers besides the native one, for the help of `--engine`
-    :param batches: what `prove --together` needs in this system; empty where it needs nothing
+    :param use: its use case, for the help of `--system`
+    :param example: the size of a coalition proof in the syntax of `--certificate`
+    :param second: its verifiers other than the native one, for the help of `--engine`
+    :param batches: the needs of `prove --together` in this system; empty if it has none
     :param keyed: whether its circuits have keys, and so a setup
     """
 
@@ -38,10 +39,10 @@ def described() -> dict[str, Description]:
 
 
 def default_system() -> str:
-    """The proof system of tenants and coalition proofs for which nobody names one."""
+    """The default proof system of tenants and coalition proofs."""
     return next(iter(described()))
 
 
 def keyed_titles() -> str:
-    """The proof systems whose circuits have keys, in words."""
+    """The proof systems with keys for their circuits, in words."""
     return " and ".join(words.title for words in described().values() if words.keyed)

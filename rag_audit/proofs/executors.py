@@ -1,9 +1,9 @@
 """Executors of proving jobs: processes of this machine, or a cluster that sees none of the jobs' private inputs.
 
-A job holds the seed, the index or every score. To another machine it travels sealed with ChaCha20-Poly1305 under a
-key that provider and workers read from the file that RAG_AUDIT_WORKER_KEY names, and its result comes back the
-same way: neither the network nor the scheduler, its logs and the data that it spills to disk show a private input
-(docs/decisions/0014-sealed-proving-jobs.md). A job whose worker is lost runs once more.
+A job contains the seed, the index or every score. It travels to another machine sealed with ChaCha20-Poly1305 under a
+key that provider and workers read from the file named by RAG_AUDIT_WORKER_KEY, and its result returns in the same form.
+The network, and the scheduler with its logs and spilled data, therefore see no private input
+(docs/decisions/0014-sealed-proving-jobs.md). If a worker is lost, its job runs once more.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ IN_FLIGHT_BYTES = 1 << 28
 FEWEST_IN_FLIGHT = 4
 CONNECT_S = 10
 SILENCE_S = 300.0
-"""Seconds without a result after which a warning says that the cluster is silent: it may have no workers left."""
+"""Seconds without a result before a warning that the cluster is silent: it may have no workers left."""
 _JOB, _RESULT = b"rag-audit/worker/v1/job", b"rag-audit/worker/v1/result"
 
 K = TypeVar("K")
@@ -93,7 +93,7 @@ def _seal(key: bytes, value: object, context: bytes) -> bytes:
 
 
 def _open(key: bytes, blob: bytes, context: bytes) -> Any:  # what pickle gives
-    # The bytes are unpickled only after the tag is checked, so whoever made them holds the key.
+    # The bytes are unpickled only after the tag is checked, so their maker has the key.
     try:
         plain = unseal(blob, key, context, what="job or result")
     except StoreError as exc:
@@ -105,9 +105,9 @@ def _open(key: bytes, blob: bytes, context: bytes) -> Any:  # what pickle gives
 
 
 def run_sealed(blob: bytes) -> bytes:
-    """Open a sealed call, make the call, and seal its result; this is what a worker runs.
+    """Open a sealed call, make the call, and seal its result. A worker runs this function.
 
-    :raises SetupError: there is no key here, or it is not the provider's
+    :raises SetupError: this machine has no key, or another key than the provider's
     :raises VersionError: provider and worker have different releases
     """
     key = worker_key()
@@ -195,7 +195,7 @@ class SealedExecutor(Executor):
 
 
 class _Ray(Executor):
-    """An executor whose calls run as Ray's tasks."""
+    """An executor that runs its calls as Ray's tasks."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
@@ -275,20 +275,21 @@ def _answering(address: str) -> Iterator[None]:
 
 
 def run_job(job: Job[T]) -> T:
-    """Run a picklable job and return its proof; this is what an executor runs."""
+    """Run a picklable job and return its proof. An executor runs this function."""
     return job.run()
 
 
 def run_jobs(jobs: Iterable[tuple[K, Job[T]]], executor: Executor | None) -> Iterator[tuple[K, T]]:
-    """Run jobs and yield each one's name and result as it finishes, in any order.
+    """Run jobs, and yield the name and result of each when it finishes, in any order.
 
-    Jobs are taken from the iterable as there is room for them. A job whose worker is lost runs once more. After an
-    error no job is started, and the running ones are waited for and yielded, so that no finished proof is lost.
+    The function takes jobs from the iterable when it has room for them. If a worker is lost, its job runs once more.
+    After an error it starts no further job, but it waits for the running ones and yields their results, so that no
+    finished proof is lost.
 
     :param executor: threads or processes of this machine are used directly, any other executor is sealed
-        (`SealedExecutor`, with the key of `worker_key`); if None, jobs run one after another in this thread
+        (`SealedExecutor`, with the key of `worker_key`); None runs the jobs one after another in this thread
     :raises ExecutorError: a job's second worker was lost too, or the executor accepts no more jobs
-    :raises RagAuditError: what a job raised; a `WitnessError`'s field starts with the job's name
+    :raises RagAuditError: the error that a job raised; a `WitnessError`'s field starts with the job's name
     """
     if executor is None:
         for name, job in jobs:

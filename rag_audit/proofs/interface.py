@@ -1,7 +1,8 @@
-"""The interface of proof systems for verifiers: what checks others' proofs (`proving` has the provider's interface).
+"""The interface of proof systems for verifiers (`proving` has the provider's interface).
 
 `ProofSystem` does everything that is specific to one system; `proofs.backends` finds the systems, and no other code
-depends on a name. All systems prove the same statements (`proofs.statements`). A record alone is a batch of one record.
+depends on a name. All systems prove the same statements (`proofs.statements`). A single record is a batch of one
+record.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     pass
 
 Setup: TypeAlias = Literal["unsafe", "ceremony"] | None
-"""The kind of setup that made a key; None where no setup has secrets that somebody could have kept."""
+"""The kind of setup that made a key; None for a system with no secrets in its setup."""
 Made = TypeVar("Made", covariant=True)
-"""What a job makes: a proof as files carry it, or a column drawn before its query."""
+"""A job's result: a proof in its file form, or a column drawn before its query."""
 
 
 class Job(Protocol[Made]):
@@ -70,7 +71,7 @@ class FileProof(NamedTuple):
 
 
 class OpenedProofs(Protocol):
-    """A key that was checked against a verifier's pins, and what it verifies."""
+    """A key that was checked against a verifier's pins, with its verification functions."""
 
     @property
     def digest(self) -> str:
@@ -89,19 +90,20 @@ class OpenedProofs(Protocol):
         check: Check = at_once,
     ) -> Refusals:
         """The reasons why proofs do not hold for the records that carry them, by index, ascending: `InvalidProof` for a
-        false proof, another error (exit code 2) for bytes that are no proof at all. Each proof has its own outcome. A
-        record that spoils a proof of several is refused as false, the other records of that proof as undecided.
+        false proof, another error (exit code 2) for bytes that are not a well-formed proof. Each proof has its own
+        outcome. A record that spoils a batch proof is refused as false, and the other records of that proof as
+        undecided.
 
-        :param statements: the record that carries each proof; both are read as they are needed, and an error
-            (`RagAuditError`) on reading is the outcome of that proof
-        :param every: all the tenant's records, among which a proof for several names its own by digest
-        :param check: how proofs are verified once it is known of which records they are
+        :param statements: the record that carries each proof; both are read on demand, and an error (`RagAuditError`)
+            on reading is the outcome of that proof
+        :param every: all the tenant's records; a batch proof names its own among them by digest
+        :param check: the method for verifying proofs once their records are known
         :raises SetupError: the engine is not installed
         """
 
 
 class RecordVerifiers(Protocol):
-    """What verifies proofs of one kind of statement about one tenant's records, each for up to the same number."""
+    """Verifies proofs of one kind of statement about one tenant's records, each for up to the same number."""
 
     def open(self, published: Mapping[str, Json], pins: Pins, *, engine: str = "native") -> OpenedProofs:
         """The key taken from the window, which is accepted only if a pin or the opening names it.
@@ -134,7 +136,7 @@ class OpenedCoalition(Protocol):
 
 
 class CoalitionVerifiers(Protocol):
-    """What verifies the coalition proofs of one system."""
+    """Verifies the coalition proofs of one system."""
 
     def digest(self, size: CoalitionSize) -> str:
         """The digest of the circuit or protocol.
@@ -149,7 +151,7 @@ class CoalitionVerifiers(Protocol):
 
 
 class ColumnVerifiers(Protocol):
-    """What verifies one system's proofs of the statement about a column that a window commits to once for a tenant."""
+    """Verifies one system's proofs of the statement about a column that a window commits to once for a tenant."""
 
     def circuit(self, constants: Constants) -> str:
         """The digest of the circuit or protocol."""
@@ -188,12 +190,12 @@ class ProofSystem(Protocol):
 
     @property
     def CIRCUITS(self) -> str:
-        """What a policy's digests name in this system, for reports."""
+        """The objects that a policy's digests name in this system, for reports."""
 
     def check_constants(self, constants: Constants) -> None:
-        """Refuse constants for which `retrieve` cannot be proved, whatever the embedder's normalisation.
+        """Refuse constants that make a proof of `retrieve` impossible, whatever the embedder's normalisation.
 
-        :raises PolicyError: a constant is out of its bounds, which are named
+        :raises PolicyError: a constant is out of its bounds; the error names them
         """
 
     def check_pins(self, circuits: Sequence[str], pins: Pins, *, later: bool) -> set[Setup]:
@@ -230,7 +232,8 @@ class ProofSystem(Protocol):
 
 
 def places(name: str, value: Json) -> int:
-    """The number of records that a proof from a file is for, by its form alone: a proof for several lists them.
+    """The number of records that a proof from a file is for, from its form without verification: a batch proof lists
+    them.
 
     >>> places("retrieve", {"records": ["ab", "cd"]}), places("retrieve", {}), places("embed", {"records": ["ab"]})
     (2, 1, 1)

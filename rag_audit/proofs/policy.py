@@ -10,10 +10,10 @@ from rag_audit.relation.scores import MAX_DIMENSION
 
 
 def check_policy(policy: Policy, dimension: int | None) -> None:
-    """Refuse a policy that is not well-formed, or that its tenants' proof systems cannot prove anything for.
+    """Refuse a policy that is not well-formed, or has tenants with proof systems that cannot prove their records.
 
     :param dimension: as `Policy.check`
-    :raises PolicyError: a field is not well-formed; it is named, with what was expected and found
+    :raises PolicyError: a field is not well-formed; the error names it, with the expected and the actual value
     """
     policy.check(dimension)
     for tenant in policy.tenants:

@@ -57,10 +57,10 @@ RecordJob: TypeAlias = BoundJob[dict[str, Json]]
 
 @dataclass(frozen=True)
 class IndexCommitment:
-    """A tenant's index as its proof system commits to it.
+    """The commitment of a tenant's proof system to its index.
 
     :param digest: C_idx
-    :param points: the points whose digest C_idx is; empty for systems without points
+    :param points: the points with digest C_idx; empty for systems without points
     """
 
     digest: bytes
@@ -83,8 +83,8 @@ class RecordProofs(RecordVerifiers, Protocol):
         """
 
     def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
-        """What the record of a number carries of a proof that `prove` made: the proof, or a reference to the first
-        record's."""
+        """The part of a proof made by `prove` that the record with this number carries: the proof, or a reference to
+        the first record's."""
 
     def published_keys(self) -> dict[str, Json]:
         """The keys that the window file carries for verifiers of these proofs, by digest."""
@@ -142,9 +142,9 @@ class Backend(ProofSystem, Protocol):
 
         :param rows: the index, shape (capacity, dimension), may be mapped from a file
         :param blinding: salt of the commitment, or its blinding key, 32 bytes
-        :param path: where a commitment that takes long is kept, and read again for the same rows and blinding
-        :param progress: called with (components done, dimension), where it takes long
-        :raises StoreError: what is kept was altered, is another index's, or cannot be written
+        :param path: the file of a slow commitment, which a later call reads for the same rows and blinding
+        :param progress: called with (components done, dimension), for a slow commitment
+        :raises StoreError: the stored file was altered, belongs to another index, or cannot be written
         :raises MemoryLimitError: the machine cannot hold the work
         """
 
@@ -174,14 +174,15 @@ class Backend(ProofSystem, Protocol):
     def certificate_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
     ) -> Job[NoiseCertificate] | None:
-        """The job that makes a slot's noise certificate, or that of a listing tenant's coins, before its query; None
-        where there is none."""
+        """The job that precomputes a slot's noise proof, or the proof of the Bernoulli bits for a tenant with
+        randomized response; None if the slot has neither."""
 
     def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
-        """The commitment to what an account of a listing tenant holds, which its record names, 64 hexadecimal digits.
+        """The commitment to the disclosed set of an account with randomized response, for its record, 64 hexadecimal
+        digits.
 
         :param held: one byte 0 or 1 for each position
-        :param secret: 32 secret bytes that belong to this record alone, since salt or blindings follow from them
+        :param secret: 32 secret bytes for only this record, since salt or blindings follow from them
         """
 
     def column(self, name: str) -> ColumnProofs:

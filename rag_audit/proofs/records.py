@@ -1,7 +1,7 @@
-"""Proofs about records, alone and several at once: what the proof systems share (`interface.RecordProofs`).
+"""Proofs about records, single or in batches: the common part of the proof systems (`interface.RecordProofs`).
 
-A system supplies the steps for its own key and proof (`OneRecord`, `ManyRecords`). The classes here keep that key to
-themselves, so that callers handle every system alike.
+A system supplies the steps for its own key and proof (`OneRecord`, `ManyRecords`). The classes in this module
+encapsulate that key, so that callers handle every system alike.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag_audit.proofs.statements.retrieve import RecordPublic
 from rag_audit.proofs.statements.tenant import PublicValues, TenantPublic
 
 Key = TypeVar("Key")
-"""The key that a system's verifiers need beside proofs and statements."""
+"""The key that a system's verifiers need in addition to proofs and statements."""
 Opened = TypeVar("Opened", covariant=True)
 Checked = TypeVar("Checked", contravariant=True)
 SharedProof = TypeVar("SharedProof")
@@ -30,10 +30,10 @@ SharedProof = TypeVar("SharedProof")
 
 @dataclass(frozen=True)
 class OpenedKey(Generic[Opened]):
-    """A key that a verifier needs beside proofs and statements, checked against its pins.
+    """A key that a verifier needs in addition to proofs and statements, checked against its pins.
 
     :param key: the key for `OneRecord.refusals` or `ManyRecords.verify`
-    :param digest: the digest that was compared, for the report
+    :param digest: the compared digest, for the report
     :param setup: the kind of setup that made the key
     """
 
@@ -61,7 +61,7 @@ class Decides(Generic[Key]):
 
 
 class Verifies(Protocol[Checked]):
-    """What verifies parsed proofs under a key."""
+    """Verifies parsed proofs under a key."""
 
     @property
     def ENGINES(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class OneRecord(Verifies[Key], Protocol[Key]):
 
 @dataclass(frozen=True)
 class OwnProofs(Generic[Key]):
-    """What verifies pairs of proof and statement, each by itself (`batch.Checker`)."""
+    """Verifies pairs of proof and statement, each separately (`batch.Checker`)."""
 
     system: Verifies[Key]
     key: Key
@@ -134,8 +134,8 @@ class OwnProofs(Generic[Key]):
 
 @dataclass(frozen=True)
 class Single(Generic[Key]):
-    """Proofs that are each for one record (`RecordProofs`). The bytes of such a proof differ from those of a proof for
-    several; the next version of the formats has one form, and `Several` replaces this class."""
+    """Proofs with one record each (`RecordProofs`). The bytes of such a proof differ from the bytes of a batch
+    proof. The next version of the formats has one form, and `Several` replaces this class."""
 
     system: OneRecord[Key]
     name: str
@@ -272,12 +272,12 @@ class _OpenedSeveral(Decides[Key], Generic[Key, SharedProof]):
 
 @dataclass(frozen=True)
 class Group:
-    """What a record carries of a proof for several: the proof, or its digest. The records that it names only select
+    """The part of a batch proof that a record carries: the proof, or its digest. The records that it names only select
     among statements that the verifier rebuilds.
 
     :param records: the digest of each record's public values, in the proof's order
-    :param digest: of the proof
-    :param parts: the proof's parts; None of a record that names the proof by digest
+    :param digest: the proof's digest
+    :param parts: the proof's parts; None for a record that names the proof by digest
     """
 
     records: tuple[bytes, ...]
@@ -291,13 +291,14 @@ def verify_groups(
     known: Container[bytes],
     check: Callable[[Sequence[Group], Container[tuple[bytes, bytes]]], Refusals],
 ) -> Refusals:
-    """The reasons why proofs for several records do not hold for the records that carry them, by index.
+    """The reasons why batch proofs do not hold for the records that carry them, by index.
 
-    :param proofs: what each record carries; each is read once for what it names, and again when its turn comes
+    :param proofs: the part that each record carries; each is read once for its names, and a second time for its
+        verification
     :param own: the digest of the record that carries each proof
     :param known: the digests of all the tenant's records
-    :param check: verifies proofs whose records are all known, and returns the reasons by index; its second argument
-        says whether a record (by digest) carries or names a proof (by digest)
+    :param check: verifies proofs with only known records, and returns the reasons by index; its second argument tells
+        whether a record (by digest) carries or names a proof (by digest)
     """
     same: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
     read, bad = readable(

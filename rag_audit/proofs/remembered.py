@@ -1,8 +1,8 @@
-"""The proofs of a window that were verified before, in the user's cache.
+"""The cache of a window's valid proofs, in the user's cache.
 
-A line is the SHA-256 of a proof with everything that its verification depends on (`proofs.checking`), with a MAC under
-a key in the same folder. The MAC finds lines that are damaged, cut short or copied from another user's cache. It stops
-nobody who can write as this user: such a person can read the key, and could as well replace this program
+A line is the SHA-256 of a proof with all inputs of its verification (`proofs.checking`), with a MAC under a key in the
+same folder. The MAC detects lines that are damaged, truncated or copied from another user's cache. It does not stop an
+attacker who can write as this user: such an attacker can read the key, and could also replace this program
 (docs/security.md, "Proof results that a verifier caches").
 """
 
@@ -29,7 +29,7 @@ from rag_audit.proofs.batch import Checker
 Item = TypeVar("Item")
 FOLDER = "verified"
 FILES = 64
-"""How many windows are remembered; of more, those that were verified longest ago are forgotten."""
+"""Maximum number of remembered windows. Beyond it, the cache drops the windows with the oldest verification."""
 MAX_BYTES = 256 << 20
 """A larger file is begun anew."""
 _DIGEST = 32
@@ -41,9 +41,10 @@ class VerifiedProofs:
     """The proofs of one window that are known to be valid.
 
     :param window: SHA-256 over the window's entry 0, in hexadecimal
-    :param elsewhere: whether what other machines found valid counts; it never does for who verifies here alone
-    :raises SetupError: the cache is not this user's alone
-    :raises StoreError: it cannot be written
+    :param elsewhere: whether proofs that other machines found valid count; they never count for a verification on only
+        this machine
+    :raises SetupError: other users can access the cache
+    :raises StoreError: the cache cannot be written
     """
 
     def __init__(self, window: str, *, elsewhere: bool = False) -> None:
@@ -59,9 +60,9 @@ class VerifiedProofs:
         self._known = self._read()
 
     def names(self, checker: Checker[Item]) -> Callable[[Item], bytes]:
-        """What names proofs by the digest of everything that their verification depends on: program, key, statement.
+        """The function that names proofs by the digest of all inputs of their verification: program, key, statement.
 
-        :param checker: what verifies, which has the key
+        :param checker: the verifying object, which has the key
         """
         base = _program() + fingerprint(checker)
         return lambda item: hashlib.sha256(base + fingerprint(item)).digest()
@@ -73,7 +74,7 @@ class VerifiedProofs:
         return len(self._known)
 
     def add(self, names: Iterable[bytes]) -> None:
-        """Remember valid proofs. What cannot be written is verified again another time.
+        """Remember valid proofs. If a proof cannot be recorded, a later run verifies it once more.
 
         :param names: 32 bytes each
         """
@@ -98,7 +99,7 @@ class VerifiedProofs:
                 known.add(name)
             elif not hmac.compare_digest(mac, self._mac(name, b"elsewhere")):
                 self.damaged += 1
-        if len(data) % _LINE:  # an interrupted write: what follows would stand at another place
+        if len(data) % _LINE:  # an interrupted write: later lines would have wrong places
             with open(self._path, "r+b") as log:
                 log.truncate(len(data) - len(data) % _LINE)
         return known
@@ -125,8 +126,8 @@ def _forget(folder: Path, own: Path) -> None:
 
 @lru_cache(maxsize=1)
 def _program() -> bytes:
-    """Digest of the program that verifies: its release, its native core, and the Python of the proof systems, so that
-    nothing is remembered beyond a change of what found it valid."""
+    """Digest of the verifying program: its release, its native core, and the Python of the proof systems. A change
+    of any of them therefore invalidates the remembered results."""
     digest = hashlib.sha256(__version__.encode())
     native = Path(str(_native.__file__))
     for path in (native, *sorted(Path(__file__).parent.rglob("*.py"))):

@@ -1,10 +1,10 @@
-"""The proof systems of this installation: one folder each, found by what the folder contains.
+"""The proof systems of this installation. Each is one folder, recognised by the folder's contents.
 
 A folder with a module `system` is a proof system; its `SYSTEM` is a `proving.Backend`. Its module `about` has the words
 about it, and a module with the name of a column proves the statement about that column. A folder with a module `engine`
 is a second verifier of another system's proofs. A folder with a module `release` has transparent protocols, which
-trust.toml pins by one digest. A folder with a module `export` writes its proofs for another program. No code outside a
-folder names it: a policy does, and the registry loads what the policy names.
+trust.toml pins by one digest. A folder with a module `export` writes its proofs for another program. Only a folder
+itself contains its name: a policy names a system, and the registry loads the named system.
 """
 
 from __future__ import annotations
@@ -75,14 +75,15 @@ def column_module(system: str, name: str) -> ModuleType:
 
 
 def protocols_digest() -> str:
-    """The digest of this release's transparent protocols together, 64 hexadecimal digits, which trust.toml pins."""
+    """The digest over all transparent protocols of this release, 64 hexadecimal digits. trust.toml pins it."""
     [name] = _folders("release")
     digest: str = importlib.import_module(f"{__name__}.{name}.release").protocols_digest()
     return digest
 
 
 def proof_writer() -> Callable[[WindowFile, Path, CoalitionStatement | None], Sized]:
-    """What writes a window's proofs, and that of its coalition statement, for snarkjs, and returns what it wrote."""
+    """The function that writes a window's proofs, and the proof of its coalition statement, for snarkjs. It returns
+    the written files."""
     [name] = _folders("export")
     writer: Callable[[WindowFile, Path, CoalitionStatement | None], Sized]
     writer = importlib.import_module(f"{__name__}.{name}.export").write_snarkjs

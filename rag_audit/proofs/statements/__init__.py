@@ -1,13 +1,13 @@
-"""What is proved, whatever the proof system: one module for each kind of statement, with its public values and private
+"""The statements of all proof systems: one module for each kind of statement, with its public values and private
 inputs.
 
 - `retrieve`: a record lists the positions that its tenant's mechanism selects (claims A2 to A4)
 - `embed`: a record's query vector follows from the query's tokens (claim A1)
-- `column`: a column that the window commits to once for a tenant holds the bits that its statement names
-- `sample`: what is drawn from the window's seed: a sampled tenant's kept positions, a slot's noise or coins
+- `column`: a column that the window commits to once for a tenant contains the bits that its statement names
+- `sample`: values drawn from the window's seed: a tenant's sampled positions, a slot's noise or Bernoulli bits
 - `coalition`: the accounts of a window form no larger clusters than it declares
 
-Prover and verifier build the public values from published entries alone (`tenant`); none is ever read from a proof.
+Prover and verifier build the public values only from published entries (`tenant`), and never read one from a proof.
 """
 
 from __future__ import annotations

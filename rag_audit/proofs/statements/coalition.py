@@ -1,9 +1,9 @@
-"""The coalition proof's claim: every two records that are compared and whose vectors have cosine at least theta carry
-the same label, a label is a function of the account, each label has at most c accounts and at most c_tenant of one
-tenant, and the vectors are those of the records' cq. In integers, with theta = p/q: <a, b> > 0 and
-(q <a, b>)^2 >= p^2 |a|^2 |b|^2.
+"""The coalition proof's claim: every two compared records with vectors of cosine at least theta have the same label, a
+label is a function of the account, each label has at most c accounts and at most c_tenant of one tenant, and the
+vectors are the vectors of the records' cq. In integers, with theta = p/q: <a, b> > 0 and (q <a, b>)^2 >= p^2 |a|^2
+|b|^2.
 
-Both sides build the statement from published entries alone (`estimate.statement`); labels stay hidden.
+Both sides build the statement only from published entries (`estimate.statement`); labels stay hidden.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 MAX_RECORDS = 65_535
 """The most records that any system's coalition proof covers."""
 MAX_DIMENSION = 882
-"""The most components of a vector: packed, they fit one run of a list hash together with a salt."""
+"""Maximum components of a vector: packed, they fit one run of a list hash with a salt."""
 
 
 @dataclass(frozen=True)
 class CoalitionSize:
-    """What fixes a coalition proof's circuit or protocol.
+    """The parameters that determine a coalition proof's circuit or protocol.
 
     >>> CoalitionSize(64, 256, (8, 10)) == CoalitionSize(64, 256, (4, 5))
     False
 
-    :param records: the most records of a window
+    :param records: maximum records of a window
     :param dimension: components of a vector
     :param theta: the threshold p/q, which need not be in lowest terms
     """
@@ -69,5 +69,5 @@ class CoalitionStatement:
 
     @property
     def size(self) -> CoalitionSize:
-        """What fixes the proof's circuit or protocol."""
+        """The parameters that determine the proof's circuit or protocol."""
         return CoalitionSize(self.capacity, self.dimension, self.theta)

@@ -1,7 +1,7 @@
-"""Statements about a column that a window commits to once for a tenant, besides its index (`Mechanism.columns`).
+"""Statements about a column that a window commits to once for a tenant, in addition to its index (`Mechanism.columns`).
 
-The ledger names the commitment before the tenant's first query. A statement says what the column contains: the bits of
-the coins that seed and beacon give. Records' statements may be about the column too, by its commitment.
+The ledger names the commitment before the tenant's first query. A statement defines the column's content: the Bernoulli
+bits of seed and beacon. Records' statements may also refer to the column, by its commitment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The private inputs of statements' proofs, and what a provider keeps of a proof: no verifier reads them."""
+"""The private inputs of statements' proofs, and the proof data that a provider stores. No verifier reads them."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from rag_audit.relation.native import slot_id
 
 @dataclass(frozen=True)
 class RecordPrivate:
-    """The private inputs of one record's proofs, which `repr` omits. Large or slow ones are functions, which are called
-    only by statements that need them.
+    """The private inputs of one record's proofs, which `repr` omits. Large or slow ones are functions; only statements
+    that need them call them.
 
     :param s0: first half of the seed
     :param s1: second half of the seed
     :param index_salt: salt of the index commitment, or its 32-byte blinding key
     :param rows: the committed index, int8, shape (capacity, dimension)
-    :param noise: the slot's noise, int32, shape (capacity,); of a listing tenant its coins, one byte each
+    :param noise: the slot's noise, int32, shape (capacity,); for a tenant with randomized response its Bernoulli bits,
+        one byte each
     :param scores: the query's scores, int32, shape (capacity,)
-    :param certificate: the slot's noise certificate, if it was made before
-    :param tokens: the query's tokens, cut to the embedder's limit
+    :param certificate: the slot's precomputed noise proof, if there is one
+    :param tokens: the query's tokens, truncated at the embedder's limit
     :param vector: the query vector, int8
     :param salt_q: salt of hq
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
     :param low_memory: see `CertificateJob`; for systems that have this choice
-    :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the opening of their commitment
-    :param listing: of a listing tenant; `certificate` is then that of the slot's coins
+    :param kept: for a tenant with a sample, one byte 0 or 1 for each position, and the opening of their commitment
+    :param listing: for a tenant with randomized response; `certificate` is then the proof of the slot's Bernoulli bits
     """
 
     s0: int = field(repr=False)
@@ -55,11 +56,11 @@ class RecordPrivate:
 
 @dataclass(frozen=True)
 class ListingPrivate:
-    """What the proof of a listing tenant's record needs besides, which `repr` omits.
+    """The additional private inputs for a record of a tenant with randomized response, which `repr` omits.
 
-    :param held: one byte 0 or 1 for each position, what the account held before the record
+    :param held: the account's disclosed set before the record, one byte 0 or 1 for each position
     :param before: the secret of its commitment (`Backend.hold`); None before the account's first record
-    :param after: the secret of the commitment to what it holds after the record
+    :param after: the secret of the commitment to its disclosed set after the record
     """
 
     held: bytes = field(repr=False)
@@ -88,7 +89,7 @@ class ColumnPrivate:
 
     :param s0: first half of the seed
     :param s1: second half of the seed
-    :param salt: 32 secret bytes of this column, tenant and window, for systems whose commitment takes a salt
+    :param salt: 32 secret bytes of this column, tenant and window, for systems with a salt in their commitment
     :param low_memory: see `CertificateJob`; for systems that have this choice
     """
 
@@ -100,9 +101,9 @@ class ColumnPrivate:
 
 @dataclass(frozen=True)
 class CommittedColumn:
-    """A tenant's column as it is proved once a window.
+    """A tenant's committed and proved column, one for each window.
 
-    :param commitment: the commitment, whose digest the ledger gets
+    :param commitment: the commitment; the ledger gets its digest
     :param proof: the proof as files carry it
     :param opening: the secret salt or blindings of the commitment, which must outlive the window's proving: the ledger
         names one commitment, and no other has this opening

@@ -41,9 +41,9 @@ class Statement(PublicValues):
 
 @dataclass(frozen=True)
 class SampledStatement(Statement):
-    """`Statement` of a sampled tenant, whose positions that are not kept score 0.
+    """`Statement` of a tenant with a sample. Unsampled positions score 0.
 
-    :param c_kept: the tenant's commitment to the kept positions, from the ledger
+    :param c_kept: the tenant's commitment to the sampled positions, from the ledger
     """
 
     c_kept: int
@@ -51,11 +51,11 @@ class SampledStatement(Statement):
 
 @dataclass(frozen=True)
 class ListedStatement(SampledStatement):
-    """`SampledStatement` of a listing tenant's record, whose `htopk` hides how many positions are listed.
+    """`SampledStatement` of a record with randomized response. Its `htopk` hides the number of listed positions.
 
-    :param before: the ledger's commitment to what the account held before the record, 64 hexadecimal digits; None
-        before its first, where it held nothing
-    :param after: that to what it holds after the record
+    :param before: the ledger's commitment to the account's disclosed set before the record, 64 hexadecimal digits; None
+        before its first record, when the set is empty
+    :param after: the commitment to its disclosed set after the record
     """
 
     before: str | None
@@ -64,9 +64,9 @@ class ListedStatement(SampledStatement):
 
 @dataclass(frozen=True)
 class HeldBits:
-    """The commitments to what an account holds around one record, as the ledger has them, 64 hexadecimal digits each.
+    """The ledger's commitments to an account's disclosed set before and after one record, 64 hexadecimal digits each.
 
-    :param before: that of the account's record before this one; None before its first, where nothing is held
+    :param before: the commitment in the account's previous record; None before its first record, when the set is empty
     """
 
     before: str | None
@@ -75,13 +75,14 @@ class HeldBits:
 
 @dataclass(frozen=True)
 class RecordPublic(SlotPublic):
-    """The public values of one record, from which every statement about it is built.
+    """The public values of one record, the source of every statement about it.
 
     :param ctx: digest of the record's context
     :param hq: the record's commitment to the query's tokens
     :param cq: the record's query-vector commitment
     :param htopk: the record's commitment to the listed positions
-    :param held: of a listing tenant, the commitments to what the account held before the record and holds after it
+    :param held: for a tenant with randomized response, the commitments to the account's disclosed set before and after
+        the record
     """
 
     ctx: int
@@ -94,7 +95,7 @@ class RecordPublic(SlotPublic):
         """The statement of claims A2 to A4.
 
         :param c_idx: the tenant's index commitment as the proof system's field element
-        :raises SchemaError: the tenant samples, and the commitment to its kept positions is missing
+        :raises SchemaError: the tenant has a sample, and the commitment to it is missing
         """
         values = (self.ctx, self.c_seed, self.beacon, self.slot, c_idx, self.cq, self.htopk)
         if not self.tenant.constants.sampled:
@@ -123,11 +124,12 @@ def record_public(
     beacon: bytes,
     before: QueryRecord | None = None,
 ) -> RecordPublic:
-    """The public values of a record's proofs. Prover and verifier both build them here, from published entries only.
+    """The public values of a record's proofs. Prover and verifier both build them with this function, from published
+    entries only.
 
     :param beacon: the beacon value that the slots of the record's account use
-    :param before: of a listing tenant, the account's record before this one, i - 1; None before its first
-    :raises SchemaError: a listing tenant's record, or the one before it, does not say what the account holds
+    :param before: for a tenant with randomized response, the account's previous record, i - 1; None before its first
+    :raises SchemaError: a record with randomized response, or the previous one, has no commitment to the disclosed set
     """
     held = None
     if tenant.constants.listing:

@@ -1,4 +1,4 @@
-"""What is drawn from the window's seed: a sampled tenant's kept positions, and a slot's noise or coins."""
+"""Values drawn from the window's seed: a tenant's sampled positions, and a slot's noise or Bernoulli bits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rag_audit.relation.native import sampling_slot
 
 @dataclass(frozen=True)
 class KeptStatement(PublicValues):
-    """The public values of the proof that a tenant's kept positions are the coins of the window's seed.
+    """The public values of the proof that a tenant's sampled positions are the Bernoulli bits of the window's seed.
 
-    :param ctx: digest of opening and tenant, to which it binds the proof
+    :param ctx: digest of window header and tenant, which binds the proof to them
     :param c_seed: commitment to the window's seed
-    :param beacon: f(value of the window's beacon, entry 1 or what stands for it)
+    :param beacon: f(value of the window's beacon, entry 1 or its replacement)
     :param slot: the tenant's sampling slot
-    :param keep: Pi: a position is kept if its draw is below it
-    :param c_kept: the commitment to the kept positions
+    :param keep: Pi: a position is sampled if its draw is below it
+    :param c_kept: the commitment to the sampled positions
     """
 
     ctx: int
@@ -42,10 +42,10 @@ class KeptStatement(PublicValues):
 
 
 def kept_public(tenant: TenantPublic, policy: Policy, *, opening: Opening, beacon: bytes) -> ColumnPublic:
-    """The public values of a sampled tenant's kept positions, from published entries only.
+    """The public values of a tenant's sampled positions, from published entries only.
 
     :param beacon: the window's beacon value, which tenants with accounts that enrol later use too
-    :raises SchemaError: the tenant keeps every position
+    :raises SchemaError: the tenant samples every position
     """
     keep = policy.mechanism_of(tenant.tenant).keep
     if keep is None:

@@ -1,4 +1,4 @@
-"""The public values of a tenant and of a slot, on which every statement about them rests."""
+"""The public values of a tenant and of a slot, the inputs of every statement about them."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class ColumnCommitment:
 
 @dataclass(frozen=True)
 class TenantPublic:
-    """The published values of one tenant on which its proofs rest.
+    """The published values of one tenant that its proofs use.
 
     :param tenant: the tenant's id
-    :param opening: digest of the opening record, 64 hexadecimal digits
-    :param c_idx: the index commitment in the opening, 64 hexadecimal digits
-    :param points: the list of points whose digest c_idx is; empty for systems without points, and at a verifier's
-        until `RecordProofs.open` has found them in the window file
+    :param opening: digest of the window header, 64 hexadecimal digits
+    :param c_idx: the index commitment in the window header, 64 hexadecimal digits
+    :param points: the list of points with digest c_idx; empty for systems without points, and for a verifier until
+        `RecordProofs.open` has found them in the window file
     :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
     :param table: the table that the artefacts commit to, if the embedder has one; a verifier has only the digests
     :param columns: the commitments to the tenant's columns by name (`Mechanism.columns`), once the ledger has them
@@ -64,7 +64,7 @@ class TenantPublic:
 
     @property
     def kept(self) -> ColumnCommitment | None:
-        """The commitment to the kept positions, once the ledger has it; None where every position is kept."""
+        """The commitment to the sampled positions, once the ledger has it; None if every position is sampled."""
         return self.columns.get(KEPT)
 
     def static_table(self) -> StaticTable:
@@ -113,12 +113,12 @@ def tenant_public(
     table: StaticTable | None = None,
     columns: Mapping[str, ColumnCommitment] | None = None,
 ) -> TenantPublic:
-    """The public values on which a tenant's proofs rest, from published documents only.
+    """The public values that a tenant's proofs use, from published documents only.
 
     :param manifest: the document under C_emb
-    :param points: the points whose digest C_idx is, where the caller has them
-    :param table: the table that the manifest's artefacts commit to, where the caller has it
-    :param columns: the commitments to the tenant's columns by name, where the ledger has them
+    :param points: the points with digest C_idx, if the caller has them
+    :param table: the table that the manifest's artefacts commit to, if the caller has it
+    :param columns: the commitments to the tenant's columns by name, if the ledger has them
     :raises SchemaError: the policy does not have the tenant
     """
     tenant_policy = policy.tenant(entry.tenant)

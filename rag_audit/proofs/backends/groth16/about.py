@@ -1,4 +1,4 @@
-"""What commands and reports say of Groth16."""
+"""The words of commands and reports about Groth16."""
 
 from rag_audit.proofs.description import Description
 

@@ -1,8 +1,8 @@
 """Phase 2 of a setup by several parties (Bowe, Gabizon, Miers 2017), in snarkjs's file formats.
 
-Each party multiplies the key's delta by a secret of its own and proves that it knew the secret. Forging a proof takes
-all the secrets, so one party that forgets its own is enough. No file can show that the parties are different people:
-their names are their own words, and a contributor finds its contribution again by its hash.
+Each party multiplies the key's delta by its own secret and proves knowledge of the secret. Forging a proof takes all
+the secrets, so one party that destroys its secret is enough. No file can show that the parties are different people:
+each party chooses its own name, and a contributor recognises its contribution by its hash.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ MIN_CONTRIBUTIONS = 2
 
 @dataclass(frozen=True)
 class Ceremony:
-    """Both phases of a key that was checked, and the digests of the files that it was checked against.
+    """Both phases of a checked key, and the digests of the files used in the check.
 
     :param phase1: contributions to the powers of tau
     :param phase1_digest: SHA-256 of the powers' file
     :param phase2: contributions to the key
     :param r1cs_digest: SHA-256 of the constraints' file
     :param zkey_digest: SHA-256 of the key's file
-    :param vk: the verification key with its circuit's digest; None where nobody contributed a secret, or no circuit is
-        named
-    :param snarkjs_digest: SHA-256 of verification_key.json as `snarkjs zkey export verificationkey` writes it; None
-        where nobody contributed a secret
+    :param vk: the verification key with its circuit's digest; None if there is no contribution of a secret, or no
+        circuit is named
+    :param snarkjs_digest: SHA-256 of verification_key.json as `snarkjs zkey export verificationkey` writes it; None if
+        there is no contribution of a secret
     """
 
     phase1: tuple[Contribution, ...]
@@ -80,11 +80,11 @@ class Ceremony:
 
 
 def start(instance: Instance, ptau: Path, out: Path, *, ptau_digest: str | None = None) -> None:
-    """Write an instance's key before any contribution, with which nobody may prove.
+    """Write an instance's key before any contribution. This key must not be used for proofs.
 
     :param ptau: powers of tau, prepared for phase 2
     :param ptau_digest: see `check_powers`
-    :raises CeremonyError: the powers are proven false, or are not the named ones
+    :raises CeremonyError: the powers are proven false, or differ from the named ones
     :raises SetupError: `out` exists, or a file cannot be read or written
     """
     _refuse_existing(out)
@@ -153,7 +153,8 @@ def check_key(
 def check_instance_key(
     instance: Instance, ptau: Path, zkey: Path, *, ptau_digest: str | None = None, shown: Path | None = None
 ) -> Ceremony:
-    """Check a key of an instance (`check_key`), which is compiled anew so that nothing in the cache is trusted.
+    """Check a key of an instance (`check_key`). The function recompiles the instance, so that it trusts no file in the
+    cache.
 
     :raises CeremonyError, SetupError: as `check_key`, or the circuit cannot be compiled
     """
@@ -166,7 +167,7 @@ def check_instance_key(
 def refuse_without_secret(ceremony: Ceremony, zkey: Path) -> VerificationKey:
     """The verification key of a checked ceremony for an instance.
 
-    :raises CeremonyError: nobody contributed a secret
+    :raises CeremonyError: there is no contribution of a secret
     """
     if ceremony.vk is None:
         raise CeremonyError("nobody contributed: anyone can forge proofs under this key", field=str(zkey))
@@ -184,10 +185,11 @@ def finalise(
 ) -> KeyFiles:
     """Check a key and install it in the user cache, where `proving_key` finds it from now on.
 
-    :param beacon: a public value that nobody could know before the last contribution, which is added after it
+    :param beacon: a public value that was unpredictable before the last contribution; the function adds it after that
+        contribution
     :param out: a second path for the installed key, for relying parties to check
     :param ptau_digest: see `check_powers`
-    :raises CeremonyError: the key or the powers are proven false, or nobody contributed
+    :raises CeremonyError: the key or the powers are proven false, or there is no contribution
     :raises SetupError: a file is malformed or unreadable, `out` exists, or another key is installed
     """
     if out is not None:

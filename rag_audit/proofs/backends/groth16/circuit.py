@@ -1,7 +1,7 @@
 """Compiled circuits in the user cache, and the assignments of their wires.
 
-circom2 (circom as WASM) makes the constraint system and a witness generator, also WASM. The native core makes a plan of
-the latter's code, by which it assigns wires without Node; where it cannot, the generator does it.
+circom2 (circom as WASM) makes the constraint system and a witness generator, also WASM. The native core converts the
+generator's code into a plan that assigns wires without Node. If the conversion fails, the generator assigns them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Inputs = Mapping[str, int | Sequence[int]]
 """A circuit's inputs by signal name."""
 
 FOLDER = "circuits2"
-"""Subfolder of the cache; `circuits` holds those of earlier releases, whose manifests listed no files."""
+"""Subfolder of the cache. `circuits` contains the folders of earlier releases, which have manifests without files."""
 PLANS = "plans1"
 """Subfolder of the cache with plans, by the digests of the code that they are made of; the number is their format's."""
 
@@ -71,9 +71,9 @@ class Circuit:
 
 
 def compile_circuit(instance: Instance, *, flags: Sequence[str] = COMPILER_FLAGS) -> Circuit:
-    """Compile an instance, or take it from the cache, whose files are compared with their manifest.
+    """Compile an instance, or read it from the cache after comparing its files with their manifest.
 
-    :param flags: circom's flags; a circuit with other than the default ones is cached apart and has no keys
+    :param flags: circom's flags; a circuit with flags other than the default has a separate cache folder and no keys
     :raises SetupError: Node is missing, the compiler refuses the sources, or a cached file was altered
     """
     key = instance.digest()
@@ -175,8 +175,8 @@ def by_plan(circuit: Circuit, inputs: Inputs) -> _native.Groth16Witness | None:
 
 
 def assign(circuit: Circuit, inputs: Inputs) -> bytes | _native.Groth16Witness:
-    """The assignment of all wires for some inputs: by the circuit's plan, or else by circom's own code, which also says
-    what is wrong with inputs that the plan refuses.
+    """The assignment of all wires for given inputs. The circuit's plan computes it; if the plan refuses the inputs,
+    circom's own code computes it, or names the fault in the inputs.
 
     :raises WitnessError, SetupError: as `plan` and `compute_witness`
     """

@@ -127,7 +127,7 @@ class Places:
         return cls(circuit, statement, tuple(order))
 
     def cq(self) -> list[int]:
-        """The commitments by place; an unused place has that of the zero vector, without a salt."""
+        """The commitments by place; an unused place has the commitment to the zero vector, without a salt."""
         unused = self.instance.records - len(self.order)
         empty = vector_commitment(0, [0] * self.instance.dimension) if unused else 0
         return [*(self.statement.cq[record] for record in self.order), *[empty] * unused]

@@ -27,7 +27,7 @@ class EmbedTable:
 
     :param rows: int8, row by row, shape (tokens, dimension)
     :param dimension: components of a row, 251..275
-    :param depth: depth of the tree, whose arity is 8
+    :param depth: depth of the tree of arity 8
     :param nodes: the tree's leaves, then level by level to the root, 32 bytes big-endian each
     """
 
@@ -40,7 +40,7 @@ class EmbedTable:
     def build(cls, rows: bytes, dimension: int, depth: int) -> EmbedTable:
         """Hash the tree over the rows, which takes a few seconds for 32,768 leaves.
 
-        :raises EncodingError: the rows fit no such tree, in which at least one place after them holds a zero row
+        :raises EncodingError: the rows do not fit such a tree; it needs at least one more place, for a zero row
         """
         try:
             return cls(rows, dimension, depth, _native.table_tree(rows, dimension, depth))
@@ -75,7 +75,7 @@ class EmbedTable:
 
 @cache
 def table_tree(table: StaticTable) -> EmbedTable:
-    """The table with the tree over it, hashed once (seconds) and kept in the user's cache.
+    """The table with the tree over it. The tree is hashed once (seconds) and stored in the user's cache.
 
     :raises SetupError: the rows cannot be read; the cached tree is damaged, or the cache cannot be written
     """

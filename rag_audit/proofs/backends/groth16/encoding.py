@@ -1,8 +1,8 @@
 """Encodings of BN254's curve points in our files and as bytes.
 
-Files carry 64 lowercase hexadecimal digits for each coordinate, so that a proof's size reveals nothing about it;
-an element of Fp2 is [c0, c1] with value c0 + c1 u. The byte form that the verifiers take is EIP-197's: 32
-bytes big-endian for each coordinate, c1 before c0.
+Files contain 64 lowercase hexadecimal digits for each coordinate, so that a proof's size reveals no information about
+it; an element of Fp2 is [c0, c1] with value c0 + c1 u. The verifiers take the byte form of EIP-197: 32 bytes big-endian
+for each coordinate, c1 before c0.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def parse_g1(value: Json, *, field: str) -> bytes:
 
 
 def parse_g2(value: Json, *, field: str) -> bytes:
-    """A point [[x0, x1], [y0, y1]] of G2 as 128 bytes. The verifiers check that it lies in the subgroup.
+    """A point [[x0, x1], [y0, y1]] of G2 as 128 bytes. The verifiers check that it is in the subgroup.
 
     :raises EncodingError: the point is not canonical, at infinity, or not on the curve
     """

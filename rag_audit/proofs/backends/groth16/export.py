@@ -47,7 +47,7 @@ from rag_audit.proofs.statements.tenant import ColumnCommitment, PublicValues, T
 from rag_audit.relation.field import from_hex
 
 SNARKJS = "snarkjs@0.7.6"
-"""The release of snarkjs in the commands, which is the one that circuits/package-lock.json pins."""
+"""The release of snarkjs in the commands, pinned by circuits/package-lock.json."""
 _SCRIPT = """\
 #!/bin/sh
 # Checks each proof of this folder with snarkjs. The keys are the window's own: index.json has the digest of each in the

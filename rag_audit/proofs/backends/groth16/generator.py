@@ -1,8 +1,8 @@
-"""Witness generators: one node process for each circuit, kept for the next record.
+"""Witness generators: one node process for each circuit, reused for the next record.
 
-Starting node and compiling a circuit's code takes longer than most assignments; a kept process does it once.
-Inputs are secret: they pass through a pipe and never touch a disk or a command line. The process overwrites an
-assignment once it has answered; the inputs' text stays in its memory until V8 takes its place, or it ends.
+Starting node and compiling a circuit's code takes longer than most assignments; a reused process does it once. Inputs
+are secret: they pass through a pipe and never touch a disk or a command line. The process overwrites an assignment
+after its answer. The text of the inputs remains in its memory until V8 reuses the memory, or the process ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag_audit._internal.errors import SetupError, WitnessError
 from rag_audit._internal.node import circuits_dir, find_node, last_lines
 
 KEPT = 2
-"""The number of processes that are kept: those of a record's `retrieve` and `embed`."""
+"""The maximum number of idle processes: two, for the `retrieve` and `embed` proofs of a record."""
 
 _NO_WITNESS = 3
 _kept: OrderedDict[tuple[int, Path], _Generator] = OrderedDict()
@@ -57,7 +57,7 @@ def generate(folder: Path, inputs: bytes) -> bytes:
 
 
 class _Generator:
-    """A process of circuits/witness.cjs, whose head describes the protocol of its pipes."""
+    """A process of circuits/witness.cjs. The head of that file describes the protocol of its pipes."""
 
     def __init__(self, folder: Path) -> None:
         files = [str(folder / "main_js" / name) for name in ("witness_calculator.js", "main.wasm")]
@@ -91,7 +91,7 @@ class _Generator:
         return data
 
     def last_words(self) -> str:
-        """End a process that failed, and return what it wrote to standard error."""
+        """End a failed process, and return its standard error."""
         self.close(keep=True)
         self._complaints.seek(0)
         with self._complaints:

@@ -1,8 +1,8 @@
-"""Circuit instances: which circuit, with which parameters, and the digest that names it.
+"""Circuit instances: a circuit with its parameters, and the digest that names it.
 
-An instance is a few lines of circom that fix the parameters of a template in circuits/lib. Its digest
-covers everything that decides the constraint system, and can be computed without Node: own sources by
-content, npm packages (compiler, circomlib) by the integrity hashes that the lock file pins.
+An instance is a few lines of circom that fix the parameters of a template in circuits/lib. Its digest covers all inputs
+of the constraint system, and can be computed without Node: own sources by content, npm packages (compiler, circomlib)
+by the integrity hashes in the lock file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_QUERIES = 16
 COALITION_INPUTS = ("statement",)
 """The public input of `coalition`."""
 KEPT_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
-"""The public inputs of `kept`."""
+"""The public inputs of the circuit `kept`."""
 LISTING_INPUTS = (*PUBLIC_INPUTS, "c_kept", "held_before", "held_after", "chance", "threshold", "most")
 """The public inputs of `listing`."""
 MAX_LISTING = 256
@@ -68,8 +68,8 @@ class Instance(Protocol):
 
 @dataclass(frozen=True)
 class RetrieveInstance:
-    """`retrieve`: claims A2, A3 and A4 for the records of a proof, one or several, of one tenant and window
-    (docs/circuits.md). Several share the cost of the index.
+    """`retrieve`: claims A2, A3 and A4 for one or several records of one tenant and window in a proof
+    (docs/circuits.md). Several records share the cost of the index.
 
     :param capacity: N, positions of the index, a multiple of 8
     :param dimension: d, components of a vector
@@ -78,9 +78,9 @@ class RetrieveInstance:
     :param lo: lower end of the score window, raw units
     :param hi: upper end of the score window, raw units
     :param lattice: R, a power of two
-    :param sampled: whether positions that are not kept score 0
+    :param sampled: whether unsampled positions score 0
     :param queries: Q, the number of records of a proof
-    :raises PolicyError: parameters that the circuit cannot be built for
+    :raises PolicyError: the circuit cannot be built for the parameters
     """
 
     capacity: int
@@ -116,16 +116,16 @@ class RetrieveInstance:
 
     @property
     def seeded(self) -> bool:
-        """Whether a proof needs the seed: without noise nothing depends on it."""
+        """Whether a proof needs the seed. Without noise no value depends on it."""
         return bool(self.gains)
 
     @property
     def public_inputs(self) -> tuple[str, ...]:
-        """The public inputs, in order; those that differ between records stand for Q values each."""
+        """The public inputs, in order. A name that differs between records denotes Q values."""
         return SAMPLED_INPUTS if self.sampled else PUBLIC_INPUTS
 
     def main_source(self) -> str:
-        """The circom file with the `main` component; circuits/main holds those of the usual instances."""
+        """The circom file with the `main` component; circuits/main contains the files of the usual instances."""
         window = f"{self.lo}, {self.hi}, {self.lattice}"
         arguments = f"{self.queries}, {self.capacity}, {self.dimension}, {self.top_k}"
         if self.gains:
@@ -143,10 +143,10 @@ class RetrieveInstance:
 
 @dataclass(frozen=True)
 class KeptInstance:
-    """`kept`: the positions of a sampled tenant that count in a window. The probability is a public input.
+    """`kept`: the sampled positions of a tenant that count in a window. The probability is a public input.
 
     :param capacity: N, positions of the index
-    :raises PolicyError: parameters that the circuit cannot be built for
+    :raises PolicyError: the circuit cannot be built for the parameters
     """
 
     capacity: int
@@ -175,12 +175,13 @@ class KeptInstance:
 
 @dataclass(frozen=True)
 class ListingInstance:
-    """`listing`: successive lists of one account of a listing tenant. What the policy says about lists is public input.
+    """`listing`: successive lists of one account of a tenant with randomized response. The policy's parameters of lists
+    are public inputs.
 
     :param capacity: N, positions of the index, a multiple of 8, at most 256
     :param dimension: d, components of a vector
-    :param queries: Q, the number of records of a proof, all of which are used
-    :raises PolicyError: parameters that the circuit cannot be built for
+    :param queries: Q, the number of records of a proof; all places are used
+    :raises PolicyError: the circuit cannot be built for the parameters
     """
 
     capacity: int
@@ -204,7 +205,7 @@ class ListingInstance:
 
     @property
     def public_inputs(self) -> tuple[str, ...]:
-        """The public inputs, in order; those that differ between records stand for Q values each."""
+        """The public inputs, in order. A name that differs between records denotes Q values."""
         return LISTING_INPUTS
 
     def main_source(self) -> str:
@@ -222,12 +223,12 @@ class ListingInstance:
 class EmbedInstance:
     """`embed`: claim A1 for one record (docs/circuits.md).
 
-    :param tokens: T, the most tokens of a query, at most 64
+    :param tokens: T, the maximum number of tokens of a query, at most 64
     :param dimension: d, components of a table row, at most 256
-    :param depth: depth of the table's tree, whose arity is 8
+    :param depth: depth of the table's tree of arity 8
     :param zero_row: place of a zero row, which is opened for unused tokens
     :param norm_factor: A of the integer normalisation
-    :raises PolicyError: parameters that the circuit cannot be built for
+    :raises PolicyError: the circuit cannot be built for the parameters
     """
 
     tokens: int
@@ -334,8 +335,8 @@ def _check_selection(
 
     :raises PolicyError: a constant is out of its bounds
     """
-    # These are all bounds of the templates (circuits/lib), for which the compiler's errors would say less. Numbers
-    # of r or more, which it would take modulo r, are refused too.
+    # These are all bounds of the templates (circuits/lib); the compiler's errors about them would be less specific.
+    # Numbers of r or more are refused too, because the compiler would reduce them modulo r.
     window.check_reach(dimension)
     if window.hi - window.lo < 2:
         raise PolicyError("the score window is too narrow for the circuit", field="hi",
@@ -360,9 +361,9 @@ def _check_capacity(capacity: int, most: int = MAX_CAPACITY) -> None:
 
 
 def _check_queries(queries: int) -> None:
-    """Refuse a number of records that no circuit proves together.
+    """Refuse a number of records if no circuit proves a batch of that size.
 
-    :raises PolicyError: it is below 1 or too large
+    :raises PolicyError: the number is below 1 or too large
     """
     if not 1 <= queries <= MAX_QUERIES:
         raise PolicyError(
@@ -403,7 +404,8 @@ def included_sources(main: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _included(root: Path, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """As `included_sources`, by what a main in `root` includes. A verification asks dozens of times."""
+    """Like `included_sources`, from the includes of a main in `root`. The result is cached, because a verification
+    asks for it dozens of times."""
     found: dict[str, str] = {}
     waiting = [(root / "main", name) for name in names]
     while waiting:

@@ -36,7 +36,7 @@ _OWN = ("salt_c", "query", "salt_k", "position")
 
 
 class Bound:
-    """What every job of this system has (`BoundJob`): a circuit, and the key that verifiers will use.
+    """The common part of this system's jobs (`BoundJob`): a circuit, and the verifiers' key.
 
     :param instance: the circuit
     :param vk: see `prove`
@@ -53,18 +53,18 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordInputs:
-    """One record's private inputs, which `repr` omits, and what is proved of it.
+    """One record's private inputs, which `repr` omits, and its statement.
 
-    :param instance: the circuit for this record alone
+    :param instance: the circuit for a batch with only this record
     :param statement: the public values
-    :param s0: first half of the seed; None without noise and coins, whose proofs do not need it
+    :param s0: first half of the seed; None without noise and Bernoulli bits, because such proofs do not need it
     :param s1: second half of the seed, likewise
     :param index_salt: salt of the index commitment
     :param rows: the committed index, capacity x dimension int8, row by row
     :param vector: the query vector, dimension int8
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
-    :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the salt of c_kept
+    :param kept: for a tenant with a sample, one byte 0 or 1 for each position, and the salt of c_kept
     """
 
     instance: RetrieveInstance | ListingInstance
@@ -79,7 +79,7 @@ class RecordInputs:
     kept: tuple[bytes, int] | None = field(repr=False, default=None)
 
     def sizes(self) -> Mapping[str, tuple[int, int]]:
-        """The sizes of the private inputs, and those that the circuit expects."""
+        """The sizes of the private inputs, and the sizes that the circuit expects."""
         instance = self.instance
         return {
             "rows": (len(self.rows), instance.capacity * instance.dimension),
@@ -176,11 +176,11 @@ class RetrieveInputs(RecordInputs):
 
 @dataclass(frozen=True, kw_only=True)
 class ListingInputs(RecordInputs):
-    """`RecordInputs` of a listing tenant.
+    """`RecordInputs` for a tenant with randomized response.
 
-    :param before: what the account holds before the record, one byte 0 or 1 for each position, and the salt of its
+    :param before: the account's disclosed set before the record, one byte 0 or 1 for each position, and the salt of its
         commitment
-    :param after_salt: salt of the commitment to what it holds after the record
+    :param after_salt: salt of the commitment to the disclosed set after the record
     """
 
     instance: ListingInstance
@@ -228,7 +228,7 @@ class RecordsJob(Bound):
         return joined([record.statement for record in self.records], self.instance.queries)
 
     def _at(self, number: int) -> str:
-        """The name of a record in errors; a record alone has none."""
+        """The name of a record in errors; a single record has none."""
         if self.instance.queries == 1:
             return ""
         return self.names[number] if self.names else f"records[{number}]"
@@ -237,8 +237,8 @@ class RecordsJob(Bound):
         """The circuit's inputs by signal name.
 
         :raises SchemaError: as `statement`
-        :raises WitnessError: a record's private inputs do not fit the circuit, differ where they are shared, or are not
-            of what the record before it left to the account
+        :raises WitnessError: a record's private inputs do not fit the circuit, differ although they are shared, or do
+            not continue the previous record's disclosed set
         """
         statement = self.statement
         first, one = self.records[0], replace(self.instance, queries=1)
@@ -258,7 +258,7 @@ class RecordsJob(Bound):
                 exc.field = _dotted(self._at(number), exc.field)
                 raise
         for number, (before, after) in enumerate(pairwise(own), 1):
-            # The circuit opens what the account holds only before the first record and after the last.
+            # The circuit opens the disclosed set only before the first record and after the last.
             if before.get("after_salt") != after.get("before_salt"):
                 raise WitnessError("a record does not follow the one before it",
                                    field=_dotted(self._at(number), "before"))  # fmt: skip
@@ -325,8 +325,8 @@ def kept_positions(
 
 @dataclass(frozen=True)
 class ColumnJob(Bound):
-    """The job that proves `kept` for one column of a tenant and window. It is picklable, and holds secrets,
-    which `repr` omits.
+    """The job that proves `kept` for one column of a tenant and window. It is picklable. It contains secrets, which
+    `repr` omits.
 
     :param instance: the circuit
     :param statement: the public values
@@ -368,10 +368,10 @@ def prove(
 ) -> dict[str, Json]:
     """Make a proof from the circuit's inputs, as JSON, that verifies under the published key.
 
-    :param statement: the public values, against which verifiers will check the proof
-    :param vk: digest of the published verification key; that of the key in this machine's cache if None
+    :param statement: the public values; verifiers will check the proof against them
+    :param vk: digest of the published verification key; None selects the key in this machine's cache
     :raises WitnessError: the inputs do not satisfy the circuit
-    :raises SetupError: Node, circuit or keys are missing and cannot be made, the key in the cache is another than the
+    :raises SetupError: Node, circuit or keys are missing and cannot be made, the key in the cache differs from the
         published one, or the proof does not verify under it
     """
     keys = proving_key(instance)
@@ -389,7 +389,7 @@ def prove(
         proof = _native.groth16_prove(str(keys.zkey), witness, circuit.r1cs)
     except (ValueError, OSError) as exc:
         raise SetupError("the prover failed", field=str(keys.zkey), found=str(exc)) from exc
-    # The proving key has a verification key of its own, which may differ from the one that verifiers are given.
+    # The proving key contains its own verification key, which may differ from the verifiers' key.
     if not verify(parse_key(keys.vk, field="verification key"), proof, statement):
         raise SetupError(
             "the proof does not verify under the published key",

@@ -1,4 +1,5 @@
-"""The proof that a tenant's column holds the coins of the window's seed, by the circuit `kept` (docs/circuits.md)."""
+"""The proof that a tenant's column contains the Bernoulli bits of the window's seed, by the circuit `kept`
+(docs/circuits.md)."""
 
 from __future__ import annotations
 
@@ -71,4 +72,4 @@ class CoinColumn:
 
 
 COLUMN = CoinColumn()
-"""The proofs about a sampled tenant's kept positions."""
+"""The proofs about a tenant's sampled positions."""

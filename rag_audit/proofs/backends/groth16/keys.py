@@ -1,8 +1,8 @@
-"""Proving and verification keys, which are made once for a circuit and cached by its digest.
+"""Proving and verification keys. They are made once for a circuit and cached by its digest.
 
-A key made here has a native one-party phase 1 or a single contribution: whoever made it could forge proofs
-with the secrets that were thrown away. The manifest calls it `unsafe`, and so do the report and the verdict. A key
-that several parties made (`ceremony`) is installed beside it and preferred.
+A key made on this machine has a native one-party phase 1 or a single contribution: its maker could forge proofs with
+the discarded secrets. The manifest calls it `unsafe`, and so do the report and the verdict. A key made by several
+parties (`ceremony`) is installed in the same folder and preferred.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rag_audit.proofs.backends.groth16.instance import Instance
 MAX_KEY_BYTES = 1 << 20
 MAX_INPUTS = 127
 FOLDER = "keys2"
-"""Subfolder of the cache; `keys` holds those of earlier releases, whose manifests listed no files."""
+"""Subfolder of the cache. `keys` contains the folders of earlier releases, which have manifests without files."""
 _G2 = ("beta", "gamma", "delta")
 _COORDINATE = 64
 """Bytes of a coordinate of G2."""
@@ -84,7 +84,7 @@ class VerificationKey:
 
         :raises SchemaError: the key has other fields or another system
         :raises EncodingError: a point is not canonical or not on the curve
-        :raises CeremonyError: delta is gamma or its negative, so nobody's secret is in the key
+        :raises CeremonyError: delta is gamma or its negative, so the key contains no party's secret
         """
         value = parse_fields(value, ("system", "circuit", "alpha", "ic", *_G2), field=field)
         if value["system"] != "groth16":
@@ -102,7 +102,7 @@ class VerificationKey:
             raise SchemaError("wrong number of points", field=f"{field}.ic", expected=f"2..{MAX_INPUTS + 1}")
         for i, point in enumerate(ic):
             parse_g1(point, field=f"{field}.ic[{i}]")
-        # With such a delta, C = -IC(x), or IC(x), beside alpha and beta would verify for any x.
+        # With such a delta, C = -IC(x), or IC(x), combined with alpha and beta would verify for any x.
         if points["delta"][:_COORDINATE] == points["gamma"][:_COORDINATE]:
             raise CeremonyError(
                 "delta is gamma: anyone can forge proofs under this key",
@@ -145,7 +145,7 @@ class VerificationKey:
 
     @property
     def _points(self) -> _KeyJson:
-        """The points of the value, whose form `parse` has checked."""
+        """The points of the value. `parse` has checked their form."""
         return cast(_KeyJson, self.value)
 
     @cached_property
@@ -208,10 +208,10 @@ def installed(circuit: str) -> Path:
 
 
 def proving_key(instance: Instance, *, ptau: Path | None = None, ptau_digest: str | None = None) -> KeyFiles:
-    """The keys of an instance: the installed ones, or else unsafe ones that are made here on first use.
+    """The keys of an instance: the installed ones, or else unsafe ones that are made on first use.
 
-    :param ptau: powers of tau of a public ceremony, from which a key is made here with one contribution and installed;
-        without them, this one party makes the powers too
+    :param ptau: powers of tau of a public ceremony; the function makes a key from them with one contribution and
+        installs it. Without them, this one party makes the powers too
     :param ptau_digest: see `check_powers`
     :raises SetupError: the circuit cannot be compiled, the powers do not fit, an installed key has other powers, or a
         cached file was altered
@@ -250,7 +250,7 @@ def proving_key(instance: Instance, *, ptau: Path | None = None, ptau_digest: st
             )
         return files
     earlier = cache_dir() / "keys" / chosen.name
-    if earlier.exists():  # or the next window would be proved with a key that nobody chose
+    if earlier.exists():  # an unchosen key must not prove the next window
         raise SetupError(
             "the installed key is one of an earlier release, whose files cannot be checked",
             field=str(earlier),
@@ -268,7 +268,7 @@ def write_keys(
     setup: str,
     extra: Mapping[str, Json] | None = None,
 ) -> None:
-    """Write the verification key and the manifest beside `key.zkey`.
+    """Write the verification key and the manifest next to `key.zkey`.
 
     :param contributions: number of secret contributions to phase 2
     :raises SetupError: `key.zkey` is malformed
@@ -293,7 +293,7 @@ def write_keys(
 
 
 def load_keys(folder: Path, circuit: str) -> KeyFiles:
-    """The keys in a folder of the cache, each of whose files is compared with the manifest.
+    """The keys in a folder of the cache. The function compares each of its files with the manifest.
 
     :raises SetupError: the keys are another circuit's, or were altered
     """
@@ -307,5 +307,5 @@ def load_keys(folder: Path, circuit: str) -> KeyFiles:
             found=f"circuit {key.circuit}, vk {key.digest}",
             hint=f"remove it, it will be made again: rm -r {folder}",
         )
-    # `write_keys` wrote it, in a folder that nobody else can write to.
+    # `write_keys` wrote it, in a folder that only this user can write to.
     return KeyFiles(folder / "key.zkey", key.value, key.digest, cast(KeyManifest, manifest))

@@ -1,4 +1,4 @@
-"""The circuits that a policy asks for, and those whose `main` components are in circuits/main."""
+"""The circuits that a policy names, and the circuits with a `main` component in circuits/main."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHIPPED: tuple[Instance, ...] = (
     CoalitionInstance(16),
     CoalitionInstance(64),
 )
-"""The instances whose `main` components are in circuits/main."""
+"""The instances with a `main` component in circuits/main."""
 
 
 def policy_instances(
@@ -46,12 +46,12 @@ def policy_instances(
     *,
     together: int | None = None,
 ) -> list[Instance]:
-    """The Groth16 circuits that the policy names, each once, for which keys are needed.
+    """The Groth16 circuits that the policy names, each once. Each of them needs keys.
 
     :param dimension: as `Policy.constants`
     :param norm_factor: as `Policy.constants`
-    :param together: add the tenants' circuits that prove this many records at once
-    :raises PolicyError: no circuit proves that many records
+    :param together: add the tenants' circuits for batches of this many records
+    :raises PolicyError: no circuit proves batches of that size
     """
     named = {
         instance.digest(): instance

@@ -18,8 +18,8 @@ from rag_audit._internal.regular import open_regular
 class Contribution:
     """One contribution's description of itself.
 
-    :param name: the contributor's name, in its own words
-    :param beacon: the public value, if a beacon stands in place of a contributor's secret
+    :param name: the contributor's name, chosen by the contributor
+    :param beacon: the public value, if a beacon replaces a contributor's secret
     :param digest: BLAKE2b-512 in hexadecimal, as snarkjs prints it: of the response in phase 1, of the contribution in
         phase 2
     """
@@ -43,10 +43,10 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Powers:
-    """Powers of tau that were checked.
+    """Checked powers of tau.
 
     :param digest: SHA-256 of the powers' file
-    :param contributions: the contributions, at least one of which gave a secret
+    :param contributions: the contributions; at least one of them used a secret
     """
 
     digest: str
@@ -54,19 +54,20 @@ class Powers:
 
 
 def secret(contributions: Sequence[Contribution]) -> int:
-    """The number of contributions of a secret, which are all but beacons, whose values are public."""
+    """The number of contributions with a secret: all except beacons, which have public values."""
     return sum(c.beacon is None for c in contributions)
 
 
 def check_powers(ptau: Path, *, digest: str | None = None) -> Powers:
-    """Check powers of tau: the contributions, the powers, and the forms of them that were prepared for phase 2.
+    """Check powers of tau: the contributions, the powers, and their prepared forms for phase 2.
 
-    A file that was cut from a larger ceremony's cannot show that its last contribution was over these points. It is
-    accepted only by its digest, which the caller has compared with the one that the ceremony publishes.
+    A file that was cut from a larger ceremony's file cannot show that its last contribution was over these points. The
+    function accepts it only by its digest, which the caller must have compared with the digest that the ceremony
+    publishes.
 
     :param digest: SHA-256 that the file must have
-    :raises CeremonyError: the powers are proven false, the file is not the named one, it was cut from a larger one and
-        is not named, or nobody gave the powers a secret
+    :raises CeremonyError: the powers are proven false, the file differs from the named one, it was cut from a larger
+        one and is not named, or no contribution used a secret
     :raises SetupError: the file is malformed or unreadable
     """
     found = file_digest(ptau)

@@ -1,8 +1,8 @@
-"""A Groth16 verifier on py_ecc's fields, curves and pairing, independent of the native one in arithmetic, parsing and
-checks, and therefore slow.
+"""A Groth16 verifier on py_ecc's fields, curves and pairing. It is independent of the native one in arithmetic, parsing
+and checks, and therefore slow.
 
-Nothing here is shared with the native core or with the parsers of our own file formats, so that a mistake
-there is not repeated here (Groth 2016, section 3.2; EIP-197 for the byte order).
+This module shares no code with the native core or with the parsers of this package's file formats, so that it does not
+repeat their mistakes (Groth 2016, section 3.2; EIP-197 for the byte order).
 """
 
 from __future__ import annotations
@@ -115,16 +115,17 @@ def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
 
 
 def check_key(vk_json: str) -> None:
-    """Refuse a key that no proof can be verified with.
+    """Refuse a key that can verify no proof.
 
-    :raises EncodingError: as `parse`, for the key alone
+    :raises EncodingError: as `parse`, only for the key
     """
     _key(vk_json)
 
 
 @lru_cache(maxsize=64)
 def _key(vk_json: str) -> Key:
-    """A key by its text, whose checks take a third of a verification; a window has a few keys and many proofs."""
+    """A key from its text, cached. Its checks take a third of a verification, and a window has few keys and many
+    proofs."""
     key = _object(vk_json)
     if key["protocol"] != "groth16" or key["curve"] != "bn128":
         raise EncodingError(

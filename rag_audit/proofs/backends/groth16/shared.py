@@ -1,4 +1,4 @@
-"""Proofs about records, alone and several at once, and their circuits (docs/circuits.md)."""
+"""Proofs about records, single or in batches, and their circuits (docs/circuits.md)."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def retrieve_statement(record: RecordPublic) -> Statement:
 
 
 def listing_statement(record: RecordPublic) -> ListingStatement:
-    """The public values of a listing tenant's record.
+    """The public values of a record of a tenant with randomized response.
 
-    :raises SchemaError: the ledger does not say which positions are kept
+    :raises SchemaError: the ledger has no commitment to the sampled positions
     """
     c, one = record.tenant.constants, retrieve_statement(record)
     # as of every listing tenant
@@ -91,9 +91,9 @@ def record_statement(record: RecordPublic) -> Statement | ListingStatement:
 
 
 def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
-    """What is proved of a record, and its private inputs.
+    """The statement about a record, and the record's private inputs.
 
-    :raises WitnessError: what the account of a listing tenant holds, or which positions are kept, is missing
+    :raises WitnessError: the sample, or the disclosed set of an account with randomized response, is missing
     """
     instance = record_instance(record.tenant.constants)
     kept = None
@@ -215,14 +215,14 @@ class Shared:
         engine: str = "native",
         check: Check = at_once,
     ) -> Refusals:
-        """See `ManyRecords.verify`. The names in a proof only select among statements rebuilt here, whose values the
-        pairing check takes.
+        """See `ManyRecords.verify`. The names in a proof only select among statements rebuilt by the verifier, and the
+        pairing check takes the values of these statements.
         """
         known = {record_digest(statement): statement for statement in every}
         after: Counter[int] = Counter()
         if isinstance(self.instance, ListingInstance):
             after.update(statement.held_after for statement in narrowed(ListingStatement, every))
-            # Nothing held is where every account begins.
+            # Every account begins with an empty disclosed set.
             after[held_commitment(0, (), self.instance.capacity)] += 2
 
         def together(proof: Group, carried: Container[tuple[bytes, bytes]]) -> PublicValues:

@@ -1,4 +1,4 @@
-"""The public values of circuits that are about several records, or about a hash of what they prove."""
+"""The public values of circuits for several records, or for a hash of the proved values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rag_audit.proofs.statements.tenant import PublicValues
 
 @dataclass(frozen=True)
 class ManyStatement(PublicValues):
-    """The public values of one proof for several records of one tenant and window: those of `Statement`, as lists
-    where they differ from record to record.
+    """The public values of one proof for several records of one tenant and window. They are the values of `Statement`,
+    as lists if they differ from record to record.
     """
 
     ctx: tuple[int, ...]
@@ -31,7 +31,7 @@ class ManyStatement(PublicValues):
         """The statement for records in their order; unused places repeat the last record.
 
         :returns: a `ManySampledStatement` for records of a sampled tenant
-        :raises SchemaError: there are no records or too many, or they differ in index, seed or kept positions
+        :raises SchemaError: there are no records or too many, or they differ in index, seed or sampled positions
         """
         if not 1 <= len(records) <= places:
             raise SchemaError(
@@ -69,7 +69,7 @@ class ManySampledStatement(ManyStatement):
 
 @dataclass(frozen=True)
 class ListingStatement(PublicValues):
-    """The public values of one proof for successive lists of one account of a listing tenant.
+    """The public values of one proof for successive lists of one account of a tenant with randomized response.
 
     :param ctx: digest of each record's context
     :param c_seed: commitment to the window's seed
@@ -78,12 +78,12 @@ class ListingStatement(PublicValues):
     :param c_idx: the tenant's index commitment
     :param cq: each record's query-vector commitment
     :param htopk: each record's commitment to the listed positions
-    :param c_kept: the tenant's commitment to the kept positions
-    :param held_before: commitment to what the account holds before the first of the records
-    :param held_after: commitment to what it holds after the last
+    :param c_kept: the tenant's commitment to the sampled positions
+    :param held_before: commitment to the account's disclosed set before the first of the records
+    :param held_after: commitment to its disclosed set after the last
     :param chance: Q: a position is listed by chance if its draw is below it
-    :param threshold: the raw score from which a position is relevant
-    :param most: M: the most positions of a list
+    :param threshold: the minimum raw score of a relevant position
+    :param most: M: maximum positions of a list
     """
 
     ctx: tuple[int, ...]
@@ -102,9 +102,10 @@ class ListingStatement(PublicValues):
 
     @staticmethod
     def of(records: Sequence[ListingStatement], places: int) -> ListingStatement:
-        """The statement for successive records of an account, each with its own.
+        """The statement for successive records of an account, each given by its own statement.
 
-        :raises SchemaError: they are not as many as the places, do not follow one another, or differ in what they share
+        :raises SchemaError: their number differs from the number of places, they do not follow one another, or their
+            shared values differ
         """
         if len(records) != places:
             raise SchemaError("the number of records does not fit the proof", field="records", expected=places,

@@ -53,7 +53,7 @@ def instances(constants: Constants) -> dict[str, Instance]:
     """
     made: dict[str, Instance] = {"retrieve": record_instance(constants)}
     made |= {name: _column(name).instance(constants) for name in constants.columns}
-    # There is no such circuit for other embedders and limits, whose A1 is not proved.
+    # Other embedders and limits have no such circuit, so their A1 is not proved.
     with suppress(PolicyError):
         made["embed"] = _embed(constants)
     return made
@@ -91,7 +91,7 @@ class Groth16:
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> IndexCommitment:
-        """See `Backend.commit_index`: one hash, which is not kept."""
+        """See `Backend.commit_index`: one hash, which is not stored."""
         return IndexCommitment(_native.index_commitment(blinding, rows.tobytes(), rows.shape[1]))
 
     def circuits(self, constants: Constants) -> dict[str, str]:

@@ -89,7 +89,7 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
 
 
 def record_digest(record: PublicValues) -> bytes:
-    """SHA-256 over a record's public values, by which a proof of several records names each of them."""
+    """SHA-256 over a record's public values. A batch proof names each of its records by this digest."""
     return sha256(record.encode(order(record))).digest()
 
 
@@ -137,9 +137,9 @@ def parse_key(value: Json, *, field: str) -> VerificationKey:
 def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engine: str = "native") -> bool:
     """Whether a proof verifies.
 
-    :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for one of several records, an
-        `EmbedStatement` for one of `embed`, a `CoalitionDigest` for one of `coalition`, a `KeptStatement` for one of
-        `kept`, a `ListingStatement` for one of `listing`
+    :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for a key of a batch, an `EmbedStatement`
+        for `embed`, a `CoalitionDigest` for `coalition`, a `KeptStatement` for `kept`, a `ListingStatement` for
+        `listing`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point is outside the subgroup, a number is not below r, or the key has another shape
     :raises SetupError: the engine is not installed
@@ -168,7 +168,7 @@ def refusals(
     *,
     engine: str = "native",
 ) -> Refusals:
-    """See `OneRecord.refusals`. The native engine checks the proofs together.
+    """See `OneRecord.refusals`. The native engine checks all proofs in one sum.
 
     :raises EncodingError: the key is malformed
     :raises SetupError: the engine is not installed
@@ -195,8 +195,8 @@ def refusals(
 def verify_many(
     key: VerificationKey, proof: ManyProof, records: Sequence[Statement], *, engine: str = "native"
 ) -> list[int]:
-    """The indices of the records that a proof does not hold for, ascending: those for which the proof names another
-    record, or all of them where the names agree and the proof does not verify.
+    """The indices of the records that a proof does not prove, ascending: the records with another digest in the proof,
+    or all of them if the names agree and the proof does not verify.
 
     :param records: the records in the proof's order, at most as many as it has places
     :raises SchemaError: there are no records or too many, or they are of several tenants or windows

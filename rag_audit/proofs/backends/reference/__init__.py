@@ -1,4 +1,4 @@
-"""A second verifier of the scan argument: slow, and written from docs/scan alone, not from the native core.
+"""A second verifier of the scan argument: slow, and written only from docs/scan, not from the native core.
 
-`session` has what runs are made of, `closing` proves what they claim; a module for each kind of run stands on these.
+`session` has the elements of runs, `closing` proves their claims; one module for each kind of run uses these two.
 """

@@ -1,5 +1,4 @@
-"""Closing a run: everything that it has claimed is proved at once (docs/scan/closing.md, index-commitment.md,
-together.md)."""
+"""Closing a run: one proof of all of its claims (docs/scan/closing.md, index-commitment.md, together.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from rag_audit.relation.field import MODULUS
 
 @dataclass(frozen=True)
 class Opening:
-    """A vector that is opened at the end: what it is made of, its point, and the single that holds its value."""
+    """A vector that is opened at the end: its components, its point, and the single with its value."""
 
     terms: Sequence[Term]
     point: Sequence[int]
@@ -103,7 +102,7 @@ def _linked(session: Session, link: Link, rho: Sequence[int], apart: Sequence[Ex
 def _link(
     session: Session, link: Link, rho: Sequence[int], query: Sequence[Term], singles: Sequence[Point]
 ) -> Point:
-    """One vector stands behind the query's commitment, the scores' row and the singles; the row's commitment."""
+    """The query's commitment, the scores' row and the singles commit to one vector; returns the row's commitment."""
     reader, d = session.reader, link.index.dimension
     for i in range(len(singles)):
         reader.transcript.claim(f"link: {i}")

@@ -93,7 +93,7 @@ class Coalition:
 
     @cached_property
     def blocks(self) -> list[tuple[int, int]]:
-        """Pairs of blocks in which some records are compared."""
+        """Pairs of blocks with compared records."""
         size = 1 << self.s
         found = {(i, j // size) for j, first in enumerate(self.first) if first < j
                  for i in range(first // size, (j - 1) // size + 1)}  # fmt: skip
@@ -245,7 +245,7 @@ def sum_of_products(
 def numbers(
     session: Session, bits: Sequence[Column], variables: int, terms: Sequence[Numbered], *, proved: bool
 ) -> None:
-    """Sums of weight times eq of a point and the number that the bits make, the bits' own claim beside them."""
+    """Sums of weight times eq of a point and the number formed by the bits, with the claim that the bits are bits."""
     n, z = len(terms), len(bits)
     chi = powers(session.challenge("numbers"), n + z)
     tau = session.challenges("bits", variables) if proved else []
@@ -275,7 +275,8 @@ def numbers(
 def read_pairs(
     asked: Coalition, committed: Committed, records_digest: bytes, number: int, reader: Reader
 ) -> Session:
-    """One run over pairs, `number` from 0, behind the run over records whose proof has this digest."""
+    """One run over pairs, `number` from 0. It depends on the run over records, through the digest of that run's
+    proof."""
     statement(reader, asked)
     reader.transcript.raw("records", records_digest)
     reader.transcript.integer("run", number)
@@ -296,7 +297,8 @@ def read_pairs(
     session.constraint("pairs", of_thresholds - of_products + asked.reach * of_labels - total(outside))
 
     def bilinear(inner: int, value: Expr) -> tuple[Sequence[int], list[tuple[list[int], Expr]]]:
-        """Of a weighted sum over pairs of X times Y the inner point, and of both the records' point and the value."""
+        """For a weighted sum over pairs of X times Y: the inner point, and for both factors the records' point and
+        the value."""
         p, (left, right) = sum_of_products(session, "earlier records", inner + r - s, value)
         inside, at = p[:inner], p[inner:]
         row = [0] * (1 << r - s)

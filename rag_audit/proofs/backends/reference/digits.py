@@ -35,7 +35,7 @@ def regroup(digits: Sequence[Digit], sizes: Sequence[int]) -> list[Digit]:
 
 
 def from_the_top(count: int, size: int) -> list[int]:
-    """So many variables in digits of one size, the lowest of which has what is left over."""
+    """This number of variables in digits of one size; the lowest digit has the remainder."""
     return [count % size] * (count % size > 0) + [size] * (count // size)
 
 
@@ -57,7 +57,7 @@ def moment(digit: Digit, power: int) -> int:
 
 
 def extension(digits: Sequence[Digit], point: Sequence[int]) -> int:
-    """What the digits' weights extend to at a point of coordinates."""
+    """The extension of the digits' weights at a point of coordinates."""
     value, start = 1, 0
     for digit in digits:
         size = variables(digit)

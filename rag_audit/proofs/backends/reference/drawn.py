@@ -97,8 +97,8 @@ def word_claims(
 class Drawn:
     """The columns of one slot.
 
-    :param column: what the draws give
-    :param looked: each draw's byte, and what the table has beside it
+    :param column: the drawn values
+    :param looked: each draw's byte, and the table's values for it
     :param t: limbs of the rest of each draw
     :param d: limbs of a distance that is not negative
     """
@@ -111,7 +111,7 @@ class Drawn:
 
 
 Chosen = Sequence[tuple[Callable[[Drawn], Pairs], Expr]]
-"""Columns of each slot, and what the prover says that they have at the point of the choice."""
+"""Columns of each slot, and the prover's claimed values of them at the point of the choice."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Coins:
 
 
 def read(drawing: Noise | Coins, reader: Reader) -> tuple[Session, list[Column]]:
-    """The whole run: what it claims, and each slot's column."""
+    """The whole run: its claims, and each slot's column."""
     reader.transcript.raw("context", drawing.context)
     drawing.absorb(reader.transcript)
     capacity, count = drawing.capacity, len(drawing.seeds)

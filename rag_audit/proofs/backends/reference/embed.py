@@ -1,4 +1,4 @@
-"""Proofs of A1: the query's vector is what the pinned table makes of its tokens (docs/scan/embed.md)."""
+"""Proofs of A1: the query's vector follows from its tokens by the pinned table (docs/scan/embed.md)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _number(values: Sequence[Expr]) -> Expr:
 
 
 def _query_call(tokens: Sequence[Expr], used: Sequence[Expr], salt: Expr, hq: int) -> Call:
-    """hq as one call, whose start is chosen by how many elements the list has."""
+    """hq as one call. The number of elements in the list selects its start."""
     count = -(-len(tokens) // TOKENS_PACKED)
     starts = [hash_elements(TAG_LIST, TAG_QUERY, 2 + k) for k in range(1, count + 1)]
     start = total(

@@ -1,4 +1,4 @@
-"""The second verifier as an engine of scan proofs: it takes what the native core takes, and decides in plain Python
+"""The second verifier as an engine of scan proofs: it takes the native core's inputs, and decides in plain Python
 (docs/scan/verification.md).
 """
 
@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 class Batch(Generic[Item]):
     """Records one after another, with the outcomes of a native batch (`proofs.batch.NativeBatch`).
 
-    :param check: reads a record's proofs, and says whether all their equations hold
+    :param check: reads a record's proofs, and returns whether all their equations hold
     """
 
     CHUNK: ClassVar[int] = 64
@@ -39,7 +39,7 @@ class Batch(Generic[Item]):
     _searched: int = 0
 
     def add(self, records: list[Item], /) -> list[tuple[int, str]]:
-        """Add records, and return the numbers of those that are no proofs at all, with the reason."""
+        """Add records, and return the numbers of records without well-formed proofs, with the reason."""
         bad = []
         for i, record in enumerate(records):
             reason = None
@@ -56,7 +56,7 @@ class Batch(Generic[Item]):
         return not any(self._found)
 
     def search(self, records: list[Item], /) -> list[tuple[int, str]]:
-        """The numbers of the given records whose proofs do not hold: the chunks come again as they were added."""
+        """The numbers of the given records with false proofs. The chunks arrive in the order of `add`."""
         found = self._found[self._searched : self._searched + len(records)]
         self._searched += len(records)
         return [(i, reason) for i, reason in enumerate(found) if reason is not None]
@@ -133,7 +133,8 @@ def _window(key: ScanKey) -> ScoreWindow:
 
 
 def lists(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
-    """Records of a listing tenant: public values, the coins' certificate, what was held before and after, proof."""
+    """Records of a tenant with randomized response: public values, the proof of the Bernoulli bits, the commitments
+    to the disclosed set before and after, proof."""
     index, kept = Index.decode(key.points, key.dimension, key.capacity), _rows(key.kept or b"", key.capacity)
 
     def check(record: tuple[bytes, bytes, bytes, bytes, bytes]) -> bool:
@@ -215,4 +216,4 @@ class Reference:
 
 
 ENGINE = Reference()
-"""What `scan.engine.engine` returns for this folder's name."""
+"""The engine that `scan.engine.engine` returns for this folder's name."""

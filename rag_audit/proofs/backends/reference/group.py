@@ -1,6 +1,7 @@
 """The group of the scan argument: generators, encodings and sums in BN254 G1 (docs/scan/transcript.md).
 
-Plain formulas on Python integers; tests compare them with py_ecc's. Nothing here is fast, and nothing has a secret.
+The formulas are plain ones on Python integers; tests compare them with py_ecc's. The module is not optimised, and
+handles no secret.
 """
 
 from __future__ import annotations

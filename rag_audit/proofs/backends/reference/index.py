@@ -74,16 +74,17 @@ class Table:
 
 @dataclass
 class Link:
-    """What a run says of one hidden query, or of several: commitments, scores, and functionals of (query, salt)."""
+    """A run's claims about one hidden query, or about several: commitments, scores, and functionals of (query,
+    salt)."""
 
     index: Index
     queries: Sequence[Point]
     scores: Sequence[Column]
     several: bool
     claims: list[tuple[list[int], list[Expr]]] = field(default_factory=list)
-    """Weights of the components and the salt, and the value of each query, which alone is a single."""
+    """Weights of the components and the salt, and the value of each query; only the value is a single."""
     said: list[Said] = field(default_factory=list)
-    """What each query's components are looked up by."""
+    """The lookup entries of each query's components."""
 
     @classmethod
     def read(cls, session: Session, index: Index, queries: int, *, several: bool) -> Link:
@@ -113,7 +114,7 @@ class Link:
         return [Segment(NIBBLES_TAG, [said], 1 << log2(self.index.dimension)) for said in self.said]
 
     def functionals(self) -> list[tuple[list[int], list[Expr]]]:
-        """The claims, last what the components extend to where they are looked up."""
+        """The claims. The last one is the extension of the components at the point of the lookup."""
         weights = eq_table(self.said[0].point, self.index.dimension)
         return [*self.claims, ([*weights, 0], [said.value for said in self.said])]
 

@@ -1,4 +1,4 @@
-"""What public values a statement may have (docs/scan/transcript.md)."""
+"""The allowed public values of a statement (docs/scan/transcript.md)."""
 
 from __future__ import annotations
 

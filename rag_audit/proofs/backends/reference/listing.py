@@ -1,4 +1,4 @@
-"""Lists by randomised response: the first winners, and what an account holds after them (docs/scan/listing.md)."""
+"""Lists by randomized response: the first winners, and an account's disclosed set after them (docs/scan/listing.md)."""
 
 from __future__ import annotations
 

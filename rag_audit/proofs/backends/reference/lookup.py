@@ -19,7 +19,7 @@ from rag_audit.proofs.backends.reference.session import Column, Expr, Pairs, Ses
 from rag_audit.relation.field import MODULUS
 
 MOST_SEVERAL, LEAST_ALONE, TOGETHER = 12, 9, 3
-"""Of a tree's variables: how many at most are bound together, how many at least are not, and how many at once."""
+"""For a tree's variables: the maximum bound in one step, the minimum left unbound, and the number bound at once."""
 RANGE_TAG, RANGE = 1, 1 << 16
 
 
@@ -32,11 +32,11 @@ class Columns:
 
 @dataclass
 class Said:
-    """An entry whose extension the prover says: before the last challenge, or by `say` in its turn."""
+    """An entry with an extension that the prover states: before the last challenge, or by `say` in its turn."""
 
     say: Callable[[Session], Expr] | None = None
     point: Sequence[int] = ()
-    """Where it is said, once the lookup is read, and what."""
+    """The point and the stated value, once the lookup is read."""
     value: Expr = field(default_factory=Expr)
 
 
@@ -68,7 +68,7 @@ def ranges(multiplicities: Column) -> Segment:
 
 
 def _known(values: Sequence[int | Expr], point: Sequence[int], rows: int) -> Expr | int:
-    """What values extend to, over the rows that count."""
+    """The extension of the values, over the counting rows."""
     rows = min(rows, len(values))
     if isinstance(values, range):
         return numbers(point, rows)

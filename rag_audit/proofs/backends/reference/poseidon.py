@@ -35,7 +35,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Stream:
-    """The words of blocks under one key or several: what they extend to at (words, records : blocks)."""
+    """The words of blocks under one key or several: their extension at (words, records : blocks)."""
 
     keys: Sequence[Expr]
     blocks: int
@@ -46,7 +46,7 @@ class Stream:
 
 
 def list_calls(session: Session, tag: int, elements: Sequence[Expr | int], result: Expr | int) -> list[Call]:
-    """The calls of HL(tag, elements), whose value is `result`."""
+    """The calls of HL(tag, elements) with the value `result`."""
     h: Expr | int = hash_elements(TAG_LIST, tag, len(elements))
     calls = []
     for i in range(0, len(elements), LIST_RUN):
@@ -93,7 +93,8 @@ def permutations(session: Session, calls: Sequence[Call], stream: Stream | None 
 
 
 def known_outputs(session: Session, outputs: Sequence[int]) -> tuple[list[int], list[Expr]]:
-    """Permutations with these words 0, and others of zeros: a point, and what the words of their inputs have there."""
+    """Permutations with these output words 0, and others of zeros: returns a point, and the values of the input
+    words there."""
     tau = session.challenges("hash outputs", log2(len(outputs)))
     claim = dot(eq_table(tau, len(outputs)), outputs) + (1 - below(tau, len(outputs))) * hash_elements()
     held_at, held = session.reduce_digits("hash layer", _paired(of(tau)), claim % MODULUS, 5)
@@ -102,7 +103,7 @@ def known_outputs(session: Session, outputs: Sequence[int]) -> tuple[list[int], 
 
 
 def _paired(p: Sequence[Digit]) -> list[Digit]:
-    """Two variables a digit; of an odd number the lowest is alone."""
+    """Two variables per digit; for an odd number the lowest digit has one."""
     return regroup(p, from_the_top(sum(map(variables, p)), 2))
 
 
@@ -139,7 +140,7 @@ def _layers(
 
 
 def _carried(functional: Sequence[int], after: Expr, number: int) -> Expr:
-    """What the functional has of the state that enters a round, from what it has once constants are added."""
+    """The functional's value on the state that enters a round, from its value after constants are added."""
     return after - dot(functional, parameters()[0][number])
 
 

@@ -1,4 +1,4 @@
-"""Query proofs: the listed positions are the first of all noised scores, of one record or several
+"""Query proofs: the listed positions are the first of all noised scores, for one record or several
 (docs/scan/query.md, together.md)."""
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def score_rows(dimension: int) -> int:
 
 
 def score_table(dimension: int, steps: Callable[[int], int], multiplicities: Column) -> Segment:
-    """Every score from -49 d to 49 d, and what stands beside it."""
+    """Every score from -49 d to 49 d, with its lattice step."""
     rows, most = score_rows(dimension), REACH * dimension
     scores = [min(row - most, most) for row in range(rows)]
     return Segment(SCORES_TAG, [scores, [steps(score) for score in scores]], rows, multiplicities)

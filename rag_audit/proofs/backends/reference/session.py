@@ -74,12 +74,12 @@ def row_bits(capacity: int, records: int = 1) -> int:
 
 
 def limbs(columns: Sequence[Column], shift: int = 0, bits: int = 16) -> list[tuple[Column, int]]:
-    """The number that columns of limbs stand for, times 2^shift, the lowest limb first."""
+    """The number that columns of limbs encode, times 2^shift, the lowest limb first."""
     return [(c, 1 << shift + bits * k) for k, c in enumerate(columns)]
 
 
 def joined(weights: Sequence[int], records: Iterable[Pairs]) -> Pairs:
-    """What records have, each under its weight."""
+    """The pairs of all records, each multiplied by its record's weight."""
     return [
         (c, e * factor % MODULUS) for e, pairs in zip(weights, records, strict=True) for c, factor in pairs
     ]
@@ -87,7 +87,7 @@ def joined(weights: Sequence[int], records: Iterable[Pairs]) -> Pairs:
 
 @dataclass
 class Session:
-    """What a run has read and claimed; closing proves all of it."""
+    """The values that a run has read and its claims; closing proves all of them."""
 
     reader: Reader
     row_bits: int
@@ -99,7 +99,7 @@ class Session:
     equations: list[list[Term]] = field(default_factory=list)
     """Sums of known points that have to vanish."""
     weight: int = 0
-    """The last challenge, whose powers weigh them."""
+    """The last challenge; its powers weight the claims."""
 
     def send(self, label: str, count: int) -> list[Expr]:
         """Values that the prover sends here, 16 in a message."""

@@ -12,12 +12,12 @@ from rag_audit.relation.field import MODULUS
 PROTOCOL = b"rag-audit/scan/v2"
 START, BYTES, INTEGER, SCALAR, POINT, CHALLENGE = range(6)
 CLAIM = 6
-"""What a watch hears of a claim, which is not absorbed."""
+"""The label that a watch receives for a claim; the transcript does not absorb it."""
 _BYTES = 32
 
 
 class Transcript:
-    """What both parties have said so far, as 32 bytes."""
+    """The digest of both parties' messages so far, 32 bytes."""
 
     def __init__(self, name: str, watch: Callable[[int, str, bytes, bytes], None] | None = None) -> None:
         self.state = bytes(32)
@@ -34,7 +34,7 @@ class Transcript:
             self._watch(kind, label, data, self.state)
 
     def claim(self, name: str) -> None:
-        """Tells the watch what is claimed; nothing is absorbed."""
+        """Tell the watch the name of a claim; the transcript does not absorb it."""
         if self._watch is not None:
             self._watch(CLAIM, name, b"", self.state)
 

@@ -1,4 +1,4 @@
-"""What commands and reports say of the scan argument."""
+"""The words of commands and reports about the scan argument."""
 
 from rag_audit.proofs.description import Description
 

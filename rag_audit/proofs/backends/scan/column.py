@@ -1,5 +1,5 @@
-"""Columns that are drawn from the seed, committed to, and proved: a slot's noise or coins (docs/scan/noise.md,
-docs/scan/coins.md), and the kept positions of a sampled tenant.
+"""Columns that are drawn from the seed, committed to, and proved: a slot's noise or Bernoulli bits (docs/scan/noise.md,
+docs/scan/coins.md), and the sampled positions of a tenant.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def certify(
     what: str,
     low_memory: bool,
 ) -> tuple[bytes, bytes, bytes]:
-    """The certificate of one drawn column: proof, commitments to its rows, 32 bytes each, and their secret blindings.
+    """The proof of one drawn column: the proof, commitments to its rows, 32 bytes each, and their secret blindings.
 
     :param draw: makes it
     :param gains: the draws of a position
     :param what: the name of the work, for errors
-    :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
+    :raises WitnessError: the seed does not match `c_seed`, or a word cannot be proved (one in 2^94)
     :raises MemoryLimitError: the machine cannot hold the work
     """
     memory.require_proof(
@@ -80,7 +80,7 @@ class CertificateJob:
     def run(self) -> NoiseCertificate:
         """The column's certificate.
 
-        :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
+        :raises WitnessError: the seed does not match `c_seed`, or a word cannot be proved (one in 2^94)
         :raises MemoryLimitError: the machine cannot hold the work
         """
         key, low = self.key, self.low_memory
@@ -165,7 +165,7 @@ class ColumnJob:
     def run(self) -> CommittedColumn:
         """The commitment with its proof and its blindings.
 
-        :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
+        :raises WitnessError: the seed does not match `c_seed`, or a word cannot be proved (one in 2^94)
         :raises MemoryLimitError: the machine cannot hold the work
         """
         seed = to_bytes(self.s0) + to_bytes(self.s1)

@@ -29,7 +29,8 @@ PUBLIC = ("ctx", "hq", "cq")
 
 @cache
 def table_columns(table: StaticTable) -> bytes:
-    """Commitments to the table's columns, 32 bytes a point, which take seconds and are kept in the user's cache.
+    """Commitments to the table's columns, 32 bytes per point. They take seconds to compute and are stored in the user's
+    cache.
 
     :raises SetupError: as `build_file`
     """

@@ -23,7 +23,8 @@ class Engine(Protocol):
         """Proofs of one of a tenant's records or several: each one's public values, noise certificate, query proof."""
 
     def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
-        """Records of a listing tenant: public values, the coins' certificate, what was held before and after, proof."""
+        """Records of a tenant with randomized response: public values, the proof of the Bernoulli bits, the
+        commitments to the disclosed set before and after, proof."""
 
     def embeddings(self, key: EmbedKey) -> NativeBatch[tuple[bytes, bytes]]:
         """Proofs of A1: public values, proof."""

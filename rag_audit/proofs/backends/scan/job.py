@@ -21,20 +21,20 @@ from rag_audit.relation.field import digest_to_field, to_bytes
 
 @dataclass(frozen=True)
 class ProofJob:
-    """The job that proves one record. It is picklable, and holds secrets, which `repr` omits.
+    """The job that proves one record. It is picklable. It contains secrets, which `repr` omits.
 
     :param key: the tenant's key
     :param statement: the public values
-    :param certificate: noise certificate of the record's slot, or the job that makes it; None without noise
+    :param certificate: noise proof of the record's slot, or the job that makes it; None without noise
     :param noise: noise of all positions, int32 little-endian; empty without noise
     :param scores: scores of all positions, int32 little-endian
     :param vector: the query vector, int8
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
-    :param blinding_key: the key from which the index commitment's blindings are derived
+    :param blinding_key: the key that determines the index commitment's blindings
     :param low_memory: as for `CertificateJob`
-    :param kept: of a sampled tenant, one byte 0 or 1 a position, and the blindings of their commitment
+    :param kept: for a tenant with a sample, one byte 0 or 1 per position, and the blindings of their commitment
     """
 
     key: ScanKey
@@ -112,7 +112,7 @@ def proof_json(certificate: bytes, proof: bytes, protocol: str = PROTOCOL) -> di
 
 
 def retrieve_statement(record: RecordPublic) -> Statement:
-    """The public values of a record's proof, in which C_idx is a digest as a field element."""
+    """The public values of a record's proof, with the digest C_idx as a field element."""
     return record.retrieve(digest_to_field(bytes.fromhex(record.tenant.c_idx)))
 
 

@@ -57,9 +57,9 @@ class CoinColumn:
         return OpenedColumn(ColumnCommitment(digest, rows), None)
 
     def published_keys(self, tenant: TenantPublic) -> dict[str, Json]:
-        """See `ColumnProofs.published_keys`: the commitments stand in the proof."""
+        """See `ColumnProofs.published_keys`: the proof itself contains the commitments."""
         return {}
 
 
 COLUMN = CoinColumn()
-"""The proofs about a sampled tenant's kept positions."""
+"""The proofs about a tenant's sampled positions."""

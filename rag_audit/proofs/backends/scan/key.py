@@ -19,8 +19,8 @@ from rag_audit.relation.scores import ScoreWindow
 VERSION = 3
 """The version of the vectors that hold the argument's trace and proofs."""
 ARGUMENT = _native.scan_protocol().hex()
-"""The digest of the rules on which both parties have to agree: layout, limits, and the labels and lengths of every kind
-of run (docs/scan/transcript.md)."""
+"""The digest of the common rules of both parties: layout, limits, and the labels and lengths of every kind of run
+(docs/scan/transcript.md)."""
 PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A2", "A3", "A4"]}
 )
@@ -38,7 +38,7 @@ SAMPLED_PROTOCOL = digest_hex(
 COINS_PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": _OTHERS["coins"].hex(), "claims": ["kept"]}
 )
-"""The digest that names the argument that positions are kept by the coins of the seed."""
+"""The digest of the argument that the sampled positions are the Bernoulli bits of the seed."""
 LISTING_PROTOCOL = digest_hex(
     {
         "system": "scan",
@@ -56,14 +56,14 @@ TOGETHER_PROTOCOL = digest_hex(
         "claims": ["A2", "A3", "A4"],
     }
 )
-"""The digest that names the argument of several records in one proof (docs/scan/together.md)."""
+"""The digest of the argument for several records in one proof (docs/scan/together.md)."""
 COALITION_PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]}
 )
 """The digest that names the argument of coalition proofs (`proofs.scan.coalition`)."""
 SLOT = ("c_seed", "beacon", "slot")
 RECORD = (*SLOT, "ctx", "cq", "htopk")
-"""The public values of a record, in the order in which the native core takes them."""
+"""The public values of a record, in the native core's order."""
 _MOST_EMBEDDED = {"tokens": 208, "dimension": 4096, "vocabulary": 1 << 15, "norm_factor": 1 << 20}
 """The limits of `native/scan-protocol/src/embed/statement.rs`, which keep every value far below r."""
 MAX_LISTED = 1024
@@ -83,8 +83,10 @@ class ScanKey:
     :param lo: lower end of the score window
     :param hi: upper end of the score window
     :param lattice: R
-    :param kept: commitments to the rows of a sampled tenant's kept positions, 32 bytes each; None where it keeps all
-    :param chance: of a listing tenant, Q over 2^40; `hi` is then the threshold, and `listed` the longest list
+    :param kept: commitments to the rows of a tenant's sampled positions, 32 bytes each; None if it samples all
+        positions
+    :param chance: for a tenant with randomized response, Q over 2^40; `hi` is then the threshold, and `listed` the
+        longest list
     """
 
     points: bytes
@@ -184,14 +186,15 @@ class ScanKey:
         return digest_to_field(self.digest)
 
     def __getstate__(self) -> dict[str, object]:
-        # The native objects are not pickled, but made again where the key arrives.
+        # The native objects are not pickled; the receiving process rebuilds them.
         return {
             k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "listing", "digest")
         }
 
 
 def protocol_of(gains: Sequence[int], *, sampled: bool, listing: bool = False) -> str:
-    """The digest that names the argument of records: of noise alone, the one that every window of version 1 has."""
+    """The digest of the argument for records. With noise and no sample, it is the digest in every window of version
+    1."""
     if listing:
         return LISTING_PROTOCOL
     return SAMPLED_PROTOCOL if sampled or not gains else PROTOCOL
@@ -231,7 +234,7 @@ class EmbedArgument:
 
 @dataclass(frozen=True)
 class EmbedKey:
-    """The verification key of proofs of A1. The commitment hides nothing: anyone with the table computes the same
+    """The verification key of proofs of A1. The commitment has no blindings: any party with the table computes the same
     points, so a verifier pins their digest and never takes it from a window.
 
     :param argument: the protocol with its parameters
@@ -287,7 +290,7 @@ class EmbedKey:
         return self.argument.tokens, self.argument.norm_factor
 
     def __getstate__(self) -> dict[str, object]:
-        # The native object is not pickled, but made again where the key arrives.
+        # The native object is not pickled; the receiving process rebuilds it.
         return {"argument": self.argument, "points": self.points}
 
 

@@ -1,5 +1,5 @@
-"""Records of listing tenants by the scan argument: the slot's coins, the list, and what the account holds after it
-(docs/scan/listing.md).
+"""Records of tenants with randomized response by the scan argument: the slot's Bernoulli bits, the list, and the
+account's disclosed set after it (docs/scan/listing.md).
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic
 from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes
 
 PARTS = ("certificate", "before", "after", "proof")
-"""The base64 fields of a record's proof: the certificate of the slot's coins, the commitments to what the account held
-before the record and holds after it, and the proof of the list."""
+"""The base64 fields of a record's proof: the proof of the slot's Bernoulli bits, the commitments to the account's
+disclosed set before and after the record, and the proof of the list."""
 
 
 @dataclass(frozen=True)
 class ListJob:
-    """The job that proves one record. It is picklable, and holds secrets, which `repr` omits.
+    """The job that proves one record. It is picklable. It contains secrets, which `repr` omits.
 
-    :param certificate: that of the slot's coins, or the job that makes it
-    :param chance: one byte 0 or 1 for each position, the slot's coins; `kept` and `held` (before the record) likewise
-    :param kept_opening: blindings of the commitment to the kept positions
+    :param certificate: the proof of the slot's Bernoulli bits, or the job that makes it
+    :param chance: the slot's Bernoulli bits, one byte 0 or 1 for each position; `kept` and `held` (before the record)
+        have the same form
+    :param kept_opening: blindings of the commitment to the sampled positions
     :param before: the secret of the commitment before the record, None before the account's first
     :param after: the secret of the commitment after it
     :param scores: scores of all positions, int32 little-endian
@@ -99,13 +100,15 @@ class ListJob:
 
 
 def bound_to(statement: ListedStatement, certificate: bytes) -> ListedStatement:
-    """The statement whose context covers the certificate too, as the native argument leaves it to its caller."""
+    """The statement with a context that also covers the proof of the Bernoulli bits. The native argument leaves this
+    binding to its caller."""
     ctx = sha256(b"rag-audit/scan/listed/v1" + to_bytes(statement.ctx) + sha256(certificate))
     return replace(statement, ctx=digest_to_field(ctx))
 
 
 def held_rows(capacity: int, held: bytes, secret: bytes | None) -> tuple[bytes, bytes]:
-    """The commitments to what an account holds, and their blindings; the public constant where it holds nothing yet.
+    """The commitments to an account's disclosed set, and their blindings; for the empty set before its first record, a
+    public constant.
 
     :param held: one byte 0 or 1 for each position
     :param secret: the record's own 32 bytes; None before the account's first record
@@ -128,7 +131,7 @@ def held_blindings(capacity: int, secret: bytes) -> bytes:
 
 
 def held_digest(capacity: int, rows: bytes) -> str:
-    """What a record names: SHA-256 over capacity and row commitments, 64 hexadecimal digits."""
+    """The digest in a record: SHA-256 over capacity and row commitments, 64 hexadecimal digits."""
     return rows_digest(b"rag-audit/scan/held/v1", capacity, rows)
 
 
@@ -178,9 +181,9 @@ def list_refusals(
 def list_job(
     key: ScanKey, statement: ListedStatement, record: RecordPublic, private: RecordPrivate
 ) -> ListJob:
-    """The job that proves a listing tenant's record.
+    """The job that proves a record of a tenant with randomized response.
 
-    :raises WitnessError: what the account holds, or which positions are kept, is missing
+    :raises WitnessError: the account's disclosed set, or the sample, is missing
     """
     if private.listing is None or private.kept is None:
         raise WitnessError("what the account holds, or which positions are kept, is missing", field="record")

@@ -18,11 +18,12 @@ _PER_POSITION = (900, 450)
 _JOINED = (900, 450)
 """Bytes a draw of each record of a proof for several, by default and in low memory."""
 _ANSWERED = 100
-"""Bytes a position of each of these records besides."""
+"""Additional bytes per position for each of these records."""
 
 
 _TABLE = 8 << 10
-"""A generator's multiples, of at most `_TABLES` generators: kept by the process from its first proof on."""
+"""Bytes of one generator's multiples, for at most `_TABLES` generators. The process retains them from its first
+proof on."""
 _TABLES = 1 << 13
 
 
@@ -37,18 +38,18 @@ def _padded(n: int) -> int:
 
 
 def certificate_bytes(capacity: int, gains: Sequence[int], *, low_memory: bool = False) -> int:
-    """The bytes that a noise certificate takes beside the memory that the process holds already."""
+    """The bytes that a noise proof takes in addition to the process's current memory."""
     return _FIXED + _tables(capacity) + _PER_DRAW[low_memory] * _padded(capacity * len(gains))
 
 
 def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:
-    """The bytes that a query proof takes beside its job."""
+    """The bytes that a query proof takes in addition to its job."""
     return _FIXED + _tables(capacity) + _PER_POSITION[low_memory] * _padded(capacity)
 
 
 def together_bytes(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> int:
-    """The bytes that the proof of so many records takes beside their jobs. The number of records counts up to a power
-    of two, that of positions as it is.
+    """The bytes that the proof of this number of records takes in addition to their jobs. The number of records is
+    rounded up to a power of two, the number of positions is not.
     """
     places = 1 << (count - 1).bit_length()
     rows = _tables(capacity) << ((count - 1).bit_length() + 1) // 2
@@ -80,8 +81,8 @@ def require_together(capacity: int, gains: Sequence[int], count: int, *, low_mem
 def fitting_together(
     capacity: int, gains: Sequence[int], most: int, *, low_memory: bool = False, at_a_time: int = 1
 ) -> int:
-    """The largest number of records, up to `most`, whose proof the free memory holds; 1 where none fits. A system that
-    does not say what is free gets the largest.
+    """The largest number of records, up to `most`, with a proof that fits into the free memory; 1 if none fits. If the
+    operating system does not report its free memory, the result is `most`.
     """
     free = available_bytes()
     free = None if free is None else free // at_a_time
@@ -97,7 +98,7 @@ def fitting_together(
 
 
 def index_bytes(positions: int, components: int) -> int:
-    """The bytes that a commitment to this many components of an index takes beside the index itself."""
+    """The bytes that a commitment to this many components of an index takes in addition to the index itself."""
     return _FIXED + 3 * positions * components
 
 

@@ -1,4 +1,4 @@
-"""The digest that names this release's scan protocols together, which a verifier pins in trust.toml."""
+"""The digest over all scan protocols of this release. A verifier pins it in trust.toml."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rag_audit.proofs.interface import Pins
 
 
 def protocols_digest() -> str:
-    """SHA-256 over the digests of all protocols, 64 hexadecimal digits: for `retrieve` of each kind, `embed` (by that
-    for one token), `kept` and the coalition proof. It changes with any of them.
+    """SHA-256 over the digests of all protocols, 64 hexadecimal digits: for `retrieve` of each kind, `embed` (by the
+    protocol for one token), `kept` and the coalition proof. It changes with any of them.
     """
     return digest_hex({**_of_records(), "together": TOGETHER_PROTOCOL})
 
@@ -47,11 +47,12 @@ def _of_noise() -> dict[str, Json]:
 
 
 def check_pin(pins: Pins, *, sampled: bool = False, together: bool = False) -> str:
-    """Return the pinned digest if it is that of this release's protocols, or of earlier ones that the proof is of.
+    """Return the pinned digest if it is the digest of this release's protocols, or of earlier ones that include the
+    proof's protocol.
 
-    :param sampled: whether a protocol of samples, or of tenants without noise, is asked for
-    :param together: whether one of several records in a proof is
-    :raises SetupError: there is no pin, or it is that of a release with other protocols
+    :param sampled: whether the proof uses a protocol of samples, or of tenants without noise
+    :param together: whether the proof uses a protocol for several records
+    :raises SetupError: there is no pin, or it belongs to a release with other protocols
     """
     found = protocols_digest()
     if pins.scan is None:

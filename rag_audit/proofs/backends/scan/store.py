@@ -1,10 +1,9 @@
-"""An index commitment on disk, which is made in parts that survive an interruption and checked when it is read.
+"""An index commitment on disk. It is written in parts that survive an interruption, and checked when it is read.
 
 The file of a finished commitment is a header (format, capacity, dimension), a tag, and the points, 32 bytes each. The
 tag is an HMAC under the blinding key over header, rows and points. It shows that these points commit to these rows;
-computing them again would take minutes at 10^6 positions. While a commitment is being made, the file beside it with
-the suffix ``.part`` holds a header and a tag over the rows, and the finished runs of components, each with a tag of its
-own.
+recomputing them would take minutes at 10^6 positions. During the computation, a file with the additional suffix
+``.part`` contains a header and a tag over the rows, and the finished runs of components, each with its own tag.
 
 The rows may be an array that maps a file into memory: one run of components is read at a time.
 """
@@ -47,12 +46,13 @@ def commit_index_file(
 
     The points are determined by rows and key, so an interrupted call resumes when it is repeated with the same values.
 
-    :param path: the finished file; the unfinished one is beside it
+    :param path: the finished file; the unfinished one has a name derived from it in the same folder
     :param rows: shape (positions, d), int8 in -7..7, may be memory-mapped; positions beyond them are zero
     :param capacity: positions of the commitment
     :param blinding_key: 32 secret bytes, fresh for every commitment that is published
     :param progress: called with (components done, d)
-    :raises StoreError: the finished or unfinished file was altered, is of another index or key, or cannot be written
+    :raises StoreError: the finished or unfinished file was altered, belongs to another index or key, or cannot be
+        written
     :raises EncodingError: the rows have another shape, or components outside -7..7
     :raises MemoryLimitError: the machine cannot hold the work
     """

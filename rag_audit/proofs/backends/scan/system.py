@@ -96,7 +96,7 @@ class Scan:
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> IndexCommitment:
-        """See `Backend.commit_index`: `blinding` is the blinding key, and the points are kept."""
+        """See `Backend.commit_index`: `blinding` is the blinding key, and the points are stored."""
         capacity, dimension = rows.shape
         points = commit_index_file(path, rows, capacity, blinding, progress=progress)
         return IndexCommitment(index_digest(points, dimension, capacity), points)
@@ -242,7 +242,8 @@ def verify_batch(
 
 
 def retrieve_key(tenant: TenantPublic) -> ScanKey:
-    """The tenant's verification key, in which everything but the points is rebuilt from opening and policy."""
+    """The tenant's verification key. The function rebuilds all of its parts except the points from window header and
+    policy."""
     c = tenant.constants
     if c.sampled and tenant.kept is None:
         raise SchemaError("the ledger does not say which positions are kept", field="kept",

@@ -1,6 +1,6 @@
 """One proof for several records of one tenant (docs/scan/together.md).
 
-The record that stands first in a proof carries it, and the others name it by digest, since it is long.
+The first record of a proof carries it. The other records name it by its digest, since the proof is long.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def most_together(capacity: int, gains: int) -> int:
 
 @dataclass(frozen=True)
 class TogetherJob:
-    """The job that proves several records. It is picklable, and holds secrets, which `repr` omits.
+    """The job that proves several records. It is picklable. It contains secrets, which `repr` omits.
 
-    :param records: the records' own jobs, whose certificates are not made yet
+    :param records: the records' own jobs, without finished noise proofs
     :param names: names of the records in errors
     """
 
@@ -81,7 +81,7 @@ class TogetherJob:
             made = certify_noise(slots) if slots else None
             proof = prove(self.records, made)
         except (ValueError, OverflowError) as exc:
-            # The record that has no proof of its own either is the one; proofs of the others are not kept.
+            # The record that also fails when proved separately is at fault; proofs of the others are discarded.
             for name, job in zip(self.names, self.records, strict=True):
                 try:
                     job.run()
@@ -100,7 +100,7 @@ class TogetherJob:
 
 
 def record_digest(record: Statement) -> bytes:
-    """SHA-256 over a record's public values, by which a proof of several records names each of them."""
+    """SHA-256 over a record's public values. A batch proof names each of its records by this digest."""
     return sha256(record.encode(RECORD))
 
 
@@ -110,7 +110,7 @@ def proof_digest(certificate: bytes, proof: bytes) -> bytes:
 
 
 def parse_carried(value: Json, *, field: str) -> Group:
-    """What a record carries, from a file's value.
+    """The part of a proof that a record carries, from a file's value.
 
     :raises SchemaError: other fields, or another system, protocol or number of records
     :raises EncodingError: a field is not canonical
@@ -139,10 +139,10 @@ def parse_carried(value: Json, *, field: str) -> Group:
 def opened_points(
     published: Mapping[str, Json], digest: str, make: Callable[[bytes], AnyKey]
 ) -> OpenedKey[AnyKey]:
-    """The key that a commitment makes, which is published under the digest to which the opening commits.
+    """The key made from a commitment, which is published under the digest in the window header.
 
     :param make: makes the key of points
-    :raises SetupError: nothing is published under the digest
+    :raises SetupError: no commitment is published under the digest
     :raises InvalidProof: the points have another digest
     """
     place = f"verification_keys.{digest[:16]}"
@@ -157,7 +157,7 @@ def opened_points(
 
 @dataclass(frozen=True)
 class Groups:
-    """What verifies proofs with the statements of their records (`batch.Checker`)."""
+    """Verifies proofs with the statements of their records (`batch.Checker`)."""
 
     key: ScanKey
     engine: str
@@ -178,7 +178,7 @@ class Together:
 
     :param key: the tenant's key of an index commitment's points
     :param c_idx: digest of the index commitment, 64 hexadecimal digits
-    :param points: the points, of whoever has them
+    :param points: the points, if the caller has them
     """
 
     key: Callable[[bytes], ScanKey]
@@ -227,7 +227,7 @@ class Together:
         engine: str = "native",
         check: Check = at_once,
     ) -> Refusals:
-        """See `ManyRecords.verify`; engines are those of `Scan.refusals`."""
+        """See `ManyRecords.verify`; the engines are the engines of `Scan.refusals`."""
         known = {record_digest(statement): statement for statement in narrowed(Statement, every)}
 
         def proved(whole: Sequence[Group], _: Container[tuple[bytes, bytes]]) -> Refusals:

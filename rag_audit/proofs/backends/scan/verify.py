@@ -27,8 +27,8 @@ def refused(reason: Exception | str) -> RagAuditError:
 def parse_parts(value: Json, names: Sequence[str], protocol: str, *, what: str, field: str) -> list[bytes]:
     """Read the base64 fields of any proof of this system from a file's value.
 
-    :param names: the fields beside `system` and `protocol`
-    :param what: what the value is no proof of, for the error
+    :param names: the fields other than `system` and `protocol`
+    :param what: the expected kind of proof, for the error
     :raises SchemaError: the proof has other fields, or is of another system or protocol
     :raises EncodingError: a field is not canonical base64
     """
@@ -92,8 +92,8 @@ def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
     """Return if the proof of one record holds.
 
     :raises InvalidProof: the proof does not hold; `found` has the reason
-    :raises EncodingError: the bytes are no proof at all: the length is not that of the statement's proofs, a point is
-        off the curve, or a scalar is not canonical
+    :raises EncodingError: the bytes are not a well-formed proof: the length is not the length of the statement's
+        proofs, a point is off the curve, or a scalar is not canonical
     """
     records = encoded(key, [statement])
     try:
