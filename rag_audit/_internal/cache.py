@@ -181,7 +181,7 @@ def progress(message: str) -> None:
 
 
 def write_manifest(folder: Path, value: Mapping[str, Json]) -> None:
-    """Write a folder's manifest: `value` and, under `files`, the digest of every file that the folder holds."""
+    """Write a folder's manifest: `value` and, under `files`, the digest of every file in the folder."""
     files: dict[str, Json] = {name: digest_once(path) for name, path in _files(folder)}
     (folder / MANIFEST).write_bytes(jcs({**value, "files": files}))
 

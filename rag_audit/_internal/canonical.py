@@ -33,7 +33,7 @@ else:
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
 MAX_VALUES = 1 << 24
-"""The most JSON values in one document: a value that is written in six bytes may take two hundred in memory."""
+"""Maximum JSON values in one document: a value that is written in six bytes may take two hundred in memory."""
 MAX_TOML_DEPTH = 8
 MAX_TOML_LINE = 16_384
 _HEX = re.compile(r"\A[0-9a-f]*\Z")
@@ -43,7 +43,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 def jcs(value: Json) -> bytes:
     """RFC 8785 (JCS) bytes of a JSON value. Integers must stay below 2^53 in magnitude; floats are refused.
 
-    :raises EncodingError: the value holds a float, an integer from 2^53 on, a lone surrogate or a non-JSON type
+    :raises EncodingError: the value contains a float, an integer from 2^53 on, a lone surrogate or a non-JSON type
     """
     plain = _native.canonical_json(value)
     if plain is not None:

@@ -15,7 +15,7 @@ def decode_text(data: bytes, *, source: str) -> str:
     """Decode a text file: UTF-8 with or without a byte order mark, or UTF-16 with one. The mark is removed.
 
     :param source: the name of the file, for the error's `field`
-    :raises EncodingError: the bytes are not valid in that encoding, or the text holds the character NUL
+    :raises EncodingError: the bytes are not valid in that encoding, or the text contains the character NUL
     """
     encoding = "utf-8"
     for mark, name in MARKS:
@@ -33,9 +33,9 @@ def decode_text(data: bytes, *, source: str) -> str:
 
 
 def refuse_nul(text: str, *, source: str) -> None:
-    """Refuse a text that holds the character NUL: no such text can be stored everywhere, and binary files hold it.
+    """Refuse a text with the character NUL. Some stores cannot store such a text, and binary files contain NUL.
 
-    :raises EncodingError: the text holds NUL
+    :raises EncodingError: the text contains NUL
     """
     if (place := text.find("\0")) >= 0:
         raise EncodingError("the text holds the character NUL", field=source, found=f"at character {place + 1}",

@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 from rag_audit._internal.printable import printable
 
 MAX_SHOWN = 200
-"""The most characters of one part of an error that are shown."""
+"""Maximum shown characters of one part of an error."""
 
 
 class ExitCode(IntEnum):

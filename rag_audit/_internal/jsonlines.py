@@ -66,7 +66,7 @@ def split_lines(data: bytes, *, source: str) -> list[bytes]:
     file may (`decode_text`).
 
     :param source: the name of the file, for the error's `field`
-    :raises EncodingError: the file has a mark and is not in its encoding, or the file holds the character NUL
+    :raises EncodingError: the file has a byte order mark and is not in its encoding, or contains the character NUL
     """
     if data.startswith(tuple(mark for mark, _ in MARKS)) or b"\0" in data:
         data = decode_text(data, source=source).encode()
@@ -74,10 +74,10 @@ def split_lines(data: bytes, *, source: str) -> list[bytes]:
 
 
 def inflate(path: Path) -> bytes:
-    """The bytes that a gzip file holds, bounded.
+    """The content of a gzip file, with limited size.
 
     :raises EncodingError: the file is unreadable or not gzip
-    :raises SizeError: it holds more than `MAX_TEXT_BYTES`
+    :raises SizeError: the content exceeds `MAX_TEXT_BYTES`
     """
     try:
         with open_regular(path) as file, gzip.open(file) as handle:
@@ -92,7 +92,7 @@ def inflate(path: Path) -> bytes:
 def string(value: Mapping[str, object], key: str, place: str) -> str:
     """A line's string under a key.
 
-    :raises SchemaError: there is none
+    :raises SchemaError: the key is missing or has no string
     """
     text = value.get(key)
     if not isinstance(text, str):

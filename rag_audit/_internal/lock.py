@@ -1,4 +1,4 @@
-"""Locks between processes: a file that one process holds at a time (by `flock`, so on POSIX only)."""
+"""Locks between processes: a file that one process locks at a time (by `flock`, so on POSIX only)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def hold(path: Path, *, wait: bool) -> int | None:
     """Take an exclusive lock on the file `path`, which is created if it is missing. Closing the returned handle, or the
     end of the process, releases it.
 
-    :param wait: whether to wait for another holder to finish; if not, None is returned where there is one, after some
-        tries: a process that only looks at a lock (`is_held`) holds it for a moment
+    :param wait: whether to wait for another holder to finish. If not, the result is None if another process still has
+        the lock after some tries: a process that only inspects a lock (`is_held`) has it for a moment
     :raises StoreError: the lock file cannot be opened
     """
     try:

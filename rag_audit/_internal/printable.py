@@ -21,7 +21,7 @@ def printable(text: str, *, keep: str = "") -> str:
     Escaped are control characters (C0, C1), line and paragraph separators, spaces other than the common one,
     bidirectional and other format characters, surrogates, and what Unicode has not assigned.
 
-    :param keep: further characters that may stay
+    :param keep: further characters that are not escaped
     """
     if _ASCII.match(text):
         return text

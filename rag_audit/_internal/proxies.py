@@ -106,7 +106,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The proxy's URL for a client library, which holds its password."""
+        """The proxy's URL with its password, for a client library."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{self.userinfo}{'@' if self.userinfo else ''}{host}:{self.port}"
 
@@ -191,7 +191,7 @@ def _without_port(entry: str) -> tuple[str, str]:
 
 
 def _network(entry: str) -> IPv4Network | IPv6Network | None:
-    """The network that an entry names, where it names one: of IPv4-mapped addresses, the IPv4 network."""
+    """The network in an entry, if it names one; for IPv4-mapped addresses, the IPv4 network."""
     try:
         network = ip_network(entry, strict=False)
     except ValueError:  # no network, or one address in a short form

@@ -1,6 +1,6 @@
-"""The account's side: it signs requests, checks answers, keeps receipts, and hands them to a verifier.
+"""The account's side: it signs requests, checks answers, stores receipts, and gives them to a verifier.
 
-The account's folder holds its key and its receipts; no other party's process opens the folder.
+The account's folder contains its key and its receipts; no other party's process opens the folder.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class Account:
     def create(cls, directory: Path, account: str, tenant: str) -> Account:
         """Make a new account with a fresh key.
 
-        :raises StoreError: the folder holds an account already
+        :raises StoreError: the folder already contains an account
         """
         profile = _Profile.parse({"account": account, "tenant": tenant}, field="account")
         try:
@@ -245,7 +245,7 @@ class Account:
         return RosterEntry(account=self.account, tenant=self.tenant, key=key, custody="account")
 
     def sign(self, message: bytes) -> bytes:
-        """The account's Ed25519 signature of a message, for a program that keeps its requests itself."""
+        """The account's Ed25519 signature of a message, for a program that stores its requests itself."""
         return self.keys.newest.sign(message)
 
     def used(self, window: Publication) -> tuple[int, int, bool]:
@@ -395,7 +395,7 @@ class Account:
         return Holdings(self.directory / f"held-{digest[:16]}.jsonl", digest)
 
     def receipts(self, window: Publication | str) -> list[KeptReceipt]:
-        """The receipts that the account keeps of a window, in the order of its questions.
+        """The account's receipts of a window, in the order of its questions.
 
         :param window: the window, or the digest of its opening
         """

@@ -29,7 +29,7 @@ class _Header(Model):
 
 
 class Holdings:
-    """The documents that one account was handed in one window.
+    """The documents that one account received in one window.
 
     :param path: the account's own file for the window, made with the first document
     :param opening: digest of the window's opening

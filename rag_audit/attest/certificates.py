@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 
 
 class CertificateStore:
-    """Noise certificates, one file for each slot, encrypted under the window's retention key and bound to slot, window
-    and protocol.
+    """Noise proofs, one file for each slot, encrypted under the window's retention key and bound to slot, window and
+    protocol.
 
     A file that a crash left half written, or that somebody changed or moved, counts as missing.
 
-    :param folder: a private folder, which is created with the first certificate
-    :param key: 32 bytes; deleting it makes all certificates unreadable
+    :param folder: a private folder, which is created with the first noise proof
+    :param key: 32 bytes; deleting it makes all noise proofs unreadable
     :param opening: digest of the window's opening
     """
 
@@ -48,7 +48,7 @@ class CertificateStore:
         return self._path(slot).exists()
 
     def get(self, slot: SlotKey) -> NoiseCertificate | None:
-        """The slot's noise certificate, or None if there is none that can be read."""
+        """The slot's noise proof, or None if there is no readable one."""
         path = self._path(slot)
         if not path.exists():
             return None
@@ -61,9 +61,9 @@ class CertificateStore:
             return None
 
     def put(self, slot: SlotKey, certificate: NoiseCertificate) -> None:
-        """Store a noise certificate durably until `drop`.
+        """Store a noise proof durably until `drop`.
 
-        :raises StoreError: the certificate cannot be written
+        :raises StoreError: the noise proof cannot be written
         """
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -74,7 +74,7 @@ class CertificateStore:
         replace_file(self._path(slot), blob, mode=PRIVATE_MODE)
 
     def drop(self, slot: SlotKey) -> None:
-        """Delete a slot's noise certificate, once its record is proved."""
+        """Delete a slot's noise proof, once its record is proved."""
         self._path(slot).unlink(missing_ok=True)
 
     def _path(self, slot: SlotKey) -> Path:

@@ -1,4 +1,4 @@
-"""A window's proofs, made with the answer, later, or on a challenge, and noise certificates made before queries."""
+"""A window's proofs, made with the answer, later, or on a challenge, and precomputed noise proofs."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class GrowingFile:
         """Write the file.
 
         :param head: all of it but entries and proofs
-        :param entries: the ledger's, from the first on, and at least as many as the last time
+        :param entries: the ledger's entries, from the first on, at least as many as in the last call
         """
         rest = [e.dump() for e in entries[self._covered :]]
         if not self._full and sum(len(jcs(e)) for e in rest) < OPEN_TILE_BYTES:
@@ -173,7 +173,7 @@ class Publisher:
         return str(Checkpoint(self._context.opening.log, count, tree.root(count)).sign(self._context.key))
 
     def publish_checkpoint(self, size: int) -> str:
-        """The checkpoint of that size from the public folder, where it is published now if it is missing."""
+        """The checkpoint of that size from the public folder. The method publishes it if it is missing."""
         path = self._public.checkpoint(size)
         with self._writing:
             if not path.exists():
@@ -222,7 +222,7 @@ class Publisher:
         return len(self.cosigned(size).cosignatures) == len(self._context.witnesses)
 
     def check_ledger(self) -> None:
-        """Check that the stored ledger starts with this opening and holds every entry that was published.
+        """Check that the stored ledger starts with this window header and contains every published entry.
 
         :raises StoreError: the ledger does not
         """
@@ -427,7 +427,7 @@ class Publisher:
         return read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else None
 
     def _coalition_proof(self, closing: Closing | None) -> Json:
-        """The coalition proof that the closing record names, or None."""
+        """The coalition proof that the window trailer names, or None."""
         named = closing.coalition.certificate if closing is not None and closing.coalition else None
         if named is None:
             return None

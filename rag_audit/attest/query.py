@@ -367,6 +367,6 @@ def retained_context(opening_digest: str, account: str, i: int) -> bytes:
 def documents_of(
     tenant: CommittedTenant, positions: Sequence[int], withheld: Container[int]
 ) -> list[AnsweredDocument]:
-    """The selected documents in rank order; empty positions and withheld ones (`Serving.withheld`) are left out."""
+    """The selected documents in rank order, without empty and withheld positions (`Serving.withheld`)."""
     found = ((p, tenant.documents_at.get(p)) for p in positions if p not in withheld)
     return [answered(p, passage) for p, passage in found if passage is not None]

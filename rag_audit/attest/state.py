@@ -150,7 +150,7 @@ class LedgerState:
 
     @property
     def ended(self) -> bool:
-        """Whether the closing record is durable."""
+        """Whether the window trailer is durable."""
         return isinstance(self.entries[-1], Closing)
 
     @property
@@ -226,7 +226,7 @@ class LedgerState:
             yield wanted
 
     def wait_until_quiet(self) -> None:
-        """Refuse further entries but the closing record, and wait until the announced ones are appended."""
+        """Refuse further entries except the window trailer, and wait until the announced ones are appended."""
         with self.changed:
             self.closing = True
             self.changed.wait_for(lambda: not self._in_flight)

@@ -144,8 +144,8 @@ class Window(Shutting):
 
     @property
     def low_memory(self) -> bool:
-        """Whether scan tenants' proofs and noise certificates, which stay the same, are made in less memory and more
-        time. It may be set at any time."""
+        """Whether scan tenants' proofs and noise proofs, which do not change, are made in less memory and more time.
+        It may be set at any time."""
         return self.prover.low_memory
 
     @low_memory.setter
@@ -348,7 +348,7 @@ class Window(Shutting):
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> str:
-        """Write the closing record and sign the final checkpoint, which the witnesses then cosign.
+        """Write the window trailer and sign the final checkpoint, which the witnesses then cosign.
 
         The coalition proof that the policy asks for is made and stored first, so an interrupted call resumes with it.
 
@@ -383,8 +383,8 @@ class Window(Shutting):
         *,
         certify: bool,
     ) -> CoalitionEstimate:
-        """The estimate that the closing record declares, with the digest of its coalition proof, which is durable by
-        then."""
+        """The estimate that the window trailer declares, with the digest of its coalition proof. The proof is
+        already durable."""
         context = self.context
         records, queries = self._questions()
         vectors = [q.vector for q in queries]

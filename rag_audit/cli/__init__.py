@@ -130,7 +130,7 @@ COMMANDS = {
     "setup": ("rag_audit.cli.setup.setup", "Make proving and verification keys."),
 }
 """Each command's function, and the first sentence of its help. Only the called command's module is loaded, so a
-verifier's process holds no code of the provider, and `--help` loads none."""
+verifier's process contains no code of the provider, and `--help` loads none."""
 
 
 class Commands(Group):

@@ -276,7 +276,7 @@ def stages() -> Callable[[str, int, int], None]:
 
 
 def verifier_key(text: str, *, field: str) -> VerifierKey:
-    """A vkey given on the command line, as text or as a file that holds it."""
+    """A vkey given on the command line, as text or as a file that contains it."""
     from rag_audit._internal.canonical import read_text
     from rag_audit.log.keys import MAX_KEY_BYTES, VerifierKey
 

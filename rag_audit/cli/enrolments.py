@@ -25,7 +25,7 @@ from rag_audit.service.running.config import RunConfig
 _SQLITE = b"SQLite format 3\0"
 MAX_NAMES_BYTES = 16 << 20
 SHOWN = 3
-"""The most keys that an error names."""
+"""Maximum keys that an error names."""
 
 
 @click.group(cls=Group)

@@ -21,7 +21,7 @@ from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Vectors, get_embedde
 MAX_QUESTIONS_BYTES = 1 << 30
 
 MOST = 1_000_000
-"""The most accounts, questions or windows of a simulation."""
+"""Maximum accounts, questions or windows of a simulation."""
 
 
 @click.group(cls=Group)

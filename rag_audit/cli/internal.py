@@ -30,7 +30,7 @@ def write_report(error: BaseException, command: Sequence[str]) -> tuple[str, Pat
     """Write a report of an exception: the command's name, and the places in the code where it was raised.
 
     The report has the exceptions' types and places in the code, but no message, value or argument, since any of them
-    may hold a secret or somebody's text.
+    may contain a secret or a person's text.
 
     :param command: the names of command and subcommands, without arguments
     :returns: the report, and its file, or None where no file could be written

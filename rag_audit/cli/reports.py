@@ -148,7 +148,8 @@ class Plan:
 
 
 def _faulty(what: str, exc: Exception) -> None:
-    """Say that a report could not be made, and where the fault is described. The verdict keeps its exit code."""
+    """Report that a report could not be made, and the place of the fault's description. The verdict's exit code does
+    not change."""
     said = internal_error(exc, ["verify"])
     first = f"rag-audit: WARNING: the {what} was not made; the verdict stands: {said[0]}"
     click.echo(lines([first, *said[1:]]), err=True)

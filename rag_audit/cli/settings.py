@@ -40,7 +40,7 @@ def settings_of(directory: Path) -> Settings:
 
 
 def stored_model(directory: Path) -> Path | None:
-    """The folder of the embedder's files, where the command knows one."""
+    """The folder of the embedder's files, if the command knows one."""
     return settings_of(directory).model_folder if Layout(directory).settings.exists() else None
 
 

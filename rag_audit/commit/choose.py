@@ -1,4 +1,4 @@
-"""The choice of noise: the least that meets a target, over the lattices that a policy may have."""
+"""The choice of noise: the least noise that meets a target, over the lattices that a policy may have."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def choose_noise(
     delta_acc: str,
     delta_policy: str,
 ) -> Chosen:
-    """The given noise, or the least noise that meets the target, which is `EPS_JOINT` if none is given.
+    """The given noise, or the least noise that meets the target (`EPS_JOINT` by default).
 
     :raises PolicyError: more than one of noise, eps_acc and eps_joint is given, or the target is out of reach
     """

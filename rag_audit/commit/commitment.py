@@ -1,7 +1,7 @@
 """Phase A, commit: fix everything that a window will be checked against before it opens.
 
-This module writes no files; `stored` keeps its results. Every commitment to tenant data is hiding and freshly
-blinded in each window, so that published commitments cannot be compared, or subtracted, across windows.
+This module writes no files; `stored` stores its results. Every commitment to tenant data is hiding and freshly blinded
+in each window, so that published commitments cannot be compared, or subtracted, across windows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WindowSecrets:
     :param index_salts: the salt of each tenant's C_idx, or the 32-byte blinding key of a scan tenant's commitment
     :param document_key: PRF key of the salts under C_docs
     :param retention_key: the key that encrypts queries until the policy's deletion date, and the blindings of noise
-        certificates until their use; deleting it deletes them
+        proofs until their use; deleting it deletes them
     """
 
     s0: int
@@ -333,7 +333,7 @@ def commit_tenant(
 def check_certificate(policy: Policy, dimension: int) -> None:
     """Refuse a policy whose coalition proof this release could not make when the window is closed.
 
-    :raises PolicyError: the system or circuit does not exist, or is another release's
+    :raises PolicyError: the system or circuit does not exist, or belongs to another release
     """
     certificate = policy.estimator.certificate
     if certificate is None:

@@ -58,7 +58,7 @@ def draft_policy(
     :param system: proof system of all tenants, or of each tenant; None for the default one
     :param score_window: lo and hi in raw units (`DEFAULT_SCORE_WINDOW`)
     :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 is not proved
-    :param certificate: system of the coalition proof, and the most query records that it covers
+    :param certificate: system of the coalition proof, and its maximum number of query records
     :param mechanisms: each tenant's mechanism before it is `placed`, in a policy of version 2; None writes one of
         version 1, with the noise for every tenant
     """

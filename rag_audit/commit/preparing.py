@@ -237,7 +237,7 @@ def begin(
 ) -> Commitment:
     """Commit to everything in a folder that this process has locked.
 
-    :raises WindowStateError: the folder already holds a window
+    :raises WindowStateError: the folder already contains a window
     """
     check_line(terms.origin, field="origin")
     _require_unfinished(folder, hint="use Window.resume")
@@ -254,7 +254,7 @@ def begin(
 
 
 def _require_unfinished(folder: Path, *, hint: str) -> None:
-    """Refuse a folder that holds a window.
+    """Refuse a folder that contains a window.
 
     :raises WindowStateError: the folder does
     """

@@ -87,7 +87,7 @@ class StoredCommitment(Model):
 def lock_folder(directory: Path) -> int:
     """Lock a window's folder for this process until the returned handle is closed.
 
-    :raises WindowStateError: another process holds it
+    :raises WindowStateError: another process has locked it
     :raises StoreError: there is no such folder
     """
     handle = hold(Layout(directory).lock, wait=False)
@@ -98,7 +98,7 @@ def lock_folder(directory: Path) -> int:
 
 
 def unfinished(directory: Path) -> bool:
-    """Whether a folder holds no window yet: it is empty, or an interrupted `Window.open` left no durable opening.
+    """Whether a folder contains no window yet: it is empty, or an interrupted `Window.open` left no durable header.
 
     :raises StoreError: the ledger cannot be read
     """
@@ -186,8 +186,8 @@ def _inputs(
 
 
 def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecrets:
-    """The secrets that an interrupted call drew for the same inputs. If there are none, everything that depends on
-    other secrets is deleted first, and new ones are drawn."""
+    """The secrets that an interrupted call drew for the same inputs. If there are none, the function first deletes
+    all data that depend on other secrets, and then draws new ones."""
     layout = Layout(directory)
     marker, secrets, index = layout.unfinished, layout.secrets, layout.indices
     kept = jcs({"v": 1, "inputs": inputs})

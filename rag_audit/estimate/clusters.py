@@ -47,10 +47,10 @@ class Estimate:
     c: int
     """accounts of the largest cluster; 1 without clusters, 0 without records"""
     c_tenant: int
-    """the most accounts that one cluster has in one tenant; 1 without clusters, 0 without records"""
+    """maximum number of accounts of one cluster in one tenant; 1 without clusters, 0 without records"""
 
     def public(self) -> CoalitionEstimate:
-        """The part that the closing record states."""
+        """The part that the window trailer states."""
         return CoalitionEstimate(
             c=self.c, c_tenant=self.c_tenant, theta=list(self.theta), tau=self.tau, tau_unit=self.tau_unit,
             certificate=None,

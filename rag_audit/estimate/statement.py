@@ -48,9 +48,9 @@ def coalition_statement(
     """The statement of a coalition proof, which prover and verifier both build here from published entries only.
 
     :param records: the window's query records, in ledger order; at least one
-    :param declared: c, c_tenant, theta and tau of the closing record; its `certificate` is not read
-    :param head: the tree of the entries before the closing record, which names the proof
-    :param capacity: the most records that the policy's coalition proof covers
+    :param declared: c, c_tenant, theta and tau of the window trailer; its `certificate` is not read
+    :param head: the tree of the entries before the window trailer, which names the proof
+    :param capacity: maximum records of the policy's coalition proof
     :raises EncodingError: an account is in two tenants
     """
     tenants = tenants_of(records)

@@ -5,7 +5,7 @@ them. The ledger acknowledges an append only after that commit is durable. Each 
 and opening the ledger checks these digests. The table cannot show that its whole tail was removed; to detect that,
 compare the tree with the last signed checkpoint.
 
-`store` keeps the table in an SQLite file, `postgres` in a PostgreSQL database.
+`store` implements the table in an SQLite file, `postgres` in a PostgreSQL database.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INSERT = "INSERT INTO entry (idx, leaf, body, account, i, private, tag) VALUES (
 
 
 class SlotUsed(StoreError):
-    """An earlier record holds the slot (account, i), which never serves a second query.
+    """An earlier record uses the slot (account, i). A slot never serves a second query.
 
     :param index: the ledger index of that record
     """
@@ -146,7 +146,7 @@ class Ledger(Closing):
         return None if row is None or row[0] is None else bytes(row[0])
 
     def slot(self, account: str, i: int) -> int | None:
-        """The ledger index of the record that holds a slot, or None if the slot is free."""
+        """The ledger index of the record in a slot, or None if the slot is free."""
         row = self._one("SELECT idx FROM entry WHERE account = ? AND i = ?", account, i)
         return None if row is None else int(row[0])
 
@@ -281,7 +281,7 @@ class Ledger(Closing):
         return cursor
 
     def _boundary(self, point: str) -> None:
-        """A hook called around every writing statement, where fault-injection tests end the process."""
+        """A hook called around every writing statement. Fault-injection tests end the process in it."""
 
     # Any: a row has the types of its statement, which a database does not tell.
     def _one(self, statement: str, *parameters: object) -> tuple[Any, ...] | None:

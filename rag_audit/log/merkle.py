@@ -111,7 +111,7 @@ class HashTree:
     def root(self, size: int | None = None) -> bytes:
         """MTH(D[size]) of RFC 9162, 2.1.1: the root of the first `size` leaves (of all of them if None).
 
-        :raises EncodingError: the arguments do not keep 0 <= size <= number of leaves
+        :raises EncodingError: the arguments violate 0 <= size <= number of leaves
         """
         n = self._within(size)
         return self._hash(0, n) if n else EMPTY_ROOT
@@ -119,7 +119,7 @@ class HashTree:
     def inclusion_path(self, index: int, size: int | None = None) -> list[bytes]:
         """PATH(index, D[size]) of RFC 9162, 2.1.3.1.
 
-        :raises EncodingError: the arguments do not keep 0 <= index < size <= number of leaves
+        :raises EncodingError: the arguments violate 0 <= index < size <= number of leaves
         """
         n, path, height = self._within(size), [], 0
         if not 0 <= index < n:
@@ -137,7 +137,7 @@ class HashTree:
     def consistency_path(self, m: int, n: int | None = None) -> list[bytes]:
         """PROOF(m, D[n]) of RFC 9162, 2.1.4.1; empty for m = 0 and for m = n.
 
-        :raises EncodingError: the arguments do not keep 0 <= m <= n <= number of leaves
+        :raises EncodingError: the arguments violate 0 <= m <= n <= number of leaves
         """
         low, high, path = 0, self._within(n), []
         if not 0 <= m <= high:

@@ -140,7 +140,7 @@ def verify_note(
 def earliest(
     note: Note, keys: Collection[VerifierKey], field: str
 ) -> dict[VerifierKey, tuple[NoteSignature, VerifiedSignature]]:
-    """The line that counts for each known key that signed: its first, or its cosignature with the least time.
+    """The counting line of each known key that signed: its first line, or its cosignature with the smallest time.
 
     :raises SignatureError: a signature by a known key is wrong
     """

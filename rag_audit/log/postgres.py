@@ -207,7 +207,8 @@ def read_postgres(address: str, name: str) -> list[tuple[bytes, bytes | None]]:
 
 
 def check_address(address: str) -> str:
-    """An address that holds no password, which is libpq's matter (PGPASSWORD, ~/.pgpass, a service file).
+    """Check an address, which must contain no password. libpq supplies the password (PGPASSWORD, ~/.pgpass, a service
+    file).
 
     :raises StoreError: libpq cannot read it, or it has a password; neither is shown
     """

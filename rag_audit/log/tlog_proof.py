@@ -1,4 +1,4 @@
-"""Offline proofs that a log holds an entry (c2sp.org/tlog-proof): index, path and checkpoint in one text."""
+"""Offline proofs that a log contains an entry (c2sp.org/tlog-proof): index, path and checkpoint in one text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TlogProof:
     def parse(cls, data: str | bytes, *, field: str = "proof") -> TlogProof:
         """Read a proof strictly.
 
-        :raises VersionError: the header line is another format's
+        :raises VersionError: the header line belongs to another format
         :raises SizeError: the proof exceeds `MAX_PROOF_BYTES`, or its path `MAX_PATH` hashes
         :raises EncodingError: a line is missing, out of order or not canonical
         """

@@ -59,7 +59,7 @@ class MerkleTree:
     def inclusion_path(self, index: int, size: int | None = None) -> list[bytes]:
         """PATH(index, D[size]) of RFC 9162, 2.1.3.1.
 
-        :raises EncodingError: the arguments do not keep 0 <= index < size <= number of leaves
+        :raises EncodingError: the arguments violate 0 <= index < size <= number of leaves
         """
         n = self.size if size is None else size
         self._require(0 <= n <= self.size, "size", n)
@@ -69,7 +69,7 @@ class MerkleTree:
     def consistency_path(self, m: int, n: int | None = None) -> list[bytes]:
         """PROOF(m, D[n]) of RFC 9162, 2.1.4.1; empty for m = 0 and for m = n.
 
-        :raises EncodingError: the arguments do not keep 0 <= m <= n <= number of leaves
+        :raises EncodingError: the arguments violate 0 <= m <= n <= number of leaves
         """
         later = self.size if n is None else n
         self._require(0 <= later <= self.size, "n", later)

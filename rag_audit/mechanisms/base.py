@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_audit.mechanisms.accounting.coins import Sampling as SampleBound
 
 KEPT = "kept"
-"""The column of the positions that a sample keeps for the window."""
+"""The column of a window's sampled positions."""
 MechanismName: TypeAlias = Literal["noise", "sampling", "listing", "none"]
 """The name of a mechanism in verdicts, reports and trust files."""
 Limit: TypeAlias = Literal["max_epsilon", "max_odds_unlisted"]
@@ -140,13 +140,13 @@ class Mechanism(ABC):
     noised: ClassVar[bool] = False
     """whether scores get the policy's noise"""
     uses_delta: ClassVar[bool] = False
-    """whether its epsilon holds except with probability delta"""
+    """whether its epsilon is valid except with probability delta"""
     ranked: ClassVar[bool] = True
     """whether an answer lists exactly K positions in the order of their scores; else an ascending set of positions"""
     withholds_by_score: ClassVar[bool] = False
     """whether an answer omits the text of a position of score 0, or of an unsampled position"""
     remembers: ClassVar[bool] = False
-    """whether an answer depends on the account's earlier answers: each record commits to what its account holds"""
+    """whether an answer depends on the account's earlier answers: each record commits to its account's disclosed set"""
     own_fields: ClassVar[tuple[str, ...]] = ()
     """fields of a tenant's part of a policy that are null for every other mechanism"""
     own_columns: ClassVar[tuple[str, ...]] = ()
@@ -216,7 +216,8 @@ class Mechanism(ABC):
 
     @property
     def chance(self) -> int | None:
-        """Q: a position is listed at a query with probability Q / 2^40, whatever it holds; None without such coins."""
+        """Q: a position is listed at a query with probability Q / 2^40, whatever its content; None for mechanisms
+        without such draws."""
         return None
 
     @property
@@ -296,7 +297,7 @@ class Mechanism(ABC):
         return math.inf
 
     def realised(self, asked: Sequence[int], *, n: int, k: int, delta: str) -> float:
-        """Epsilon for the queries that accounts did ask; infinite where there is none.
+        """Epsilon for the actual queries of the accounts; infinite if there is none.
 
         :param asked: queries of each account of the tenant that asked
         """
@@ -312,9 +313,9 @@ class Mechanism(ABC):
 
 
 def need(ok: bool, part: TenantFields, field: str, expected: str, found: object) -> None:
-    """Refuse a tenant's part of a policy unless a condition holds.
+    """Refuse a tenant's part of a policy unless a condition is true.
 
-    :raises PolicyError: the condition does not hold
+    :raises PolicyError: the condition is false
     """
     if not ok:
         raise PolicyError("the tenant's mechanism is not well-formed",

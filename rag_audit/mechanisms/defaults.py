@@ -24,11 +24,11 @@ TOP_K = 5
 K_SHARE = "0.1"
 """K over the smallest capacity."""
 KEEP = "0.9"
-"""The share of positions that a sampled tenant keeps."""
+"""The sampled share of a tenant's positions."""
 ODDS_UNLISTED = "10"
 """The promise of `KEEP`; it counts only if a trust file accepts sampling."""
 LEAST_KEEP = "0.5"
-"""The least share of positions that a sample keeps."""
+"""The minimum share of positions in a sample."""
 MAX_EMPTY = 7
 """Windows in a row that may end without a query: a week of daily windows. Each is one more draw of the seed."""
 RECEIPTS = 1

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from rag_audit.mechanisms.accounting import coins
 
 MAX_LISTED = 1024
-"""The maximum K, and the maximum M of a listing tenant. A receipt opens every listed position, and so many fit its
-limit at any capacity."""
+"""The maximum K, and the maximum M of a tenant with randomized response. A receipt opens every listed position, and
+this number fits its limit at any capacity."""
 
 
 @dataclass(frozen=True)

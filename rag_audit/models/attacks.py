@@ -22,7 +22,7 @@ MAX_ATTACKS_BYTES = 16 << 20
 MAX_RESULTS = 4096
 """Attacks times cells; a run of all attacks in all cells has about 200."""
 _ROUNDING = 1e-9
-"""By so much an average of shares may lie above 1."""
+"""Maximum excess of an average of shares above 1."""
 _REAL = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 
 
@@ -47,7 +47,7 @@ def _epsilon(value: object) -> object:
 Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
 """A rate, an AUC or another share."""
 Epsilon = Annotated[float, BeforeValidator(_epsilon), Field(ge=0)]
-"""An epsilon, `inf` where there is none."""
+"""An epsilon; `inf` if there is none."""
 Text = Annotated[str, Field(max_length=4096), AfterValidator(printable)]
 """Words for people, on one line: whatever acts on a terminal is escaped as it is read."""
 Interval = Annotated[list[Share], Field(min_length=3, max_length=3)]

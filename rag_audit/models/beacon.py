@@ -241,8 +241,8 @@ def drand_beacon(
     :param signed: the cosigned checkpoint that contains the entry
     :param chain: the chain that the relying party pins
     :returns: the value, 32 bytes, and the time when the round was due in ms
-    :raises InvalidProof: the chain is another, the signature does not belong to the round, or the round was due less
-        than 60 s after the quorum
+    :raises InvalidProof: the chain is not the pinned one, the signature does not belong to the round, or the round was
+        due less than 60 s after the quorum
     :raises SignatureError: there is no quorum
     :raises EncodingError: a point is not canonical, or not in the right group
     :raises VersionError: the scheme is unknown

@@ -113,7 +113,7 @@ class Unanswered:
 
 
 def ended_at(closes_at: int, closing: Closing) -> int:
-    """When a closed window's interval ended: at its date, or at its closing record, after which it holds no entry.
+    """The end of a closed window's interval: its date, or the time of its trailer, after which it has no entry.
 
     :param closes_at: the opening's date
     """
@@ -170,7 +170,7 @@ class ClosedWindow:
 
     @property
     def unanswered(self) -> Unanswered:
-        """The counts that the next opening has to state."""
+        """The counts that the next window header has to state."""
         return Unanswered.before(self.opening).after(self.outcome)
 
     def as_previous(self) -> PreviousWindow:
@@ -183,7 +183,7 @@ def reference(digest: str, root: bytes, unanswered: Unanswered) -> PreviousWindo
 
     :param digest: digest of the window's opening
     :param root: its final root
-    :param unanswered: the counts that the next opening has to state
+    :param unanswered: the counts that the next window header has to state
     """
     counted = {"empty": unanswered.empty} if unanswered.empty else {}
     return PreviousWindow(opening=digest, root=root.hex(), abandoned=unanswered.abandoned, **counted)

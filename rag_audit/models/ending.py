@@ -37,7 +37,7 @@ class ReadTiles(Model):
     def before(self) -> Peaks:
         """The peaks of the entries that were read.
 
-        :raises EncodingError: there are more or fewer than so many entries have
+        :raises EncodingError: the number of peaks does not match the number of entries
         """
         return Peaks(self.entries, tuple(bytes.fromhex(root) for root in self.peaks))
 

@@ -55,7 +55,7 @@ class FinalLog:
     def proof(self, record: QueryRecord) -> TlogProof:
         """The proof that a record is in the ledger, without the openings that a receipt carries.
 
-        :raises InvalidProof: the ledger does not hold the record
+        :raises InvalidProof: the ledger does not contain the record
         """
         data = record.canonical()
         found = self.entries[record.seq] if record.seq < len(self.entries) else b""

@@ -103,7 +103,7 @@ class Layout:
         return self.indices / f"{tenant}.points"
 
     certificates = Named("certificates")
-    """The folder of noise certificates made before their queries."""
+    """The folder of precomputed noise proofs."""
 
     def column(self, name: str, tenant: str) -> Path:
         """The encrypted opening of the commitment to a column of a tenant."""
@@ -125,4 +125,4 @@ class Layout:
     estimate = Named("estimate.json")
     """The coalition estimate with the accounts' names."""
     coalition = Named("coalition.json")
-    """The coalition proof that the closing record names."""
+    """The coalition proof that the window trailer names."""

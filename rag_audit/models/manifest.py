@@ -51,7 +51,7 @@ class Quantiser(TypedDict):
 
     :param scale: the largest component's value, a decimal string
     :param entry_clip: where the components of the table's rows are cut
-    :param turn: the public orthogonal map before it, where there is one (docs/relation.md, "Vectors")
+    :param turn: the public orthogonal map before quantisation, if there is one (docs/relation.md, "Vectors")
     :param norm_factor: A of the integer normalisation, for embedders that normalise in integers
     """
 
@@ -70,7 +70,7 @@ class EmbedderManifest(TypedDict):
     :param quantiser: how a real vector becomes an int4 one
     :param query_commitment: whether hq commits to tokens or to text
     :param model: the model that an endpoint is asked for
-    :param cut_from: the components of the model's own vectors, where only the first `dimension` are used
+    :param cut_from: the components of the model's own vectors, if only the first `dimension` are used
     """
 
     kind: str

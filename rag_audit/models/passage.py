@@ -12,9 +12,9 @@ from rag_audit._internal.canonical import Json, count_values, jcs, parse_json
 from rag_audit._internal.errors import EncodingError, SchemaError, SizeError
 
 MAX_METADATA_BYTES = 1 << 16
-"""The most bytes of one document's metadata in canonical JSON."""
+"""Maximum bytes of one document's metadata in canonical JSON."""
 MAX_METADATA_VALUES = 4096
-"""The most JSON values of one document's metadata, so that the longest answer stays within `MAX_VALUES`."""
+"""Maximum JSON values of one document's metadata, so that the longest answer fits into `MAX_VALUES`."""
 _DESCRIBED = b"\xffrag-audit/document/v2"
 """Prefix of a document with metadata. UTF-8 never contains the byte 0xff, so no document without metadata can have
 the same bytes."""

@@ -43,11 +43,11 @@ MAX_TOKENS = 1 << 16
 
 
 class CertificatePolicy(Model):
-    """The coalition proof that the closing record must name (docs/estimator.md, "Certificate")."""
+    """The coalition proof that the window trailer must name (docs/estimator.md, "Certificate")."""
 
     system: SystemName
     records: Positive
-    """the most query records that the proof covers"""
+    """maximum query records of the proof"""
     circuit: Hex32
     """circuit (or protocol) digest"""
 
@@ -86,7 +86,7 @@ class Policy(Model):
     delta_policy: DecimalText
     unit: Literal["position"]
     adjacency: Literal["replace-one"]
-    """one committed position holds another vector; adding and removing a document are special cases"""
+    """one committed position changes its vector; adding and removing a document are special cases"""
     top_k: Positive
     noise: NoisePolicy | None
     calibration: Calibration | None

@@ -1,4 +1,4 @@
-"""Receipts, which the provider makes for an answer, the account keeps, and account or verifier open.
+"""Receipts. The provider makes a receipt for an answer, the account stores it, and account or verifier open it.
 
 The text is a C2SP tlog-proof. Its `extra` field, which C2SP leaves unauthenticated, carries the openings under the
 provider's own signature (docs/protocol.md, "Receipts").

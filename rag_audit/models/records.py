@@ -1,6 +1,6 @@
 """Ledger entries, and the parts of receipts (docs/protocol.md, "Records and ledger").
 
-Entry 0 is the opening, entry 1 its beacon; queries and enrolments follow; the closing record is last. Every entry
+Entry 0 is the window header, entry 1 its beacon; queries and enrolments follow; the window trailer is last. Every entry
 is RFC 8785 JSON of at most 65,535 bytes.
 """
 
@@ -31,7 +31,7 @@ from rag_audit.models.models import (
 
 MAX_ENTRY_BYTES = 65_535
 MAX_CHECKPOINT_BYTES = 16_384
-"""The most bytes of a checkpoint with its cosignatures, as a ledger keeps it."""
+"""Maximum bytes of a checkpoint with its cosignatures, in the form that a ledger stores."""
 EMPTY_LEDGER = sha256(b"").hex()
 """The root of the empty ledger that an opening commits to."""
 
@@ -114,7 +114,7 @@ class TenantEntry(Model):
 
 
 class RosterEntry(Model):
-    """One account: its tenant, its Ed25519 key, and who holds that key."""
+    """One account: its tenant, its Ed25519 key, and the holder of that key."""
 
     account: Identifier
     tenant: Identifier
@@ -193,8 +193,7 @@ class ColumnEntry(Model):
 
 
 class KeptEntry(ColumnEntry):
-    """The commitment to the positions that a sampled tenant keeps for the window, after entry 1 and before the tenant's
-    first query."""
+    """The commitment to a tenant's sample for the window, after entry 1 and before the tenant's first query."""
 
     type: Literal["kept"]
 
@@ -227,8 +226,8 @@ class QueryRecord(Model):
     def context(self, opening_digest: str) -> bytes:
         """The bytes that the proof's `ctx` input binds: the window and every field except `seq`, `ts` and `proof`.
 
-        These are left out because an eager proof is made before the record is appended; (account, i) names the
-        record, and `verify` refuses a second record with the same pair.
+        These are omitted because an eager proof is made before the record is appended; (account, i) names the record,
+        and `verify` refuses a second record with the same pair.
         """
         body = {k: v for k, v in self.dump().items() if k not in ("seq", "ts", "proof")}
         return b"rag-audit/proof/v1" + jcs({"opening": opening_digest, "record": body})
@@ -265,7 +264,7 @@ class CoalitionEstimate(Model):
     c: Count
     """accounts of the largest cluster, over all tenants; 1 without clusters, 0 without records"""
     c_tenant: Count
-    """the most accounts that one cluster has in one tenant"""
+    """maximum number of accounts of one cluster in one tenant"""
     theta: Annotated[list[Positive], Field(min_length=2, max_length=2)]
     tau: Count
     tau_unit: Literal["positions", "seconds"]
@@ -274,7 +273,7 @@ class CoalitionEstimate(Model):
 
 
 class Closing(Model):
-    """The closing record, the last entry of the ledger."""
+    """The window trailer, the last entry of the ledger."""
 
     type: Literal["closing"]
     v: One

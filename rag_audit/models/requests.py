@@ -38,7 +38,7 @@ UNDECIDED = ("in-flight", "unavailable")
 
 
 MAX_QUESTION = 32_768
-"""The most characters of a question."""
+"""Maximum characters of a question."""
 MAX_REQUEST_BYTES = 1 << 17
 """The largest signed request in bytes of JSON."""
 MAX_QUESTION_BYTES = MAX_REQUEST_BYTES - 4096

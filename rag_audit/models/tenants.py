@@ -73,8 +73,8 @@ class TenantPolicyV2(TenantPolicy):
     keep: Positive | None
     """Pi: a position is sampled for the window with probability Pi / 2^40; null samples all positions"""
     chance: Positive | None
-    """Q: listing only, a position is listed at a query whatever it holds with probability Q / 2^40"""
+    """Q: randomized response only, a position is listed at a query whatever its content with probability Q / 2^40"""
     listed_max: Positive | None
-    """M: listing only, the most positions of a list"""
+    """M: randomized response only, the maximum positions of a list"""
     threshold: Positive | None
     """randomized response only: the minimum raw score of a relevant position"""

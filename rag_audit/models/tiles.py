@@ -34,7 +34,7 @@ TILE = "application/vnd.rag-audit.tile+json;version=1"
 FOLDER = "tiles"
 MAX_TILE_BYTES = 64 << 20
 MAX_TILES = 1 << 17
-"""The most tiles of one part."""
+"""Maximum tiles of one part."""
 MIN_ENTRY_BYTES = 32
 """Minimum bytes of a ledger entry in a tile. The type field takes more than half of them."""
 UNSEEN_ENTRIES = 1 << 17
@@ -163,8 +163,9 @@ class Part:
 
 
 def check_counts(entries: EntryTiles, proofs: Json, folder: Path, *, field: str) -> None:
-    """Refuse an index of tiles that names more proofs than the bytes of its tiles have entries, before the index is
-    parsed: a number in a list takes two bytes of window.json and a hundred times as many in memory.
+    """Refuse an index of tiles that names more proofs than the bytes of its tiles have entries. The check precedes the
+    parsing of the index, because a number in a list takes two bytes of window.json and a hundred times as many in
+    memory.
 
     :param proofs: the part of window.json that names the tiles of proofs, as it was read
     :param field: the window file's name

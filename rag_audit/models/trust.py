@@ -157,7 +157,7 @@ class Require(Model):
     min_k_max: Positive | None = None
     max_theta: DecimalText | None = None
     min_tau: Tau | None = None
-    """the least tau; positions are compared with positions, seconds with seconds; 0 asks for the whole window"""
+    """the minimum tau; positions are compared with positions, seconds with seconds; 0 asks for the whole window"""
     max_K_share: DecimalText | None = None
     """the largest ratio of top K to capacity"""
     max_score_hi: Positive | None = None
@@ -170,8 +170,8 @@ class Require(Model):
     max_abandoned: Count | None = None
     """the maximum number of abandoned windows of the origin since the last complete one"""
     max_empty: Count = MAX_EMPTY
-    """the most windows of the origin that ended without a query since the last complete one: each is one more draw of
-    the seed, and a service without customers for some days has some"""
+    """the maximum number of the origin's windows that ended without a query since the last complete one: each is one
+    more draw of the seed, and a service without customers for some days has some"""
     min_receipts: Positive | None = None
     beta: DecimalText | None = None
     eta: DecimalText | None = None
@@ -301,7 +301,7 @@ def _once(what: str, names: Sequence[str], place: str) -> None:
 
 
 def tau_of(value: int | str) -> tuple[int, str]:
-    """A `Tau` as (span, unit), where the whole window has no unit."""
+    """A `Tau` as (span, unit); the whole window has no unit."""
     match = _TAU.match(str(value))
     return (0, "") if match is None else (int(match[1]), match[2])
 

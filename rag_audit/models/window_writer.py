@@ -25,7 +25,7 @@ from rag_audit.models.tiles import (
 from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, TiledParts, WindowFile
 
 TILE_BYTES = 4 << 20
-"""A tile that is written ends with the value that brings its values to so many bytes."""
+"""A value ends a written tile if it brings the tile's values to this number of bytes."""
 TILED_BYTES = 256 << 20
 """A window is written in tiles once its entries and proofs have more bytes than this."""
 INLINE_BYTES = 16 << 20

@@ -43,7 +43,7 @@ MAX_SIBLINGS_BYTES = 1 << 30
 MAX_SIBLINGS_VALUES = MAX_VALUES
 """Maximum total JSON values of all siblings."""
 MAX_CHALLENGES = 4096
-"""The most challenges that a window file has: each that is none is a line of the report."""
+"""Maximum challenges of a window file: each invalid one is a line of the report."""
 SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
 
 
@@ -75,7 +75,7 @@ class WindowFile(Model):
         :raises EncodingError: the file is unreadable or truncated, or has duplicate keys, values that are not canonical
             or bad sibling names
         :raises SchemaError: a field is missing or unknown
-        :raises VersionError: the media type or version is another
+        :raises VersionError: the media type or version is not supported
         :raises SizeError: the file, or the total of its siblings, exceeds the stated limits
         """
         return cls.load_with_digests(path)[0]

@@ -58,7 +58,7 @@ class OpeningRequest(Model):
 
 
 class QueryShown(Model):
-    """A query record of the window that ends, which shows that the closing record counts a query of the log.
+    """A query record of the window that ends. It shows that the window trailer counts a query of the log.
 
     :param entry: the query record
     :param index: its place in the ledger
@@ -74,9 +74,9 @@ class ClosingRequest(Model):
     """A window's end to be cosigned.
 
     :param submission: the final checkpoint with its proof, as `add-checkpoint` takes it
-    :param closing: the closing record
+    :param closing: the window trailer
     :param path: its inclusion path as the last entry
-    :param query: a query record, where the closing record counts any
+    :param query: a query record, if the window trailer counts any
     """
 
     submission: Annotated[str, Field(max_length=MAX_SUBMISSION_BYTES)]

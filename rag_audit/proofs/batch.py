@@ -12,8 +12,8 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 Given = TypeVar("Given", contravariant=True)
 Refusals = dict[int, RagAuditError]
-"""The reasons why proofs do not hold, by the proof's number: `InvalidProof` for a false proof, another error (exit
-code 2) for bytes that are no proof at all or cannot be read."""
+"""The reasons for refusing proofs, by the proof's number: `InvalidProof` for a false proof, another error (exit code
+2) for bytes that are malformed or unreadable."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Checker(Protocol[Given]):
         """Whether one proof takes seconds."""
 
     def refusals(self, items: Sequence[Given], /) -> Refusals:
-        """The reasons why proofs do not hold, by number; an error on reading an item is its outcome."""
+        """The reasons for refusing proofs, by number; an error on reading an item is its outcome."""
 
 
 def at_once(checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
@@ -64,4 +64,4 @@ class Check(Protocol):
     """How items are verified: `at_once`, or `proofs.checking.Checking`."""
 
     def __call__(self, checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
-        """The reasons why proofs do not hold, by number; an error on reading an item is its outcome."""
+        """The reasons for refusing proofs, by number; an error on reading an item is its outcome."""

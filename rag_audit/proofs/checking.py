@@ -17,11 +17,11 @@ from rag_audit.proofs.interface import Job
 Item = TypeVar("Item")
 
 PORTION = 1024
-"""The most proofs of a portion."""
+"""Maximum proofs of a portion."""
 PORTION_BYTES = 32 << 20
-"""A portion ends with the proof that brings it to so many bytes."""
+"""A proof ends a portion if it brings the portion to this number of bytes."""
 SLOW_PORTION = 8
-"""The most proofs of a portion where each takes seconds."""
+"""Maximum proofs of a portion if each takes seconds."""
 
 Progress = Callable[[int, int], None]
 """A function of (done, total) proofs."""
@@ -35,7 +35,7 @@ class PortionJob(Generic[Item]):
     items: tuple[Item, ...]
 
     def run(self) -> Refusals:
-        """The reasons why proofs of the portion do not hold, by number."""
+        """The reasons for refusing proofs of the portion, by number."""
         return self.checker.refusals(self.items)
 
 
@@ -88,7 +88,7 @@ class Checking:
 
     @contextmanager
     def of(self, proofs: int) -> Iterator[None]:
-        """Say that so many of them are verified in the block."""
+        """Announce the number of proofs that the block verifies."""
         self._members = proofs
         try:
             yield
@@ -97,7 +97,7 @@ class Checking:
             self._tell(1, 1)
 
     def __call__(self, checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
-        """The reasons why proofs do not hold, by number, ascending.
+        """The reasons for refusing proofs, by number, ascending.
 
         :param items: the checker's items, read on demand, and a second time if the sum of their portion is false; an
             error on reading is the outcome of that item

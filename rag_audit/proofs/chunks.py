@@ -44,7 +44,7 @@ def readable(items: Sequence[T], kept: Callable[[T], Item]) -> tuple[dict[int, I
 
 
 class NativeBatch(Protocol[Item]):
-    """A batch in the native core: a sum of equations that grows chunk by chunk and keeps no proof."""
+    """A batch in the native core: a sum of equations that grows chunk by chunk and stores no proof."""
 
     CHUNK: ClassVar[int]
 

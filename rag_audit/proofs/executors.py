@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 KEY_VARIABLE = "RAG_AUDIT_WORKER_KEY"
 IN_FLIGHT = 128
-"""The most jobs that are out at a cluster at a time, since their private inputs are in this process's memory."""
+"""Maximum jobs at a cluster at a time, since their private inputs are in this process's memory."""
 IN_FLIGHT_BYTES = 1 << 28
 """Fewer large jobs are sent at a time, but enough for two workers, each with one job running and one waiting."""
 FEWEST_IN_FLIGHT = 4
@@ -74,7 +74,7 @@ def worker_key() -> bytes:
     """The key from the file that RAG_AUDIT_WORKER_KEY names, here or on a worker.
 
     :raises SetupError: the variable or the file is missing, or others may read the file
-    :raises EncodingError: the file does not hold 64 hexadecimal digits
+    :raises EncodingError: the file does not contain 64 hexadecimal digits
     """
     name = os.environ.get(KEY_VARIABLE)
     if not name:
@@ -221,7 +221,7 @@ def open_executor(address: str | None = None, *, workers: int = 1) -> Iterator[E
     """An executor of spawned processes, or of the cluster at an address.
 
     :param address: ``dask://host:port`` or ``ray://host:port``
-    :param workers: how many processes, where there is no address
+    :param workers: number of processes, if there is no address
     :raises SetupError: the cluster's package or the workers' key is missing
     :raises ExecutorError: the address has another form, or no cluster answers there
     """

@@ -28,7 +28,8 @@ Made = TypeVar("Made", covariant=True)
 
 
 class Job(Protocol[Made]):
-    """A job that makes a proof. It holds secrets, and is picklable, so any `concurrent.futures.Executor` can run it."""
+    """A job that makes a proof. It contains secrets, and is picklable, so any `concurrent.futures.Executor` can run
+    it."""
 
     def run(self) -> Made:
         """Do the job's work.
@@ -166,11 +167,11 @@ class ColumnVerifiers(Protocol):
         *,
         engine: str = "native",
     ) -> OpenedColumn:
-        """The commitment that the ledger names, if the proof holds for it.
+        """The commitment that the ledger names, if its proof is valid.
 
         :param digest: the ledger's, 64 hexadecimal digits
         :param published: the window file's verification keys
-        :raises InvalidProof: the proof does not hold, or is of another commitment
+        :raises InvalidProof: the proof is false, or belongs to another commitment
         :raises EncodingError: the proof is not canonical
         :raises SchemaError: the proof has other fields
         :raises SetupError: there is no pin
@@ -203,7 +204,7 @@ class ProofSystem(Protocol):
 
         :param circuits: digests of circuits or protocols
         :param later: whether the proofs are of mechanisms that version 1 of the windows did not have
-        :raises SetupError: a pin is missing, or is another release's
+        :raises SetupError: a pin is missing, or belongs to another release
         """
 
     def circuits(self, constants: Constants) -> dict[str, str]:

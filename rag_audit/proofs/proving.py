@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MOST_TOGETHER = 64
-"""The most records that one proof can be for, in any system and whatever their tenant."""
+"""Maximum records of one proof, in any system and for any tenant."""
 
 
 class BoundJob(Job[Made], Protocol[Made]):
@@ -72,7 +72,7 @@ class RecordProofs(RecordVerifiers, Protocol):
 
     @property
     def chained(self) -> bool:
-        """Whether the records of a proof are successive ones of one account, and as many as there are places."""
+        """Whether the records of a proof must be successive ones of one account that fill all places."""
 
     def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> RecordJob:
         """The job that proves the statement about these records, bound to the verification key of this machine's cache.
@@ -108,7 +108,7 @@ class CoalitionProofs(CoalitionVerifiers, Protocol):
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, Json]:
         """The coalition proof as JSON, with `system` and `circuit` among its fields. It is verified before it is
-        returned, since the closing record that names it is final.
+        returned, since the window trailer that names it is final.
 
         :param executor: where blocks are proved; in this process if None
         :param progress: called with (blocks done, blocks)
@@ -145,7 +145,7 @@ class Backend(ProofSystem, Protocol):
         :param path: the file of a slow commitment, which a later call reads for the same rows and blinding
         :param progress: called with (components done, dimension), for a slow commitment
         :raises StoreError: the stored file was altered, belongs to another index, or cannot be written
-        :raises MemoryLimitError: the machine cannot hold the work
+        :raises MemoryLimitError: the machine has too little memory for the work
         """
 
     def batch(
@@ -159,8 +159,8 @@ class Backend(ProofSystem, Protocol):
     ) -> int:
         """The number of records that one proof of the statement is made for; 1 where the system proves one at a time.
 
-        :param wanted: the number; None for the largest that this system proves without a further setup and that this
-            machine's free memory holds
+        :param wanted: the number; None selects the largest that this system proves without a further setup and that
+            fits into this machine's free memory
         :param at_a_time: the number of proofs that are made at a time, and share this memory
         :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
         """

@@ -56,7 +56,7 @@ class VerifiedProofs:
         self._where = b"elsewhere" if elsewhere else b"here"
         self._counts = {self._where, b"here"}
         self.damaged = 0
-        """how many lines were left out, since they are not this cache's"""
+        """number of lines that were skipped, since they are not this cache's"""
         self._known = self._read()
 
     def names(self, checker: Checker[Item]) -> Callable[[Item], bytes]:

@@ -1,4 +1,4 @@
-"""The probabilities of coins, integers over 2^40 (docs/relation.md, "Coins"); `draws` has the coins themselves."""
+"""The probabilities of Bernoulli bits, integers over 2^40 (docs/relation.md, "Coins"); `draws` draws the bits."""
 
 from __future__ import annotations
 

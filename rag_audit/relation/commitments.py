@@ -44,7 +44,7 @@ def slot_id(window: str, tenant: str, account: str, i: int) -> int:
 
 
 def sampling_slot(window: str, tenant: str) -> int:
-    """The slot of the coins that keep a tenant's positions: H(6, f(window), f(tenant), f("/sampling"), 0).
+    """The slot of the Bernoulli bits that select a tenant's sample: H(6, f(window), f(tenant), f("/sampling"), 0).
 
     It is no account's: a query's number is at least 1, and "/sampling" is no account's id.
     """
@@ -78,7 +78,8 @@ def topk_commitment(salt: int, positions: Sequence[int]) -> int:
 
 
 def list_commitment(salt: int, listed: Sequence[bool]) -> int:
-    """htopk of a listing tenant: HL(5, [salt, N, packed bits of the listed positions]). It hides how many there are."""
+    """htopk of a tenant with randomized response: HL(5, [salt, N, packed bits of the listed positions]). It hides
+    the number of listed positions."""
     return hash_list(TAG_TOPK, [salt, len(listed), *pack_bits(listed)])
 
 

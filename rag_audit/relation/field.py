@@ -18,7 +18,7 @@ MODULUS = 2188824287183927522224640574525727508854836440041603434369820418657580
 
 ELEMENT_BYTES = 32
 DIGEST_BYTES = 31
-"""Bytes of a SHA-256 digest that enter the field: the most that always give an integer below r."""
+"""Bytes of a SHA-256 digest that enter the field: the maximum that always gives an integer below r."""
 
 
 def to_bytes(x: int) -> bytes:

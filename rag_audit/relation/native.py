@@ -60,7 +60,7 @@ Elements: TypeAlias = tuple[int, Sequence[bytes]]
 
 
 def hash_lists(lists: Sequence[Elements]) -> list[int]:
-    """HL of several lists. Short ones are hashed side by side, where eight take little longer than one.
+    """HL of several lists. Short lists are hashed in parallel: eight take little longer than one.
 
     :raises EncodingError: an element is not a field element
     """
@@ -82,7 +82,7 @@ def slot_id(window: str, tenant: str, account: str, i: int) -> int:
 
 
 def sampling_slot(window: str, tenant: str) -> int:
-    """The slot of the coins that keep a tenant's positions (`relation.commitments.sampling_slot`)."""
+    """The slot of the Bernoulli bits that select a tenant's sample (`relation.commitments.sampling_slot`)."""
     names = (digest_to_field(name.encode()) for name in (window, tenant, "/sampling"))
     return hash_elements(TAG_SLOT, *names, 0)
 

@@ -1,5 +1,5 @@
-"""As `native`, the commitments and keys that only their makers compute: of seeds, vectors, lists and what accounts
-hold."""
+"""Like `native`, for the commitments and keys that only their makers compute: of seeds, vectors, lists and disclosed
+sets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def topk_commitment(salt: int, positions: Sequence[int]) -> int:
 
 
 def listed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
-    """htopk of a listing tenant, by the listed positions."""
+    """htopk of a tenant with randomized response, from the listed positions."""
     return hash_elements_list(*listed_elements(salt, positions, capacity))
 
 

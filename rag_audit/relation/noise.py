@@ -46,7 +46,7 @@ class AliasTable:
 
 @cache
 def magnitude_masses() -> tuple[int, ...]:
-    """The number of the 2^39 equal parts that each magnitude 0..127 holds, so that P(+-j) = mass / 2^40 for j > 0.
+    """The number of the 2^39 equal parts that each magnitude 0..127 has, so that P(+-j) = mass / 2^40 for j > 0.
 
     Round to nearest of 2^40 exp(-j^2/512) / sum over all integers, at least 1, the residue on 0. The
     exponentials are fixed-point integers with guard bits; that no rounding is in doubt is asserted.

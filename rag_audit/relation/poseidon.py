@@ -75,7 +75,7 @@ def parameters(width: int = WIDTH) -> tuple[tuple[tuple[int, ...], ...], tuple[t
 def permute(state: Sequence[int]) -> list[int]:
     """The Poseidon permutation of 9, 13 or 17 field elements.
 
-    :raises ValueError: the number of elements is another
+    :raises ValueError: the number of elements is wrong
     """
     width = len(state)
     if width not in PARTIAL_ROUNDS:

@@ -17,7 +17,7 @@ MAX_COMPONENT = 7
 MAX_LATTICE = 1 << 24
 """Largest R: more than twice what any admitted noise covers, so that no score arithmetic comes near r."""
 MAX_DIMENSION = 4096
-"""The most components of a vector."""
+"""Maximum components of a vector."""
 LARGEST_SCORE = MAX_COMPONENT**2
 """The largest score of one component: committed components are in -7..7."""
 LARGEST_PRODUCT = 64
@@ -40,7 +40,7 @@ def _round_half_up(x: Fraction) -> int:
 class ScoreWindow:
     """The policy's score window lo..hi in raw units and its lattice 0..R.
 
-    :raises PolicyError: lo and hi do not keep 0 <= lo < hi, or R is not a power of two up to 2^24
+    :raises PolicyError: lo and hi violate 0 <= lo < hi, or R is not a power of two up to 2^24
     """
 
     lo: int

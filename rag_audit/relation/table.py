@@ -18,7 +18,7 @@ ARITY = 8
 SLOTS = 25
 SLOT_BITS = 10
 MAX_ROWS = 64
-"""The most rows that may be added without a carry: 64 * 15 < 2^10."""
+"""Maximum rows that may be added without a carry: 64 * 15 < 2^10."""
 
 
 def wide_row(row: Sequence[int]) -> list[int]:
@@ -43,7 +43,7 @@ def node(children: Sequence[int]) -> int:
 
 
 class TableTree:
-    """A tree of depth `depth` over rows; places after the last row hold zero rows.
+    """A tree of depth `depth` over rows; places after the last row contain zero rows.
 
     :param rows: at most 8^depth - 1 of them, so that there is a zero row
     :raises EncodingError: too many rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 WIDTH = 17
 RATE = WIDTH - 1
-"""The most inputs of one `hash_elements`."""
+"""Maximum inputs of one `hash_elements`."""
 LIST_RUN = RATE - 1
 """Number of list elements that one step of `hash_list` absorbs, in addition to the running hash."""
 

@@ -9,7 +9,7 @@ from rag_audit._internal.errors import EncodingError
 TOKEN_BITS = 15
 TOKENS_PER_ELEMENT = 16
 BITS_PER_ELEMENT = 252
-"""The bits of a field element that hold packed values."""
+"""Number of bits of a field element that are used for packed values."""
 
 
 def pack_tokens(tokens: Iterable[int]) -> list[int]:
@@ -27,7 +27,7 @@ def pack_tokens(tokens: Iterable[int]) -> list[int]:
 
 
 def pack(digits: Sequence[int], bits: int, per_element: int) -> list[int]:
-    """Digits of so many bits packed into field elements, least significant first."""
+    """Digits of the given number of bits, packed into field elements, least significant first."""
     return [
         sum(digit << bits * j for j, digit in enumerate(digits[start : start + per_element]))
         for start in range(0, len(digits), per_element)

@@ -189,7 +189,7 @@ def _line(
 
 
 def _explained(check: Check, base: str) -> model.Explanation | None:
-    """The explanation of a check; of a limit that trust.toml leaves out, that the reader has to set it."""
+    """The explanation of a check. For a limit that trust.toml omits, it asks the reader to set the limit."""
     found = explanations().get(base)
     if found is None or not check.expected.startswith(ABSENT):
         return found

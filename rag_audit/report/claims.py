@@ -160,7 +160,7 @@ class Window:
 
 
 def claims_of(window: Window, passed: Passed) -> list[ClaimLine]:
-    """The sentences that hold, in the table's order, each with its checks."""
+    """The sentences with only passed checks, in the table's order, each with its checks."""
     found = []
     for name, claim in SENTENCES.items():
         words = _WORDS[name](window) if passed.holds(claim) else None

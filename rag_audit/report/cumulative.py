@@ -35,7 +35,7 @@ class WindowPart:
 
     @property
     def compositions(self) -> int:
-        """The most queries that a coalition makes in the window."""
+        """Maximum queries of a coalition in the window."""
         return self.policy.k_max * self.policy.n
 
 

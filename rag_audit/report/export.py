@@ -182,7 +182,7 @@ def write_tiles(file: WindowFile, directory: Path) -> int:
     """Write the ledger as a C2SP tlog-tiles folder, which any static web server can publish.
 
     :returns: the number of entries
-    :raises StoreError: the folder holds the tiles of another log, or of a longer one
+    :raises StoreError: the folder contains the tiles of another log, or of a longer one
     :raises SchemaError: as `FinalLog.of`
     """
     log = FinalLog.of(file)

@@ -97,7 +97,7 @@ def input_files(inputs: Inputs) -> list[InputFile]:
 
 
 def receipt_files(inputs: Inputs) -> ReceiptFiles:
-    """The receipts that were handed in, as one digest."""
+    """The supplied receipts, as one digest."""
     lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(inputs.receipts))
     digest = sha256(lines.encode()).hex() if inputs.receipts else None
     return ReceiptFiles(files=len(inputs.receipts), sha256=digest)

@@ -250,7 +250,8 @@ def _range(values: list[str]) -> str:
 
 
 def handed_out(tenant: TenantReport, queries: int) -> tuple[float, float]:
-    """How likely a given document is handed out with unlimited noise: at one query, and over so many."""
+    """The probability that a given document is returned with unlimited noise: at one query, and over the given
+    number."""
     share = min(1.0, tenant.longest / max(tenant.capacity, 1))
     return share, 1 - (1 - share) ** queries
 

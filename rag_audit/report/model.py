@@ -63,11 +63,11 @@ class TenantReport(Model):
     """for randomized response: the probability that chance without relevance lists a given position to one of k_max
     accounts"""
     positions_listed: Number | None
-    """the most of its positions that can have been listed"""
+    """maximum number of its positions that can have been listed"""
     capacity: Number
     accounts_max: Number
     longest: Number
-    """the most positions of one answer"""
+    """maximum positions of one answer"""
     system: Text
     gains: list[Number]
     """of the noise; empty without noise"""
@@ -76,7 +76,7 @@ class TenantReport(Model):
     keep: Real | None
     """the share of positions in a sample; null if every position is sampled"""
     chance: Real | None
-    """of listing: the probability that a position is listed at a query whatever it holds"""
+    """for randomized response: the probability that a position is listed at a query whatever its content"""
     keep_coin: Number | None
     """`keep` over 2^40, as the policy writes it"""
     chance_coin: Number | None
@@ -207,7 +207,7 @@ class Chain(Model):
     before: Link | None
     """null for the origin's first window"""
     given: Number
-    """earlier windows handed in"""
+    """number of supplied earlier windows"""
     reached: Number
     """the number of previous windows that the chain reaches"""
     words: Text
@@ -221,11 +221,11 @@ class InputFile(Model):
     role: Literal["window", "sibling", "trust", "previous", "challenge", "attacks"]
     name: Text
     sha256: Hex32 | None
-    """null where the library was handed a value in place of a file"""
+    """null if the library received a value instead of a file"""
 
 
 class ReceiptFiles(Model):
-    """The receipts that were handed in.
+    """The supplied receipts.
 
     `sha256` is the digest of what `sha256sum` prints for them (digest, two spaces, name), in the order of their names.
     """
@@ -328,7 +328,7 @@ class Figures(Model):
     eps_one_account: Real | None
     eps_all_accounts: Real | None
     accounts_max: Number | None
-    """the most accounts that a tenant may have, which `eps_all_accounts` speaks of"""
+    """maximum number of accounts of a tenant, the basis of `eps_all_accounts`"""
     eps_realised: Real | None
     realised_above: bool
     """whether `eps_realised` exceeds `eps`, which can happen without a contradiction (docs/accounting.md)"""
@@ -340,7 +340,7 @@ class Figures(Model):
     positions_per_document: Number | None
     """the positions of a document that both figures assume"""
     auc: Real | None
-    """the most that any membership test by k_max accounts reaches, as area under its curve"""
+    """the maximum of any membership test by k_max accounts, as area under its curve"""
     tpr_at_fpr_1pct: Real | None
     bounds: list[Bound]
     cumulative: Cumulative | None

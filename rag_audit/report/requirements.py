@@ -157,7 +157,7 @@ def _limit(require: Require, name: str, check: Check) -> str | None:
 
 
 def _used(kind: Kind, limit: str | None, found: str) -> str | None:
-    """The share of a limit that is used, where both are numbers and the limit is not 0."""
+    """The used share of a limit, if both are numbers and the limit is not 0."""
     try:
         most, value = Decimal(limit or "-"), Decimal(found)
     except InvalidOperation:

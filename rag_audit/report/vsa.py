@@ -39,7 +39,7 @@ begin with SLSA_, and defines FAILED for a result that did not pass. UNKNOWN is 
 
 
 def render(report: Report | ShortReport, key: SigningKey | None = None) -> str:
-    """The statement, or the envelope that holds it where there is a key."""
+    """The statement, or the envelope around it if a key is given."""
     made = statement(report)
     if key is None:
         return json.dumps(made, indent=1, ensure_ascii=False) + "\n"

@@ -17,7 +17,7 @@ def weaknesses_of(
 ) -> list[Weakness]:
     """Each weakness in words, with what would be better.
 
-    :param previous: whether the opening names a window before it, and how many were handed in
+    :param previous: whether the window header names a previous window, and the number of supplied previous windows
     """
     found: list[Weakness] = []
 

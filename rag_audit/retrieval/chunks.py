@@ -107,7 +107,8 @@ def _cut(text: str, cutting: Cutting) -> Iterator[str]:
 
 
 def _back(text: str, start: int, end: int, overlap: int, following: int) -> int:
-    """Where a chunk begins that repeats at most so many characters before `end`, from the start of a word."""
+    """The start of a chunk that repeats at most the given number of characters before `end`, from the start of a
+    word."""
     found = _WORD.search(text, max(start + 1, following - overlap), end) if overlap else None
     return following if found is None else found.start()
 

@@ -114,7 +114,7 @@ class SharedPasses(Generic[A, R]):
 Int8Array = npt.NDArray[np.int8]
 Int32Array = npt.NDArray[np.int32]
 Drawn: TypeAlias = Int32Array | Int8Array
-"""The draw of a slot: its noise, or the coins of a listing tenant."""
+"""The draw of a slot: its noise, or the Bernoulli bits of a tenant with randomized response."""
 
 Passes: TypeAlias = SharedPasses[tuple[bytes, bytes | None], list[int]]
 """Selections by query and noise, each to its positions."""
@@ -208,9 +208,9 @@ def _check_query(index: TenantIndex, query: Int8Array) -> None:
 
 
 def check_vectors(array: Int8Array, *, dimensions: int, field: str) -> None:
-    """Refuse an array that does not hold int4 components as int8.
+    """Refuse an array that does not contain int4 components as int8.
 
-    :raises EncodingError: the type or the number of axes is another, or a component is outside -7..7
+    :raises EncodingError: the type or the number of axes is wrong, or a component is outside -7..7
     """
     if array.dtype != np.int8 or array.ndim != dimensions:
         raise EncodingError(
@@ -285,7 +285,7 @@ def no_noise(positions: int) -> Int32Array:
 
 
 def draw_coins(kappa: int, positions: int, bound: int) -> Int8Array:
-    """The coins of a slot, shape (positions,), 0 or 1: `relation.draws.coins` by the native core.
+    """The Bernoulli bits of a slot, shape (positions,), 0 or 1: `relation.draws.coins` by the native core.
 
     :param kappa: the key of the slot
     :param bound: the probability of 1, over 2^40

@@ -13,7 +13,7 @@ from rag_audit._internal.printable import printable
 from rag_audit.retrieval.parsing.results import DocumentsError
 
 SHOWN = 10
-"""The most names that a line for people shows."""
+"""Maximum names in a line for people."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from rag_audit._internal.errors import SchemaError
 from rag_audit._internal.jsonlines import JsonNumber
 
 MAX_NUMBERS = 16
-"""The most numbers that a list may hold as metadata. A longer list of numbers is a vector."""
+"""Maximum numbers in a list of metadata. A longer list of numbers is a vector."""
 _NUMBER = r"[-+]?(?:[0-9.]+(?:e[-+]?[0-9]+)?|nan|inf(?:inity)?)"
 _TEXT_VECTOR = re.compile(
     rf"\s*(?:\[\s*{_NUMBER}(?:\s*,\s*{_NUMBER}){{{MAX_NUMBERS},}}\s*\]"

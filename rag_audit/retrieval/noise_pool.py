@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 READY_BYTES = 1 << 30
 """Default maximum of bytes for all drawn slots: 256 slots at 10^6 positions. A provider may set another number."""
 READY_SLOTS = 256
-"""The most drawn slots, however small they are."""
+"""Maximum drawn slots, whatever their size."""
 
 
 @dataclass

@@ -221,7 +221,7 @@ class _Loading:
         self._note_parts(source, read.omitted)
 
     def _note_parts(self, source: str, omitted: Iterable[Omission]) -> None:
-        """Note the parts of a file that hold no text, with neighbouring pages in one entry."""
+        """Note the parts of a file without text, with neighbouring pages in one entry."""
         for reason, parts in groupby(omitted, key=lambda part: part.reason):
             pages: list[int] = []
             for part in parts:

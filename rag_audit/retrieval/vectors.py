@@ -46,7 +46,7 @@ at most the vectors of this number of texts."""
 _SPARE = 8
 """A full cache is emptied by this part at once: that is a pass over the whole file, too much for every few texts."""
 _WAIT_S = 5.0
-"""How long another process may hold the file."""
+"""Maximum time that another process may lock the file."""
 
 
 class CachedEmbedder(Closing):
@@ -79,7 +79,7 @@ class CachedEmbedder(Closing):
             self._give_up(exc)
 
     def embed_documents(self, texts: Sequence[str], *, first: int = 0) -> Vectors:
-        """As `Embedder.embed_documents`; only texts that the cache does not hold are embedded."""
+        """As `Embedder.embed_documents`; only texts that are missing from the cache are embedded."""
         with self._lock:
             keys = [self._key(text) for text in texts]
             known = self._read(keys)

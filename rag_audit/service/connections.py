@@ -21,7 +21,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from rag_audit.service.limits import Limits
 
 RESERVED = 256
-"""Files that a process keeps for anything but connections: without one left, a ledger could not be written."""
+"""Files that a process reserves for purposes other than connections: without a free one, a ledger could not be
+written."""
 
 
 def allow_connections(limits: Limits) -> None:
@@ -38,8 +39,8 @@ def allow_connections(limits: Limits) -> None:
 
 
 def most_connections(limits: Limits) -> int:
-    """The most connections that a service takes: its limit, as far as the process may open twice so many files, since
-    a connection may be sent a public file."""
+    """The maximum number of connections of a service: its limit, reduced if the process may not open twice this
+    number of files, since a connection may also be sent a public file."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
         return limits.connections

@@ -27,8 +27,8 @@ MAX_PENDING = 32_768
 """Maximum number of requests that wait for a decision, without the requests signed by their account's key on the
 roster."""
 MAX_SIGNED = 16
-"""The most requests of one account that its present key on the roster signed and that wait. Strangers, and holders of a
-key that the provider has replaced, cannot make such requests, so they cannot use up this number."""
+"""Maximum waiting requests of one account that its present key on the roster signed. Other parties, and holders of a
+replaced key, cannot make such requests, so they cannot exhaust this number."""
 RECOUNT = 256
 """Number of requests that the book takes between two counts of the waiting requests."""
 _APPLICATION_ID = 0x52_41_45_4E
@@ -41,7 +41,7 @@ CREATE INDEX standing ON request (status, signed, account);
 CREATE INDEX due ON request (window) WHERE due;
 """
 _WAIT_S = 10.0
-"""How long another process may hold the file."""
+"""Maximum time that another process may lock the file."""
 
 
 class TooMany(RagAuditError):
@@ -166,7 +166,8 @@ class EnrolmentBook(Closing):
         return [(other.digest(), other.window) for other in found if other.previous == request.previous]
 
     def _make_room(self, windows: Sequence[str]) -> None:
-        """Count what waits, every so many requests: a count for each would make their cost grow with their number."""
+        """Count the waiting requests at intervals of requests: a count for each request would make their cost grow
+        with their number."""
         if self._room <= 0:
             self._recount()
         if self._room <= 0:
@@ -186,7 +187,8 @@ class EnrolmentBook(Closing):
         self._room = min(RECOUNT, MAX_PENDING - self._waiting())
 
     def _displace(self) -> None:
-        """Delete the oldest requests under the id with the most, up to half of them; none where each id has one."""
+        """Delete the oldest requests under the id with the most requests, up to half of them; none if each id has
+        one."""
         found = self._db.execute(
             f"SELECT account, count(*) FROM request WHERE {_OPEN} GROUP BY account ORDER BY 2 DESC, 1 LIMIT 1"
         ).fetchone()

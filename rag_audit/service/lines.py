@@ -48,7 +48,7 @@ class Running:
             self._change.notify_all()
 
     def drained(self, seconds: float) -> bool:
-        """Wait until no answer is under way; False if some still is after so long."""
+        """Wait until no answer is in progress; False if one remains at the end of the time."""
         with self._change:
             return self._change.wait_for(lambda: self._count == 0, seconds)
 

@@ -118,7 +118,8 @@ FILES: tuple[tuple[str, str, str], ...] = (
     (rf"tile/(?:[0-9]{{1,2}}|entries)/{_NUMBER}", _BYTES, FOREVER),
     (rf"tile/(?:[0-9]{{1,2}}|entries)/{_NUMBER}\.p/[0-9]{{1,3}}", _BYTES, SHORT),
 )
-"""The names that a public folder has, their media types, and how long a window's own address keeps them."""
+"""The names in a public folder, their media types, and the time that caches may store them under a window's own
+address."""
 _FILES = tuple((re.compile(pattern + r"\Z"), kind, kept) for pattern, kind, kept in FILES)
 _CHUNK = 1 << 18
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENXIO, errno.ENAMETOOLONG)

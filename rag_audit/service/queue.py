@@ -29,13 +29,13 @@ class Places:
         self._by_account: Counter[str] = Counter()
 
     def free(self, wanted: Mapping[str, int]) -> bool:
-        """Whether these accounts may take so many places each."""
+        """Whether these accounts may take these numbers of places."""
         if self.taken + sum(wanted.values()) > self.most:
             return False
         return all(self._by_account[name] + count <= self.share for name, count in wanted.items())
 
     def take(self, account: str) -> None:
-        """Take a place, which has to be `free`."""
+        """Take a place, which must be `free`."""
         self.taken += 1
         self._by_account[account] += 1
 
@@ -104,7 +104,7 @@ class Desk:
     """Threads that work for one event loop. Places are taken and given back in the loop's thread only.
 
     :param threads: the number of threads
-    :param places: the most places that are taken at a time, by jobs that wait or run
+    :param places: maximum places in use at a time, by jobs that wait or run
     """
 
     def __init__(self, name: str, *, threads: int, places: int) -> None:
@@ -113,7 +113,7 @@ class Desk:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"rag-audit-{name}")
 
     def free(self, count: int = 1) -> bool:
-        """Whether so many places are free."""
+        """Whether this number of places is free."""
         return self.taken + count <= self.places
 
     async def do(self, count: int, job: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:

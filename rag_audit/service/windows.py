@@ -48,14 +48,14 @@ class Windows:
     def take(self, window: Window, seconds: float = DRAIN_S) -> bool:
         """Answer for a window no more, once its answers under way are out.
 
-        :returns: False if a request still uses the window after so long; its account repeats the request
+        :returns: False if a request still uses the window at the end of the time; its account repeats the request
         """
         with self._changed:
             self._windows = [w for w in self._windows if w is not window]
         return self.unused(window, seconds)
 
     def unused(self, window: Window, seconds: float) -> bool:
-        """Wait until no request uses a window; False if one still does after so long."""
+        """Wait until no request uses a window; False if one still does at the end of the time."""
         with self._changed:
             return self._changed.wait_for(lambda: id(window) not in self._uses, seconds)
 

@@ -106,7 +106,7 @@ class Check:
     expected: str
     found: str
     at: str | None = None
-    """the entry, proof or receipt that decided the check, where there is one"""
+    """the entry, proof or receipt that decided the check, if there is one"""
 
     def as_json(self) -> CheckJson:
         """The check as a JSON value, for programs."""
@@ -123,7 +123,7 @@ class Check:
 
 @dataclass(frozen=True)
 class ReceiptFile:
-    """A receipt as it was handed in, with its name in the report."""
+    """A supplied receipt, with its name in the report."""
 
     name: str
     receipt: CountersignedReceipt
@@ -318,7 +318,7 @@ class Case(Findings):
     challenges: Sequence[NamedChallenge] = ()
     """the challenges that the verifier names itself"""
     unread: Sequence[str] = ()
-    """a complaint for each file that was handed in as a receipt but is none"""
+    """a complaint for each supplied receipt file that is no receipt"""
     required: frozenset[int] | None = None
     """the records that must have proofs, by their seq; None until a check determines them, or if no draw counts"""
     setups: set[str] = field(default_factory=set)
@@ -362,7 +362,7 @@ class Case(Findings):
 
     @property
     def closing(self) -> Closing | None:
-        """The closing record, if the last entry is one."""
+        """The window trailer, if the last entry is one."""
         last = self.entries[-1]
         return last if isinstance(last, Closing) else None
 

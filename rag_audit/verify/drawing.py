@@ -14,7 +14,7 @@ from rag_audit.models.windowfile import WindowFile
 
 
 def draw_challenge(file: WindowFile, trusted: Trust, signer: Signer) -> Challenge:
-    """The challenge by a verifier's key, of as many records as its trust file asks for.
+    """The challenge by a verifier's key, with the number of records in its trust file.
 
     :raises SignatureError: the provider did not sign the final checkpoint, or the quorum is not complete
     :raises SchemaError: the entries are not the ones under the checkpoint, or beta or eta is missing

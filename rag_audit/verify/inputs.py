@@ -30,8 +30,8 @@ Role: TypeAlias = Literal["window", "sibling", "trust", "previous", "challenge",
 class Inputs:
     """The files that a verdict rests on, by name and digest.
 
-    :param files: (role, name, SHA-256) of each file, without a digest where the library was handed a value
-    :param receipts: (name, SHA-256) of each file that was handed in as a receipt
+    :param files: (role, name, SHA-256) of each file, without a digest if the library received a value
+    :param receipts: (name, SHA-256) of each supplied receipt file
     """
 
     files: list[tuple[Role, str, str | None]] = field(default_factory=list)

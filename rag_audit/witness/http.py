@@ -227,8 +227,8 @@ def _lines(text: str) -> Response:
 
 
 class WitnessApplication(Application):
-    """The ASGI application of a witness, which collects its own gauges: who submits, and which windows the witness
-    knows, is not among them. One thread decides, since each decision holds the witness's state.
+    """The ASGI application of a witness, with its own gauges. The gauges reveal neither the submitters nor the windows
+    that the witness knows. One thread decides, since each decision locks the witness's state.
 
     :param on_fault: called with an exception that is no named error, after which the service continues
     """

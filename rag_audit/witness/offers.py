@@ -24,7 +24,7 @@ JOINING = "/enrolment"
 """Suffix that an offer for an open window's enrolments has after the window's id; it begins with a slash, which ids
 exclude."""
 MAX_OFFERS = 16
-"""The most nonces of one provider that wait for an opening to be cosigned, or to be revealed over enrolments."""
+"""Maximum nonces of one provider that wait for a cosigned window header, or for a reveal over enrolments."""
 MAX_OFFERS_BYTES = 8 << 20
 
 

@@ -1,4 +1,4 @@
-"""A witness's state, and its rules for openings and closing records (docs/protocol.md, "Phases")."""
+"""A witness's state, and its rules for window headers and window trailers (docs/protocol.md, "Phases")."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Log(Model):
     """windows that were abandoned between the last complete one and this one; the next window's count depends on
     them"""
     empty: Count = 0
-    """windows without a query between the last complete one and this one, likewise"""
+    """windows without a query between the last complete one and this one; the next window's count depends on them"""
     unused: bool = False
     """whether the window is closed and empty (`chain.Outcome`)"""
     tenants: Count = 0
@@ -98,7 +98,7 @@ class Log(Model):
         )
 
     def ended(self, outcome: Outcome, record: Closing) -> Self:
-        """The log once the window is closed by its closing record."""
+        """The log after the window trailer closed the window."""
         return self.model_copy(
             update={
                 "closed": True,
@@ -117,7 +117,7 @@ class Log(Model):
 
     @property
     def expected(self) -> Unanswered:
-        """The counts that the next opening has to state."""
+        """The counts that the next window header has to state."""
         return Unanswered(self.abandoned, self.empty).after(self.outcome)
 
 

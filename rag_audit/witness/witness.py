@@ -1,7 +1,7 @@
 """A witness, which cosigns a provider's checkpoints, so that "published before the window opened" can be proved.
 
-Its directory holds the key and one state file, both secret: the last checkpoint that it cosigned of every log (one for
-each window), the last window of every provider, and the nonces that it committed to. The state is durable before a
+Its directory contains the key and one state file, both secret: the last checkpoint that it cosigned of every log (one
+for each window), the last window of every provider, and the nonces that it committed to. The state is durable before a
 signature leaves, so a witness that crashes and restarts never cosigns a fork and never reveals one nonce twice. The
 rules are in docs/protocol.md, "Phases".
 """
@@ -69,7 +69,7 @@ class Witness:
     def init(cls, directory: Path, name: str, *, clock: Callable[[], int] = now_ms) -> Witness:
         """Make a new witness with a fresh key of that name and an empty state.
 
-        :raises StoreError: the directory already holds a witness, or cannot be written
+        :raises StoreError: the directory already contains a witness, or cannot be written
         """
         key = SigningKey.generate(name, ALG_COSIGNATURE)
         try:
@@ -104,7 +104,7 @@ class Witness:
     def cosign_opening(self, note: Note | str | bytes, entry: bytes, *, log_key: VerifierKey) -> Note:
         """Cosign the size-1 checkpoint of a new window.
 
-        :param entry: the opening record, ledger entry 0, as its canonical bytes
+        :param entry: the window header, ledger entry 0, as its canonical bytes
         :param log_key: the provider's key, from this witness's own configuration
         :returns: the note with this witness's cosignature added
         :raises WitnessRefused: the root is not this opening's; another opening of this window was cosigned; the window
@@ -266,7 +266,7 @@ class Witness:
             self._write(state.model_copy(update={"logs": logs, "chains": chains}))
 
     def last(self, log: str) -> tuple[int, bytes] | None:
-        """Size and root of the last checkpoint that was cosigned of a log (`Opening.log`), or None if there is none."""
+        """Size and root of the last cosigned checkpoint of a log (`Opening.log`), or None if there is none."""
         with self._locked() as state:
             known = state.logs.get(log)
         return None if known is None else (known.size, bytes.fromhex(known.root))

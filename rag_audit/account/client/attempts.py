@@ -26,7 +26,7 @@ class Patience:
     """How long and how often a request is sent.
 
     :param seconds: the time after which no new attempt begins
-    :param attempts: the most attempts
+    :param attempts: maximum attempts
     :param pause_s: the pause after the first attempt; it doubles with each up to `longest_s`, and is drawn between half
         of that and the whole, so that accounts do not come back all at once. It is never less than `Retry-After`
     :param response_s: how long a response may take

@@ -27,7 +27,7 @@ T = TypeVar("T")
 Wanted: TypeAlias = tuple[str, int]
 Reading: TypeAlias = Generator[Wanted, bytes, T]
 MAX_ENTRIES = 1 << 24
-"""The most entries of a log that is read: half a gigabyte of hashes."""
+"""Maximum entries of a log that is read: half a gigabyte of hashes."""
 
 
 def published(provider: VerifierKey) -> Reading[Publication]:

@@ -39,7 +39,7 @@ class Evidence(Model):
     def of(cls, metadata: Mapping[str, object]) -> Evidence:
         """The evidence in a passage's metadata, as any framework hands them on.
 
-        :raises SchemaError: there is none, or it was changed into something else
+        :raises SchemaError: there is no evidence, or it was changed
         """
         value = metadata.get(KEY)
         if not isinstance(value, Mapping):
@@ -49,7 +49,7 @@ class Evidence(Model):
         return cls.parse({k: v for k, v in value.items() if k != "position"}, field=KEY)
 
     def receipt(self) -> KeptReceipt:
-        """The receipt that the account keeps of the answer. It opens the question: it stays with the account.
+        """The account's receipt of the answer. It opens the question, so the account must not pass it on.
 
         :raises StoreError: the account's folder does not have it any more
         """

@@ -19,11 +19,11 @@ from rag_audit.retrieval.readers import DocumentsError
 from rag_audit.retrieval.texts import Document, load_directory
 
 LEAST_CAPACITY = 64
-"""The most positions for each text, since empty positions get noise too and few texts would hardly be found."""
+"""Maximum positions for each text, since empty positions get noise too and few texts would hardly be found."""
 MAX_TEXTS = 1 << 16
 """Maximum texts of a tenant in the demo, since more take minutes. The demo reports the number of omitted texts."""
 QUESTIONS = 8
-"""The most questions for each tenant."""
+"""Maximum questions for each tenant."""
 FEWEST_WORDS, MOST_WORDS = 4, 20
 
 _ENDS = re.compile(r"\n|(?<=[.!?])(?<![0-9]\.)\s+|(?<=[。！？])")
@@ -32,7 +32,7 @@ _MARKS = re.compile(r"\A(?:[#>*+\-=\s|]+|[0-9]{1,3}[.)]\s)+")
 _SPEAKER = re.compile(r"\A[A-Z]\w{0,19}(?: \w{1,12})?:\s+")
 """The speaker's name before a line of a dialogue."""
 MAX_SENTENCES = 200
-"""The most characters of a text that are searched for questions."""
+"""Maximum characters of a text that are searched for questions."""
 
 
 def own_texts(
@@ -128,12 +128,12 @@ def turns(
     """Yield (account, tenant, question) for each query. The accounts take turns, and each asks a question that its
     tenant has not asked yet, if there is one.
 
-    A person's texts may hold the same sentence for two accounts. The window must stay within its policy, so a turn
+    A person's texts may contain the same sentence for two accounts. The window must stay within its policy, so a turn
     that would make more than `k_max` accounts look like one coalition is skipped, and no account asks more than `each`
     times.
 
     :param accounts: (account, tenant), in the order of their turns
-    :param queries: the most queries
+    :param queries: maximum queries
     """
     done: list[_Turn] = []
     vectors: list[npt.NDArray[np.int8]] = []

@@ -44,7 +44,7 @@ from rag_audit.retrieval.texts import Document
 CERTIFIED = 16
 """The capacity of the coalition proof, in records."""
 KEEP = "0.9"
-"""The share of positions that a sampled tenant keeps."""
+"""The sampled share of a tenant's positions."""
 LISTED_KEEP = "0.7"
 """The same of the tenant that lists by randomised response."""
 QUERY_TOKENS = 24

@@ -66,7 +66,7 @@ class Examination:
     found: dict[str, Finding]
 
     def lacking(self, role: str) -> list[str]:
-        """The checks that keep a role from being complete."""
+        """The checks that make a role incomplete."""
         return [name for name in ROLES[role] if self.found[name].state == "missing"]
 
 

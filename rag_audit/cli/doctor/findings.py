@@ -165,7 +165,8 @@ def cache() -> Finding:
 
 
 def clock() -> Finding:
-    """The system's clock: not before the package was installed, and whether a time service keeps it."""
+    """The system's clock: it must not be before the package's installation, and a time service should synchronise
+    it."""
     now = time.time()
     found = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
     remedy = "let a time service set the clock: timedatectl set-ntp true, or start chronyd"

@@ -70,7 +70,7 @@ def make_sample(
 ) -> Sample:
     """Embed documents and questions, and place the documents as a window does.
 
-    :param capacity: committed positions; by default the least power of two that holds the documents
+    :param capacity: committed positions; by default the smallest power of two that fits the documents
     :raises SampleError: there are no documents or no questions, or a question is about a passage that is missing
     :raises NothingToEmbed: a text has no direction; its place is named
     :raises CapacityError: there are more documents than positions

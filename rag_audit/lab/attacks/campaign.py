@@ -59,7 +59,7 @@ class Prepared:
 
     @property
     def queries(self) -> int:
-        """The most queries that one account asks about one document."""
+        """Maximum queries of one account about one document."""
         return max(len(tasks) for tasks in self.tasks.values())
 
     def probes(self, documents: Sequence[int], accounts: int) -> list[Probe]:
@@ -254,7 +254,7 @@ def _apart(drawn: Sequence[int]) -> list[list[int]]:
 def learn_at_shadow(
     attack: Attack, split: Split, tools: Tools, build: Callable[[Sequence[str]], Target]
 ) -> Scorer:
-    """A scorer learnt at a service over half of the attacker's own texts, which holds none of the others.
+    """A scorer learnt at a service over half of the attacker's own texts. The service has none of the others.
 
     :param build: makes a service like the target over given documents
     """
@@ -268,7 +268,7 @@ def learn_at_shadow(
 
 
 def score_without(prepared: Prepared, services: Sequence[Target]) -> None:
-    """Let services that hold none of the documents answer the same tasks, for scores relative to theirs (RMIA)."""
+    """Let services without the documents answer the same tasks, for scores relative to theirs (RMIA)."""
     documents = sorted(prepared.tasks)
     for service in services:
         shifted = [replace(p, document=p.document + OUTSIDE) for p in prepared.probes(documents, 1)]

@@ -32,7 +32,7 @@ MAX_FILE_BYTES = 64 << 20
 LEAST = 16
 """Minimum number of canaries for a bound."""
 GUESSED = 4
-"""One canary in so many is guessed to be in, and as many to be out; there is no guess about the others."""
+"""One canary in this number is guessed to be in, and one to be out; there is no guess about the others."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def make(
     """Canaries in the manner of documents.
 
     :param perplexity: of the suffix; within a tenth of it where the documents have enough words
-    :param random: draws texts and coins; the operating system's if None
+    :param random: draws texts and coins; None selects the operating system's generator
     :raises AttackError: there are fewer documents of enough words than canaries
     """
     draw = random or SystemRandom()

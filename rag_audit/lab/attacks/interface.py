@@ -59,7 +59,7 @@ class FillMasks(Question):
 
 @dataclass(frozen=True)
 class YesNo(Question):
-    """Asks whether a statement holds, or, with `presence`, whether a text is in the context."""
+    """Asks whether a statement is true, or, with `presence`, whether a text is in the context."""
 
     statement: str
     presence: bool = False
@@ -76,7 +76,7 @@ class YesNo(Question):
 class Continue(Question):
     """Asks for the rest of a text from its beginning.
 
-    :param most: the most words of the answer
+    :param most: maximum words of the answer
     :param probabilities: whether the probability of each word is asked for too
     """
 
@@ -141,7 +141,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply, and whether the attacked document was handed to the generator, where that can be seen.
+    """A reply, and whether the generator received the attacked document, if the target reports it.
 
     :param hidden: whether a defence hid a document from this answer
     """
@@ -193,7 +193,7 @@ class Tools:
     """Draws of one attack's preparation. Each attack has a separate generator, so that the order of attacks has no
     effect."""
     reference: dict[str, list[float]] = field(default_factory=dict)
-    """The scores of each document at services that do not hold it, for scores that are relative to them (RMIA)."""
+    """The scores of each document at services without it, for relative scores (RMIA)."""
 
 
 class Embed(Protocol):

@@ -50,7 +50,7 @@ def mask(
     variant: Variant = "full",
     random: Random | None = None,
 ) -> Masked:
-    """Mask at most `count` words of a text; fewer where it has not as many words that may be masked.
+    """Mask at most `count` words of a text; fewer if it has too few words that may be masked.
 
     :param random: draws the words of the variant `random`
     """

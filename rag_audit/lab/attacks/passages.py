@@ -11,7 +11,7 @@ from rag_audit.lab.attacks.text import grams, tokens
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """A text that retrieval handed to a generator."""
+    """A text that retrieval returned to a generator."""
 
     text: str
 

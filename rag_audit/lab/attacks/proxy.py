@@ -24,7 +24,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 class TokenStatistics:
     """An interpolated trigram model of the attacker's own texts.
 
-    :param texts: texts that the attacker owns; none of them has to be in the service
+    :param texts: texts that the attacker owns; they need not be in the service
     """
 
     name = PROXY_NAME
@@ -112,7 +112,7 @@ class TokenStatistics:
 
 
 class Speller:
-    """Corrects a word that no text has to the commonest known word at distance one (Norvig's corrector)."""
+    """Corrects a word that occurs in no text to the commonest known word at distance one (Norvig's corrector)."""
 
     def __init__(self, known: TokenStatistics, least: int = 5) -> None:
         self._counts = known.counts

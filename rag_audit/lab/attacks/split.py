@@ -14,7 +14,7 @@ from rag_audit.lab.empirical.sets import NAMES, collection
 from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
 
 LEAST_WORDS = 12
-"""Documents with fewer words are left out: no attack has anything to ask about them."""
+"""Minimum words of a document: an attack has no question about a shorter one."""
 MOST_OWN = 4096
 """The attacker's own texts, at most: its statistics of three words take a hundred times their length."""
 LEAST = 20
@@ -51,7 +51,7 @@ def same(text: str) -> str:
 
 
 def make_split(texts: Sequence[str], *, members: int, others: int, seed: int = 0, own: float = 0.2) -> Split:
-    """Divide texts at random; duplicates and texts too short to attack are left out, and counted.
+    """Divide texts at random. Duplicates and texts too short to attack are omitted and counted.
 
     :param own: the share of the texts that is the attacker's, of at most `MOST_OWN`
     :raises AttackError: the texts are too few; the counts are named
@@ -124,7 +124,7 @@ def given_split(members: Sequence[str], others: Sequence[str], own: Sequence[str
 
 
 def only(split: Split, members: int | None) -> Split:
-    """A split with at most so many attacked members and others."""
+    """A split with at most this number of attacked members and others."""
     if members is None:
         return split
     return replace(split, members=split.members[:members], others=split.others[:members],

@@ -178,7 +178,7 @@ Costs = dict[tuple[str, Cell], Utility]
 class Measured:
     """Everything that the tables print.
 
-    :param members: attacked members, and as many others, by collection
+    :param members: number of attacked members, equal to the number of others, by collection
     """
 
     results: Results

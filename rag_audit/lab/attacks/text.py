@@ -48,7 +48,7 @@ def telling(text: str) -> list[str]:
 
 
 def halves(text: str) -> tuple[str, str]:
-    """A text cut in two at a space, so that both parts have about as many words."""
+    """A text split at a space into two parts with about the same number of words."""
     parts = text.split()
     middle = max(1, len(parts) // 2)
     return " ".join(parts[:middle]), " ".join(parts[middle:])

@@ -169,7 +169,7 @@ def tables_(names: tuple[str, ...], members: int | None, seed: int, out: Path) -
 
 
 def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
-    """Attacks on the reference engine, cell by cell in as many processes as are asked for."""
+    """Attacks on the reference engine, cell by cell in the requested number of processes."""
     from rag_audit.lab.attacks import runner
     from rag_audit.lab.attacks.targets.mechanisms import parameters
 

@@ -1,4 +1,4 @@
-"""`rag-audit canary`: texts that are put into an index by coins, and asked for afterwards."""
+"""`rag-audit canary`: texts that a coin each puts into an index or not, and the test that asks for them afterwards."""
 
 from __future__ import annotations
 

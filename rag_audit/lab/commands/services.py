@@ -169,7 +169,7 @@ def documents_of(data: str, *, skip_unreadable: bool = False) -> list[str]:
     """The documents that an option names. What of a folder was read and omitted is printed.
 
     :param skip_unreadable: whether a folder's file that cannot be read is omitted; without it the error is raised
-    :raises AttackError: there are none of that name
+    :raises AttackError: there are no documents of that name
     """
     if data == "demo":
         from rag_audit.cli.demo.corpus import collect

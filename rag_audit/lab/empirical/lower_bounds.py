@@ -41,8 +41,8 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[flo
 def epsilon_of_rates(true: tuple[int, int], false: tuple[int, int], delta: Real, confidence: float) -> float:
     """The epsilon that one fixed test refutes, from (positives, trials) inside and outside; at least 0.
 
-    Both directions use the lower limit of TPR and the upper limit of FPR only, each at 1 - (1 - confidence)/2; so the
-    larger of the two bounds holds at the confidence.
+    Both directions use the lower limit of TPR and the upper limit of FPR only, each at 1 - (1 - confidence)/2. The
+    larger of the two bounds is therefore valid at the confidence.
     """
     tpr_low, fpr_high = _limits(true, false, confidence)
     d = 0.0 if delta == 0 else probability(delta, "delta")

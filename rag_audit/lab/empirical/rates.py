@@ -41,7 +41,7 @@ class Estimate:
 def scores(values: npt.ArrayLike, field: str) -> Floats:
     """An attack's scores as floats, shape (trials,).
 
-    :raises SizeError: there are none, or one is not a number
+    :raises SizeError: there are no scores, or one is not a number
     """
     array = np.asarray(values, np.float64)
     if array.ndim != 1 or array.size == 0 or bool(np.isnan(array).any()):

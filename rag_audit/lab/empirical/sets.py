@@ -33,7 +33,7 @@ class Collection:
     relevant: Sequence[frozenset[int]]
 
     def sample(self, questions: int, seed: int = 0) -> Collection:
-        """The same passages with at most so many of the questions, chosen by the seed."""
+        """The same passages with at most this number of the questions, chosen by the seed."""
         chosen = Random(seed).sample(range(len(self.questions)), min(questions, len(self.questions)))
         return Collection(
             self.name,

@@ -94,7 +94,8 @@ def _engine_ratio(cell: Cell, rng: np.random.Generator) -> list[Figure]:
 
 
 def _log_ratios(pmf: Floats, lattice: int) -> Floats:
-    """ln p(y - R)/p(y) for y from the least z to the largest z + R; where one is 0, a number beyond every sum."""
+    """ln p(y - R)/p(y) for y from the least z to the largest z + R; if one of the two is 0, a number beyond every
+    sum."""
     padded = np.concatenate([pmf, np.zeros(lattice)])
     shifted = np.concatenate([np.zeros(lattice), pmf])
     with np.errstate(divide="ignore"):

@@ -1,7 +1,7 @@
 """Fast draws of the engine's noise with exactly its distribution (docs/relation.md, "Noise").
 
-The attested engine takes its noise from Poseidon under the window's seed, which is too slow for 10^9 draws. Here the
-same published table is sampled with numpy's generator; `committed` holds the two against each other.
+The attested engine takes its noise from Poseidon under the window's seed, which is too slow for 10^9 draws. Here
+numpy's generator samples the same published table; `committed` compares the two.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _times(count: int, logs: Floats) -> Floats:
 
 
 def _convolved(a: Floats, b: Floats) -> Floats:
-    """The distribution of a sum, cut to as many values as `a` has."""
+    """The distribution of a sum, cut to the number of values of `a`."""
     if not np.any(a[1:]):
         first: Floats = a[0] * b
         return first

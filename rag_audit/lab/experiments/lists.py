@@ -123,9 +123,9 @@ DELTA = 1e-6
 DELTA_COUNTED = 1e-2
 """A delta that allows 10^6 trials to count enough events for a bound without any assumption."""
 CHOSEN = (0, 1, 2, 4, 8, 16, 32, 63)
-"""How many of the others have the largest score; the rest has the least."""
+"""Number of the other positions with the largest score; the rest has the smallest."""
 NARROW = ((1, 8), 64, 16)
-"""Noise of two sensitivities and 16 queries, where other scores move the threshold by half of the noise."""
+"""Noise of two sensitivities and 16 queries, for other scores that move the threshold by half of the noise."""
 CANARIES = 20_000
 GUESSED = 0.25
 """The share of each end of the scores that is guessed: fewer guesses drown in what delta allows, more in errors."""

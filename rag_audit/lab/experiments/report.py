@@ -15,7 +15,7 @@ from rag_audit.lab.experiments.plots import save
 from rag_audit.lab.experiments.store import Store
 
 NEAR = 2.0
-"""Figures within as many standard errors of the paper's count as the same."""
+"""Maximum distance in standard errors between a figure and the paper's figure that counts as equal."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ PAPER = {
     **{(4, k): 0.5 + a / 2 for k, a in zip(KS, (0.061, 0.077, 0.125, 0.192, 0.275), strict=True)},
     (2, 1): 0.522, (2, 20): 0.5755,
 }  # fmt: skip
-"""The paper's AUC by eps and k, where the text has them as AUC or as the advantage 2 AUC - 1."""
+"""The paper's AUC by eps and k, if the text has them as AUC or as the advantage 2 AUC - 1."""
 
 
 def cells(size: Size) -> list[Cell]:

@@ -28,7 +28,7 @@ def attack(
 ) -> list[Figure]:
     """The AUC with DeLong's error, and where there are bounds, the true-positive rate at a false-positive rate of 1 %.
 
-    :param inside: the attack's statistic in worlds that hold the target, shape (trials,)
+    :param inside: the attack's statistic in worlds with the target, shape (trials,)
     :param paper: the paper's AUC, measured with `paper_trials` trials
     :param theory: the AUC that theory predicts
     """
@@ -54,8 +54,8 @@ def attack(
 def true_positives(inside: npt.ArrayLike, outside: npt.ArrayLike, false_positives: float) -> float:
     """The true-positive rate at exactly that false-positive rate: scores at the threshold are accepted by a coin.
 
-    Counts of hits have few values. Without the coin the rate would jump by whole values from run to run; bounds hold
-    for tests with coins as well.
+    Counts of hits have few values. Without the coin the rate would jump by whole values from run to run; bounds also
+    cover tests with coins.
     """
     x, y = np.asarray(inside), np.sort(np.asarray(outside))
     threshold = y[max(0, len(y) - 1 - math.floor(false_positives * len(y)))]

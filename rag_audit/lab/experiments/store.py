@@ -63,7 +63,7 @@ def _cpu() -> str:
 
 
 def versions() -> dict[str, Json]:
-    """The releases of Python, of this package and of what its experiments use, where it is installed."""
+    """The releases of Python, of this package and of its experiments' packages, if they are installed."""
     found: dict[str, Json] = {"python": platform.python_version(), "rag-audit": __version__}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -94,10 +94,10 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, size: Size, seed: int) -> Store:
-        """The folder for a run, which may hold results of the same revision, size and seed.
+        """The folder for a run, which may contain results of the same revision, size and seed.
 
-        :raises StoreError: the folder holds results of another revision, size or seed, or other files, or it cannot be
-            written
+        :raises StoreError: the folder contains results of another revision, size or seed, or other files, or it cannot
+            be written
         """
         ours = cls(folder, revision(), size, seed)
         try:
@@ -128,7 +128,7 @@ class Store:
     def open(cls, folder: Path) -> Store:
         """The folder of an earlier run.
 
-        :raises RagAuditError: there is none, or its run.json cannot be used
+        :raises RagAuditError: there is no such folder, or its run.json cannot be used
         """
         path = folder / RUN_FILE
         if not path.is_file():

@@ -210,7 +210,7 @@ def _square_sum(gains: tuple[int, ...]) -> int:
 
 
 def _gain_tuples(limit: int, *, exactly: bool) -> Iterator[tuple[int, ...]]:
-    """Non-decreasing gains of exactly `limit` components, or of at most as many.
+    """Non-decreasing gains of exactly `limit` components, or of at most `limit`.
 
     Up to three components all gains are given; beyond, powers of eight with a free last component.
     """

@@ -16,7 +16,8 @@ from rag_audit.mechanisms.accounting.values import count, round_up
 from rag_audit.relation.coins import COIN_RANGE, check_coin
 
 COIN_BIAS = 2.0**-52
-"""The most that ln of a coin's probability differs from ln of the policy's, since words of the stream are residues."""
+"""Maximum difference of ln of a Bernoulli bit's probability from ln of the policy's, since words of the stream are
+residues."""
 _LARGEST_EXPONENT = 700.0
 
 
@@ -109,7 +110,7 @@ class Listing(Sampling):
         return math.log1p(-self.keep / COIN_RANGE)
 
     def log_most(self, k: int) -> float:
-        """ln(pi q^-k + 1 - pi), by whichever form keeps the digits."""
+        """ln(pi q^-k + 1 - pi), by the form that preserves the digits."""
         exponent = -k * self.log_chance
         pi = self.keep / COIN_RANGE
         if exponent < _LARGEST_EXPONENT:

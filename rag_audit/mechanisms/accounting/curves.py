@@ -74,9 +74,9 @@ def tradeoff(listing: Listing, accounts: int) -> list[tuple[float, float]]:
     """Points (false-positive rate, true-positive rate) of a concave curve above every test's, for k accounts: its
     ends and its two corners.
 
-    A test that accepts with probability x where the position is empty accepts with at most min(b x, 1 - a (1 - x))
-    where it holds one document, and with at least max(a x, 1 - b (1 - x)) where it holds another, for a = 1 - pi
-    and b = pi q^-k + 1 - pi.
+    A test that accepts with probability x if the position is empty accepts with at most min(b x, 1 - a (1 - x)) if it
+    has one document, and with at least max(a x, 1 - b (1 - x)) if it has another, for a = 1 - pi and b = pi q^-k + 1 -
+    pi.
 
     >>> [(round(x, 3), round(y, 3)) for x, y in tradeoff(Listing(keep=1 << 39, chance=1 << 30), accounts=2)]
     [(0.0, 0.0), (0.0, 0.5), (0.5, 1.0), (1.0, 1.0)]

@@ -37,7 +37,7 @@ _CELLS_PER_SIGMA = 48
 _MAX_CELLS = 2**21
 _WINDOW_SIGMAS = 16
 MAX_COMPOSITIONS = 1 << 24
-"""The most queries in one composition: a stranger's policy must not exhaust a verifier's memory."""
+"""Maximum queries in one composition: another party's policy must not exhaust a verifier's memory."""
 MISSING = 1e-14
 _CLIPPED_SHARE = 2.0**-32
 _NEGLIGIBLE = 2.0**-110

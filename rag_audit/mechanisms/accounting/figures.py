@@ -12,7 +12,7 @@ from rag_audit.mechanisms.accounting.values import Real, count, text
 NO_BOUND = "no-bound"
 """`eps_audit_by` where a tenant's answers are bounded over no outcome at all."""
 LISTING = "listing"
-"""`eps_audit_by` where a listing tenant's closed form is the largest."""
+"""`eps_audit_by` if the closed form of a tenant with randomized response is the largest."""
 POSITIONS_PER_DOCUMENT = 1
 """The positions that `odds_unlisted` assumes of a document. No policy limits them; a document of s positions has at
 least the s-th power of the factor."""

@@ -1,6 +1,6 @@
 """The Gaussian mechanism exactly (Balle and Wang 2018, Theorem 8): a comparison and a calibration, never a bound.
 
-dp-accounting has the same; tests hold these functions against it (docs/decisions/0032).
+dp-accounting has the same functions; tests compare the two (docs/decisions/0032).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The bound for the queries that a window's accounts did ask, as an odometer.
 
-The people who read the answers choose the counts, so epsilon at the actual counts, with all of delta, would not
-be a bound. A ladder of counts is fixed before the window opens and delta is split over its rungs: the reading
-at a rung holds for every transcript that ends on it (Rogers, Roth, Ullman and Vadhan, "Privacy
-Odometers and Filters", 2016, for the notion; docs/accounting.md, "Other figures of a verdict", for the argument).
+The people who read the answers choose the counts, so epsilon at the actual counts, with all of delta, would not be a
+bound. A ladder of counts is fixed before the window opens and delta is split over its rungs: the reading at a rung is
+valid for every transcript that ends on it (Rogers, Roth, Ullman and Vadhan, "Privacy Odometers and Filters", 2016, for
+the notion; docs/accounting.md, "Other figures of a verdict", for the argument).
 """
 
 from __future__ import annotations

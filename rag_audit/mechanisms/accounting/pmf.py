@@ -130,8 +130,8 @@ class Mechanism:
     def losses(self) -> tuple[Array, Array]:
         """Finite privacy losses ln p(z)/p(z - R) and their probabilities p(z), in the order of z.
 
-        p is the least function above the pmf that is non-increasing in |z|: the pmf itself, but for five and
-        six gains, where it exceeds the pmf by parts in 10^10 around 0.
+        p is the least function above the pmf that is non-increasing in |z|. It is the pmf itself, except for five and
+        six gains: there it exceeds the pmf by parts in 10^10 around 0.
         """
         majorant = _noise_pmf(self.gains).majorant
         upper, lower = majorant[self.lattice :], majorant[: -self.lattice]
@@ -149,7 +149,7 @@ class Mechanism:
 
 
 def check_gain_tuple(gains: Sequence[int]) -> tuple[int, ...]:
-    """The gains as a tuple of integers that keep the smoothness rule.
+    """The gains as a tuple of integers that satisfy the smoothness rule.
 
     >>> check_gain_tuple([1, 8, 64])
     (1, 8, 64)

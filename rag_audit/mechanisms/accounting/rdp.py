@@ -14,8 +14,8 @@ _LOG_MGF_ROUNDING = 2.0**-49
 def renyi_divergences(composition: Composition) -> list[float]:
     """Renyi divergence of the composed mechanisms at each of `ORDERS`, given that no loss is infinite.
 
-    It follows from the dominating distribution of the worst shift, so it covers every shift and any adaptive
-    choice of shifts. The infinite losses' probability has to be taken from delta before a conversion.
+    It follows from the dominating distribution of the worst shift, so it covers every shift and any adaptive choice of
+    shifts. The infinite losses' probability must be subtracted from delta before a conversion.
 
     >>> from rag_audit.mechanisms.accounting.pmf import Mechanism
     >>> len(renyi_divergences(Composition([(Mechanism((1, 8, 64), 1024), 20)], 1e-6))) == len(ORDERS)

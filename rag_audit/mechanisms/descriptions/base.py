@@ -357,7 +357,7 @@ class Description(ABC):
 
     @classmethod
     def covered(cls, windows: Mapping[str, Sequence[tuple[Mechanism, int]]]) -> str | None:
-        """A sentence on how likely one account is handed a given document whatever it asks; None without one.
+        """A sentence on the probability that one account receives a given document whatever it asks; None without one.
 
         :param windows: by tenant, the mechanism of each window and the queries of one account
         """

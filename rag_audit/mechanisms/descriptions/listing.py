@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 DEFAULT_LISTED_MAX = 32
 """M where a draft does not say it (`default_listing`)."""
 UNRELATED = 5
-"""Positions that chance puts into a list, on average, where a draft does not say how many (`default_listing`)."""
+"""Average number of positions that chance puts into a list, if a draft does not state it (`default_listing`)."""
 THRESHOLDS = {"wordllama-256": 354}
 """Minimum raw scores of relevant passages, by embedder: chosen on public collections (cosine 0.35), never on a
 provider's."""

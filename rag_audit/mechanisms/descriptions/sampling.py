@@ -22,7 +22,7 @@ from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.relation.coins import COIN_RANGE
 
 FOUND = {"0.9": 70, "0.7": 55}
-"""How many of 100 questions find their passage (`WITHOUT_NOISE`), by the share of positions that a sample keeps."""
+"""Number of 100 questions that find their passage (`WITHOUT_NOISE`), by the sampled share of positions."""
 
 
 class SamplingDescription(Description):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MAX_RECORDS = 65_535
-"""The most records that any system's coalition proof covers."""
+"""Maximum records of any system's coalition proof."""
 MAX_DIMENSION = 882
 """Maximum components of a vector: packed, they fit one run of a list hash with a salt."""
 
@@ -37,18 +37,18 @@ class CoalitionSize:
 class CoalitionStatement:
     """The public values of a coalition proof about at least one record.
 
-    :param ctx: a field element that names the window, its entries before the closing record, and every parameter of
-        the estimate, and to which the proof must be bound
+    :param ctx: a field element that names the window, its entries before the window trailer, and every parameter of the
+        estimate; the proof must be bound to it
     :param cq: query-vector commitment of each record, in ledger order
     :param account: number of each record's account, 0..accounts - 1
     :param tenant: number of each account's tenant
     :param first: for each record j the first record that it is compared with, as those from first[j] to j - 1 are
         within tau of it; never decreasing, first[j] <= j
     :param theta: the threshold p/q, 0 < p < q <= 1000
-    :param c: the most accounts of a label
-    :param c_tenant: the most accounts of a label in one tenant, 1 <= c_tenant <= c
+    :param c: maximum accounts of a label
+    :param c_tenant: maximum accounts of a label in one tenant, 1 <= c_tenant <= c
     :param dimension: components of a vector
-    :param capacity: the most records that the policy's coalition proof covers
+    :param capacity: maximum records of the policy's coalition proof
 
     >>> two = CoalitionStatement(ctx=1, cq=(5, 6), account=(0, 1), tenant=(0, 0), first=(0, 0), theta=(4, 5), c=1,
     ...                          c_tenant=1, dimension=256, capacity=64)

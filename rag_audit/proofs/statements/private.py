@@ -70,8 +70,8 @@ class ListingPrivate:
 
 @dataclass(frozen=True)
 class NoiseCertificate:
-    """A slot's noise certificate. `blindings` stay secret until the slot's query is proved; if they are lost, a new
-    certificate of the same noise replaces it.
+    """A slot's noise proof. `blindings` stay secret until the slot's query is proved; if they are lost, a new proof of
+    the same noise replaces it.
 
     :param proof: the proof of the noise
     :param commitments: commitments to the noise of all positions, 32 bytes a point
@@ -129,7 +129,7 @@ class CoalitionPrivate:
 
 
 def slot_public(slot: SlotKey, tenant: TenantPublic, *, opening: Opening, beacon: bytes) -> SlotPublic:
-    """The public values of a slot's noise certificate, from published entries only.
+    """The public values of a slot's noise proof, from published entries only.
 
     :param beacon: the beacon value that the slots of the account use
     """

@@ -35,7 +35,7 @@ class KeptStatement(PublicValues):
 
     @classmethod
     def of(cls, column: ColumnPublic, c_kept: int) -> KeptStatement:
-        """The statement that a commitment holds a column's bits."""
+        """The statement that a commitment contains a column's bits."""
         return cls(
             digest_to_field(column.context), column.c_seed, column.beacon, column.slot, column.bound, c_kept
         )

@@ -22,10 +22,10 @@ LOCKED = Path(__file__).parent / "locked"
 NATIVE = Path(__file__).parent / "native.wasm"
 """The module of `native/wasm`, which a wheel carries and `make page` builds."""
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
-"""The files of the Python for browsers that a page holds."""
+"""The files of the Python for browsers in a page."""
 _WHEELS_FOR = ("--platform=pyemscripten_2026_0_wasm32", "--platform=manylinux_2_17_x86_64", "--python-version=3.14",
                "--implementation=cp", "--abi=cp314", "--only-binary=:all:", "--no-deps")  # fmt: skip
-"""MarkupSafe has no wheel for browsers. The page holds the Python files of its wheel for Linux, which suffice."""
+"""MarkupSafe has no wheel for browsers. The page contains the Python files of its wheel for Linux, which suffice."""
 
 
 def native_module() -> bytes:

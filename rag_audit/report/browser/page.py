@@ -19,12 +19,12 @@ from rag_audit._internal.node import circuits_dir
 from rag_audit.report.browser.assets import RUNTIME, assets_folder, native_module
 
 MAX_CAPACITY = 1 << 20
-"""The most positions of an index that a page takes on."""
+"""Maximum positions of an index that a page verifies."""
 MAX_BYTES = 512 << 20
 """Maximum total bytes of all files: the module's memory contains them several times."""
 _PACKAGES = ("_internal", "cli", "commit", "estimate", "lab/empirical", "log", "mechanisms", "models", "proofs",
              "relation", "report", "retrieval", "verify")  # fmt: skip
-"""The packages that the page holds: the command's and all below the verifier."""
+"""The packages in the page: the command's and all below the verifier."""
 _METADATA = "Metadata-Version: 2.1\nName: ragaudit-zk\nVersion: {}\n"
 _DATED = (1980, 1, 1, 0, 0, 0)
 

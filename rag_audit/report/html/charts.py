@@ -94,7 +94,7 @@ class Chart:
         return ((self._at(self.x.low, value)[1], label) for value, label in self.y.ticks)
 
     def along(self) -> Iterator[tuple[float, float, str | None]]:
-        """The marks of the x axis: place, middle of the label, and the label, where the one before leaves room."""
+        """The marks of the x axis: place, middle of the label, and the label, if the previous label leaves room."""
         end = -math.inf
         for value, label in self.x.ticks:
             place, half = self._at(value, self.y.low)[0], len(label) * _CHARACTER / 2
@@ -121,7 +121,8 @@ class Chart:
         return ((line, [self._at(*point) for point in line.points]) for line in self.lines)
 
     def points(self) -> Iterator[tuple[int, float, float, str, float, float, str]]:
-        """The marks: style and place, then label, its place and its class. A label keeps clear of those before it."""
+        """The marks: style and place, then label, its place and its class. A label does not overlap the previous
+        ones."""
         taken: list[tuple[float, float, float]] = []
         for mark in self.marks:
             a, b = self._at(mark.x, mark.y)

@@ -28,7 +28,7 @@ MANY_QUERIES = 1_000_000
 class Protection:
     """A mechanism with its parameters, and the tenants that it protects.
 
-    :param accounts_max: the most accounts that one of the tenants may have
+    :param accounts_max: maximum number of accounts of one of the tenants
     """
 
     tenants: tuple[str, ...]

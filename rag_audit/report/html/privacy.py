@@ -14,7 +14,7 @@ from rag_audit.report.html.curves import Protection
 from rag_audit.report.model import Report
 
 MOST_CHARTS = 4
-"""Mechanisms with charts of their own; a window may have as many as tenants."""
+"""Maximum mechanisms with separate charts; a window may have one mechanism for each tenant."""
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,8 @@ def name_of(setting: Setting) -> str:
 
 
 def points(report: Report, protection: Protection, collection: CollectionFacts) -> list[Point]:
-    """A collection's measurements of a mechanism, each with the epsilon that its setting has in a window with this
-    window's coalition, queries and delta. Those without any are left out.
+    """A collection's measurements of a mechanism, each with the epsilon of its setting in a window with this window's
+    coalition, queries and delta. Measurements without an epsilon are omitted.
     """
     made = []
     for setting in settings_of(protection.kind):
@@ -124,7 +124,7 @@ def _x(report: Report, setting: Setting, collection: CollectionFacts) -> float:
 
 
 def between(protection: Protection) -> tuple[Setting | None, Setting | None]:
-    """The measured settings on either side of the policy's, the weaker one first; None where there is none."""
+    """The measured settings on either side of the policy's, the weaker one first; None if there is none."""
     own = protection.kind.setting(protection.first)
     measured = sorted(settings_of(protection.kind), key=strength)
     if own is None:

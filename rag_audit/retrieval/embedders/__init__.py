@@ -73,7 +73,7 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
 def public_artefacts(name: str) -> dict[str, str]:
     """SHA-256 of an embedder's public artefacts, for a verifier to pin; no extra needs to be installed.
 
-    :raises SetupError: the embedder is unknown here; for an ONNX model its publisher has to give the digests
+    :raises SetupError: the embedder is unknown to this release; the publisher of an ONNX model has to give the digests
     """
     from rag_audit.retrieval.embedders.wordllama import ARTEFACTS, NAME
 

@@ -118,7 +118,7 @@ class Embedder(Protocol):
     def query_commitment(self, text: str, salt: int, tokens: Sequence[int] | None = None) -> int:
         """hq, the commitment to a query: to its tokens where A1 can be proved from them, else to its UTF-8 bytes.
 
-        :param tokens: the tokens of the text, where they are known
+        :param tokens: the tokens of the text, if they are known
         """
 
 

@@ -30,7 +30,7 @@ NAME = "openai"
 _OF_A_TEXT = (400, 413, 422)
 """Status codes that endpoints use to refuse a text, because it is too long or for another reason."""
 _NUMBER_BYTES = 32
-"""The most bytes of one component in an answer."""
+"""Maximum bytes of one component in an answer."""
 
 
 class EndpointEmbedder(DeclaredEmbedder):

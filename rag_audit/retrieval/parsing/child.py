@@ -60,7 +60,8 @@ def main(handle: int, seconds: int, memory: int) -> None:
 
 
 def _limit(kind: int, most: int, *, hard: bool = True) -> None:
-    """Lower a limit. A system without this kind of limit keeps its own, as macOS does for address space."""
+    """Lower a limit. If a system does not support this kind of limit, as macOS for address space, the function
+    changes nothing."""
     upper = resource.getrlimit(kind)[1]
     if upper != resource.RLIM_INFINITY:
         most = min(most, upper)

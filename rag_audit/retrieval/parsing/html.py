@@ -183,7 +183,7 @@ class _Flow:
         self._cells = 0
 
     def broken(self) -> None:
-        """Break the line once more, as `br` does."""
+        """Add another line break, like `br`."""
         self.end(min(self._breaks + 1, 2))
 
     def text(self) -> str:

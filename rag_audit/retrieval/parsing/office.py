@@ -39,7 +39,7 @@ def _archive(file: BinaryIO) -> None:
 
 def word(file: BinaryIO) -> ReadFile:
     """A Word file's text: paragraphs, headings with the marks of Markdown, rows of tables as lines with tabs between
-    the cells; after it the footnotes and endnotes. Deleted text of tracked changes is left out."""
+    the cells; after it the footnotes and endnotes. Deleted text of tracked changes is omitted."""
     _archive(file)
     import docx
     from docx.oxml import parse_xml

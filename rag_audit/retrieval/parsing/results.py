@@ -17,7 +17,7 @@ class DocumentsError(RagAuditError):
 
 
 class NoTextError(DocumentsError):
-    """A file of a supported format holds no text, so it yields no document."""
+    """A file of a supported format contains no text, so it yields no document."""
 
 
 @dataclass(frozen=True)

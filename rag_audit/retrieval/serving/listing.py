@@ -123,7 +123,7 @@ class ListingServing(Serving):
     disclosed set.
 
     :param mechanism: the tenant's mechanism
-    :raises TypeError: the mechanism is another one
+    :raises TypeError: the mechanism is of another class
     """
 
     draws = True
@@ -135,7 +135,7 @@ class ListingServing(Serving):
         self.rules = mechanism.rules
 
     def draw(self, kappa: int, capacity: int) -> Int8Array:
-        """The coins of a slot, shape (capacity,), 1 where chance lists a position."""
+        """The Bernoulli bits of a slot, shape (capacity,), 1 if chance lists the position."""
         return draw_coins(kappa, capacity, self.rules.chance)
 
     def select(

@@ -44,7 +44,7 @@ class Columns:
 
     @property
     def unused(self) -> list[str]:
-        """The dropped columns that hold neither the text nor the tenant, so that no source need read them."""
+        """The dropped columns that contain neither the text nor the tenant, so that no source need read them."""
         used = [name for name in (self.text, self.tenant) if name is not None]
         return [
             name for name in self.dropped if not any(f"{other}.".startswith(f"{name}.") for other in used)
@@ -75,7 +75,7 @@ def documents(
 ) -> Iterator[Line]:
     """The document of each row.
 
-    :param inventory: notes the rows that are skipped, and the columns that are left out
+    :param inventory: records the skipped rows and the omitted columns
     :param skip: whether a row that raises an error is omitted
     :raises DocumentsError: a row has no text or no tenant, or a named column is missing
     :raises SchemaError: a value cannot be written as JSON

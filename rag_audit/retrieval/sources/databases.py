@@ -73,7 +73,7 @@ def _vector_columns(
 
 def qdrant(asked: Asked) -> Rows:
     """The payloads of a Qdrant collection with their points' ids, at ``qdrant://host:port/collection``, with TLS at
-    ``qdrants://..``, or in a folder that the client keeps by itself, ``qdrant:FOLDER/collection``.
+    ``qdrants://..``, or in a local folder of the client, ``qdrant:FOLDER/collection``.
 
     The key is read from the variable QDRANT_API_KEY.
     """

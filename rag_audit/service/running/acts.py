@@ -36,7 +36,7 @@ from rag_audit.service.running.shelf import Place, Shelf
 from rag_audit.service.running.witnesses import drop_used, find_beacon
 
 DRAND_LEAD_S = 61
-"""A round has to be due a minute after the quorum, which is there before the window opens."""
+"""A round must be due a minute after the quorum, which is complete before the window opens."""
 Check = Callable[..., None]
 """Called with a job's progress; it raises when the job should end."""
 

@@ -38,9 +38,9 @@ def _milliseconds(text: str) -> int:
 class Documents(Model):
     """[documents]: where each window's documents come from.
 
-    :param chunk: the most characters of a chunk, and `overlap` and `headings` how files are cut (`Cutting`)
+    :param chunk: maximum characters of a chunk; `overlap` and `headings` further define how files are cut (`Cutting`)
     :param vectors: the cache of document vectors
-    :param skip_unreadable: leave out a document that cannot be read, which otherwise keeps the window from being made
+    :param skip_unreadable: omit an unreadable document, which would otherwise prevent the window
     """
 
     folder: str
@@ -112,7 +112,7 @@ class Serve(Model):
 
     :param socket: a Unix socket, as `serve --socket`
     :param http: host and port, as `serve --http`
-    :param ahead: noise certificates made ahead for each account, as `serve --ahead`
+    :param ahead: number of precomputed noise proofs for each account, as in `serve --ahead`
     :param low_memory: as `serve --low-memory`
     :param noise_mib: MiB of noise drawn ahead in each window, as `serve --noise-memory`
     """

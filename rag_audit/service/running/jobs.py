@@ -54,7 +54,7 @@ class Jobs:
             raise Stopped
 
     def stop(self, seconds: float) -> bool:
-        """Let all jobs end; False if one still runs after so long."""
+        """Tell all jobs to end; False if one still runs at the end of the time."""
         self.stopping.set()
         until = time.monotonic() + seconds
         while True:

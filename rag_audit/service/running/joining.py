@@ -22,7 +22,7 @@ from rag_audit.service.running.witnesses import Submissions, drop_used, find_bea
 from rag_audit.service.windows import Windows
 
 MAX_BATCH = 4096
-"""The most accounts that are enrolled at once."""
+"""Maximum accounts that are enrolled at once."""
 NEXT = "from the next window on, by its roster"
 
 

@@ -151,7 +151,7 @@ def find_beacon(
 def set_aside(folder: Path, target: Path, witness: VerifierKey, used: set[str]) -> bool:
     """Move a witness's fresh nonce line to where no opening looks for one.
 
-    :returns: False if there is none
+    :returns: False if there is no such line
     """
     for path in _lines(folder):
         if find_beacon(path, [witness], used, lambda _: None)[0] is not None:

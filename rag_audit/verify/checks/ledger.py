@@ -293,7 +293,7 @@ def _column(case: Case, name: str) -> None:
 
 
 def _held(case: Case) -> None:
-    """Check that the records of listing tenants, and no others, say what their accounts hold after them."""
+    """Check that exactly the records of tenants with randomized response commit to their accounts' disclosed sets."""
     listing = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
     if not listing and not any(q.held_after is not None for q in case.queries):
         return

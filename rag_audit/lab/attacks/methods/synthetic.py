@@ -83,7 +83,7 @@ class EmbeddingScore(_Continuations):
 
 
 class Rmia(_Continuations):
-    """The n-gram score relative to that at services of the attacker's own which do not hold the document."""
+    """The n-gram score relative to the score at services of the attacker's own without the document."""
 
     name: ClassVar[str] = "rmia"
     about: ClassVar[str] = "the n-gram score relative to shadow services without the document"

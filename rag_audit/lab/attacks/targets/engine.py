@@ -22,7 +22,7 @@ from rag_audit.retrieval.engine import build_index
 _RUN = 1024
 """Maximum probes per batch of score computations."""
 _SCORES = 1 << 22
-"""The most scores that are computed at a time: fewer probes where there are many positions."""
+"""Maximum scores per computation: fewer probes if there are many positions."""
 _EMBEDDED = 4096
 """Texts that are embedded at a time; a tokeniser's record of a text takes many times its length."""
 PASSAGES = 4096
@@ -59,7 +59,8 @@ class Corpus:
         return [self._passage(self._texts[p]) for p in positions if p in self._texts]
 
     def scores(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
-        """The raw scores of every position for each text, shape (texts, capacity): exact, since float32 holds them."""
+        """The raw scores of every position for each text, shape (texts, capacity): exact, since float32 represents
+        them."""
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
             for start in range(0, len(new), _EMBEDDED):

@@ -76,7 +76,7 @@ class WindowService:
     def ask(self, probe: Probe) -> Answer:
         """One question of one account.
 
-        :raises AttackError: the account has no queries left, or is none of the window's
+        :raises AttackError: the account has no queries left, or does not belong to the window
         :raises RequestRefused: the provider refused for another reason
         """
         number = probe.account % len(self._accounts)

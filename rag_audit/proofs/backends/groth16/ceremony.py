@@ -25,7 +25,7 @@ from rag_audit.proofs.backends.groth16.powers import Contribution, check_powers,
 
 MAX_NAME_BYTES = 64
 BEACON_EXPONENT = 10
-"""A beacon's value is hashed 2^10 times, the least that snarkjs accepts."""
+"""Number of hashes of a beacon's value: 2^10, the minimum that snarkjs accepts."""
 MIN_CONTRIBUTIONS = 2
 
 

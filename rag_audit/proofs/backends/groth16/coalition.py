@@ -179,7 +179,7 @@ class Places:
 
 @dataclass(frozen=True)
 class CoalitionJob:
-    """The job that proves `coalition` for one window. It is picklable, and holds secrets, which `repr` omits."""
+    """The job that proves `coalition` for one window. It is picklable. It contains secrets, which `repr` omits."""
 
     places: Places
     private: CoalitionPrivate = field(repr=False)

@@ -93,7 +93,7 @@ def table_tree(table: StaticTable) -> EmbedTable:
 
 @dataclass(frozen=True)
 class EmbedJob(Bound):
-    """The job that proves `embed` for one record. It is picklable, and holds secrets, which `repr` omits.
+    """The job that proves `embed` for one record. It is picklable. It contains secrets, which `repr` omits.
 
     :param instance: the circuit
     :param statement: the public values

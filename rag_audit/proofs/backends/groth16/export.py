@@ -78,7 +78,7 @@ def write_snarkjs(file: WindowFile, directory: Path, coalition: CoalitionStateme
     """Write every Groth16 proof of a window for snarkjs: key, public inputs, proof, and `verify.sh` with the commands.
 
     :param coalition: the statement of the window's coalition proof; None if the window declares none
-    :returns: the proofs that were written, which are none of scan tenants
+    :returns: the written proofs; scan tenants have none
     :raises SchemaError: the window has no Groth16 proof, a part is not well-formed, or a key is missing
     :raises StoreError: a file cannot be written
     """

@@ -29,11 +29,11 @@ PUBLIC_INPUTS = ("ctx", "c_seed", "beacon", "slot", "c_idx", "cq", "htopk")
 EMBED_INPUTS = ("ctx", "table", "hq", "cq")
 """The public inputs of `embed`."""
 MAX_CAPACITY = 1 << 17
-"""The most positions: each takes more than 1,024 constraints, and the field has domains up to 2^28."""
+"""Maximum positions: each takes more than 1,024 constraints, and the field has domains up to 2^28."""
 MAX_NORM_FACTOR = 1 << 20
 """The largest A of the integer normalisation."""
 MAX_QUERIES = 16
-"""The most records of one proof."""
+"""Maximum records of one proof."""
 COALITION_INPUTS = ("statement",)
 """The public input of `coalition`."""
 KEPT_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
@@ -41,7 +41,7 @@ KEPT_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
 LISTING_INPUTS = (*PUBLIC_INPUTS, "c_kept", "held_before", "held_after", "chance", "threshold", "most")
 """The public inputs of `listing`."""
 MAX_LISTING = 256
-"""The most positions of a listing tenant: larger ones are the scan argument's."""
+"""Maximum positions of a tenant with randomized response: larger ones need the scan argument."""
 SAMPLED_INPUTS = (*PUBLIC_INPUTS, "c_kept")
 """The public inputs of `retrieve` of a sampled tenant."""
 
@@ -397,7 +397,7 @@ def circuit_digest(instance: Instance, extra: dict[str, Json]) -> str:
 def included_sources(main: str) -> tuple[tuple[str, str], ...]:
     """The project's files that a main includes, transitively: (path below circuits/, SHA-256), sorted.
 
-    Includes of npm packages (`circomlib/..`) are left out: the lock file's integrity hash covers them.
+    Includes of npm packages (`circomlib/..`) are omitted: the lock file's integrity hash covers them.
     """
     return _included(circuits_dir(), tuple(_INCLUDE.findall(main)))
 

@@ -205,8 +205,8 @@ class ListingInputs(RecordInputs):
 
 @dataclass(frozen=True)
 class RecordsJob(Bound):
-    """The job that proves `retrieve` or `listing` for one record or several. It is picklable, and holds secrets, which
-    `repr` omits.
+    """The job that proves `retrieve` or `listing` for one record or several. It is picklable. It contains secrets,
+    which `repr` omits.
 
     :param instance: the circuit
     :param records: the records, in the order of their numbers; of `retrieve`, unused places repeat the last
@@ -312,7 +312,7 @@ def _bits(flags: bytes) -> list[int]:
 def kept_positions(
     capacity: int, *, s0: int, s1: int, beacon: int, slot: int, keep: int, salt: int
 ) -> tuple[bytes, int]:
-    """The positions that a seed keeps, one byte 0 or 1 each, and the commitment to them.
+    """The sampled positions of a seed, one byte 0 or 1 each, and the commitment to them.
 
     :param beacon: f(beacon value)
     :param slot: the tenant's sampling slot

@@ -21,7 +21,7 @@ from rag_audit.relation.field import digest_to_field, from_hex
 
 
 class CoinColumn:
-    """The proofs about a column of coins (`ColumnProofs`)."""
+    """The proofs about a column of Bernoulli bits (`ColumnProofs`)."""
 
     def instance(self, constants: Constants) -> KeptInstance:
         """The circuit for a tenant's constants."""

@@ -295,7 +295,7 @@ def write_keys(
 def load_keys(folder: Path, circuit: str) -> KeyFiles:
     """The keys in a folder of the cache. The function compares each of its files with the manifest.
 
-    :raises SetupError: the keys are another circuit's, or were altered
+    :raises SetupError: the keys belong to another circuit, or were altered
     """
     manifest = read_manifest(folder)
     key = load_verification_key(folder / "verification_key.json")

@@ -40,9 +40,9 @@ from rag_audit.relation.native_secrets import held_commitment
 
 
 def record_instance(c: Constants, queries: int = 1) -> RetrieveInstance | ListingInstance:
-    """The circuit that proves so many records of a tenant at once.
+    """The circuit that proves a batch of this number of a tenant's records.
 
-    :raises PolicyError: there is none for this number of records or these constants
+    :raises PolicyError: no circuit exists for this number of records or these constants
     """
     if not c.listing:
         return RetrieveInstance(

@@ -143,7 +143,7 @@ class Groth16:
         return bound(RecordsJob(inputs.instance, (inputs,)))
 
     def certificate_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
-        """See `Backend.certificate_job`: there is none."""
+        """See `Backend.certificate_job`: Groth16 has none."""
 
     def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
         """See `Backend.hold`."""

@@ -168,7 +168,7 @@ def _constraints(session: Session) -> None:
 
 
 def _product(session: Session, left: Point, right: Point, out: Point) -> None:
-    """A Schnorr proof that what `out` holds is the product of what `left` and `right` hold."""
+    """A Schnorr proof that the value in `out` is the product of the values in `left` and `right`."""
     masks = [session.reader.point("product") for _ in range(3)]
     c = session.challenge("product")
     x = [session.reader.scalar("product") for _ in range(5)]

@@ -21,7 +21,7 @@ def of(point: Sequence[int]) -> list[Digit]:
 
 
 def regroup(digits: Sequence[Digit], sizes: Sequence[int]) -> list[Digit]:
-    """Neighbours joined to digits of so many variables, the lowest first."""
+    """Neighbours joined to digits with the given numbers of variables, the lowest first."""
     left, made = list(digits), []
     for size in sizes:
         joined: Digit = [1]

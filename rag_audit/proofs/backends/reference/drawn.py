@@ -1,4 +1,4 @@
-"""Certificates of drawn columns: noise is DGS-1 and coins are draws below a bound, under committed seeds
+"""Proofs of drawn columns: noise is DGS-1 and Bernoulli bits are draws below a bound, under committed seeds
 (docs/scan/noise.md, docs/scan/coins.md).
 """
 
@@ -51,7 +51,7 @@ class Words:
 
 
 def sizes(draws: int) -> tuple[int, list[int]]:
-    """Blocks for so many draws, and the entries of the columns above them."""
+    """Number of blocks for the draws, and the entries of the columns above them."""
     blocks = -(-draws // DRAWS)
     return blocks, [WORDS * blocks] * (HIGH_LIMBS + REST_LIMBS)
 

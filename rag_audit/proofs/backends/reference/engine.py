@@ -71,7 +71,7 @@ def _values(statement: bytes) -> list[int]:
 
 
 def _rows(data: bytes, capacity: int) -> list[Point]:
-    """Row commitments, as many as a column of this capacity has."""
+    """Row commitments, in the number that a column of this capacity has."""
     index = Index.decode(data, 1, capacity)
     return list(index.points)
 
@@ -87,7 +87,7 @@ def _held(sessions: Sequence[Session]) -> bool:
 def _noise(
     key: ScanKey, seeds: Sequence[Seed], certificate: bytes, *, several: bool
 ) -> tuple[list[Session], list[Sequence[Point]]]:
-    """The certificate's run, and the rows of each slot; neither without gains."""
+    """The run of the noise proof, and the rows of each slot; neither without gains."""
     if not key.gains:
         if certificate:
             raise EncodingError("a tenant without noise has no certificate", field="certificate")
@@ -98,7 +98,8 @@ def _noise(
 
 
 def records(key: ScanKey) -> Batch[tuple[list[bytes], bytes, bytes]]:
-    """Proofs of one of a tenant's records or several: each one's public values, noise certificate, query proof."""
+    """Proofs of one or several of a tenant's records: for each its public values, the noise proof, and the query
+    proof."""
     key.check()
     index, window = Index.decode(key.points, key.dimension, key.capacity), _window(key)
     kept = None if key.kept is None else _rows(key.kept, key.capacity)
@@ -165,9 +166,9 @@ def embeddings(key: EmbedKey) -> Batch[tuple[bytes, bytes]]:
 
 
 def kept_rows(capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
-    """The row commitments of a column of coins, 32 bytes each, if its certificate holds.
+    """The row commitments of a column of Bernoulli bits, 32 bytes each, if its proof is valid.
 
-    :raises ValueError: it does not hold, or is no proof
+    :raises ValueError: the proof is false or malformed
     """
     asked = Coins(context, Seed(*_values(slot)), capacity, bound)
     try:

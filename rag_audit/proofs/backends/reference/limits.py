@@ -13,7 +13,7 @@ MOST_RECORDS, MOST_ENTRIES_BITS = 64, 27
 
 
 def require(**held: bool) -> None:
-    """:raises EncodingError: a rule does not hold; it has the public value's name"""
+    """:raises EncodingError: a rule is violated; the error has the public value's name"""
     for name, rule in held.items():
         if not rule:
             raise EncodingError("a public value of the statement is out of range", field=name)

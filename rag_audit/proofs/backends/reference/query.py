@@ -34,7 +34,8 @@ REACH, MOST_SCORE = 49, 1 << 31
 
 @dataclass(frozen=True)
 class Asked:
-    """The public values of query proofs; noise is the certificates' rows, one list a record, none without gains."""
+    """The public values of query proofs; noise is the rows of the noise proofs, one list per record, none without
+    gains."""
 
     context: bytes
     index: Index

@@ -112,7 +112,7 @@ class Session:
         return Expr(0, {-len(self.singles): 1})
 
     def commit(self, label: str, entries: Sequence[int]) -> list[Column]:
-        """Columns of so many entries, one after another."""
+        """Columns with these numbers of entries, one after another."""
         return [self.column([self.reader.point(label) for _ in range(self.rows(m))], m) for m in entries]
 
     def rows(self, entries: int) -> int:

@@ -60,7 +60,7 @@ class ScanCoalition:
         return PROTOCOL
 
     def published_keys(self, size: CoalitionSize) -> dict[str, Json]:
-        """See `CoalitionSteps.published_keys`: there are none."""
+        """See `CoalitionSteps.published_keys`: this system has none."""
         return {}
 
     def open_key(self, size: CoalitionSize, published: Mapping[str, Json], pins: Pins) -> OpenedKey[None]:
@@ -69,7 +69,7 @@ class ScanCoalition:
         return OpenedKey(None, self.digest(size), None)
 
     def own_key(self, size: CoalitionSize) -> None:
-        """See `CoalitionSteps.own_key`: there is none."""
+        """See `CoalitionSteps.own_key`: this system has none."""
 
     def make(self, statement: CoalitionStatement, private: CoalitionPrivate, run: Run) -> dict[str, Json]:
         """Make the coalition proof: first one run over the records, then runs over pairs, each a job of its own.
@@ -108,7 +108,7 @@ class ScanCoalition:
         :raises InvalidProof: the proof does not prove it; `found` has the reason
         :raises SchemaError: the proof has other fields, is of another system or protocol, or comes with a key
         :raises EncodingError: the proof is not canonical
-        :raises SetupError: the engine is another
+        :raises SetupError: the engine is unknown
         """
         if engine not in engines():
             raise SetupError(
@@ -144,7 +144,7 @@ SYSTEM = Coalition(ScanCoalition())
 
 @dataclass(frozen=True)
 class PairsJob:
-    """The job of one run over pairs. It is picklable, and holds secrets, which `repr` omits.
+    """The job of one run over pairs. It is picklable. It contains secrets, which `repr` omits.
 
     :param room: log2 of the number of norms that the coalition proof has room for
     :param records: the run over records

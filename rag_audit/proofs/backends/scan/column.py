@@ -34,7 +34,7 @@ def certify(
     :param gains: the draws of a position
     :param what: the name of the work, for errors
     :raises WitnessError: the seed does not match `c_seed`, or a word cannot be proved (one in 2^94)
-    :raises MemoryLimitError: the machine cannot hold the work
+    :raises MemoryLimitError: the machine has too little memory for the work
     """
     memory.require_proof(
         lambda low: memory.certificate_bytes(positions, gains, low_memory=low), what, low_memory=low_memory
@@ -52,8 +52,8 @@ COINS = "certificate of this slot's coins"
 
 @dataclass(frozen=True)
 class CertificateJob:
-    """The job that makes the certificate of one slot's column: its noise, or a listing tenant's coins. It is picklable,
-    and holds the seed, which `repr` omits.
+    """The job that proves one slot's column: its noise, or the Bernoulli bits of a tenant with randomized response. It
+    is picklable. It contains the seed, which `repr` omits.
 
     :param key: the tenant's key
     :param c_seed: commitment to the seed
@@ -61,7 +61,7 @@ class CertificateJob:
     :param slot: the slot
     :param s0: first half of the seed
     :param s1: second half of the seed
-    :param low_memory: whether to take less memory and more time for the same certificate
+    :param low_memory: whether to take less memory and more time for the same proof
     """
 
     key: ScanKey
@@ -78,10 +78,10 @@ class CertificateJob:
         return cls(key, slot.c_seed, slot.beacon, slot.slot, s0, s1, low_memory)
 
     def run(self) -> NoiseCertificate:
-        """The column's certificate.
+        """The column's proof.
 
         :raises WitnessError: the seed does not match `c_seed`, or a word cannot be proved (one in 2^94)
-        :raises MemoryLimitError: the machine cannot hold the work
+        :raises MemoryLimitError: the machine has too little memory for the work
         """
         key, low = self.key, self.low_memory
 
@@ -127,8 +127,8 @@ def certify_noise(slots: Sequence[CertificateJob]) -> tuple[bytes, list[bytes], 
 
 @dataclass(frozen=True)
 class ColumnJob:
-    """The job that commits to a tenant's column of coins and proves it. It is picklable, and holds the seed, which
-    `repr` omits.
+    """The job that commits to a tenant's column of Bernoulli bits and proves it. It is picklable. It contains the seed,
+    which `repr` omits.
 
     :param name: the column's name
     :param context: 32 bytes that bind the proof to window, tenant, column and protocol
@@ -166,7 +166,7 @@ class ColumnJob:
         """The commitment with its proof and its blindings.
 
         :raises WitnessError: the seed does not match `c_seed`, or a word cannot be proved (one in 2^94)
-        :raises MemoryLimitError: the machine cannot hold the work
+        :raises MemoryLimitError: the machine has too little memory for the work
         """
         seed = to_bytes(self.s0) + to_bytes(self.s1)
         proof, rows, blindings = certify(

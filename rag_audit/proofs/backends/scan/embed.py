@@ -24,7 +24,7 @@ from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.field import to_bytes
 
 PUBLIC = ("ctx", "hq", "cq")
-"""The names of the public values except the table, which the key holds."""
+"""The names of the public values except the table, which is part of the key."""
 
 
 @cache
@@ -47,7 +47,7 @@ def table_columns(table: StaticTable) -> bytes:
 
 @dataclass(frozen=True)
 class EmbedJob:
-    """The job that proves A1 for one record. It is picklable, and holds secrets, which `repr` omits.
+    """The job that proves A1 for one record. It is picklable. It contains secrets, which `repr` omits.
 
     :param key: protocol and committed table
     :param statement: the public values
@@ -111,9 +111,9 @@ def parse_embed(value: Json, protocol: str, *, field: str) -> bytes:
 
 
 def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None:
-    """Return if the proof of A1 for one record holds.
+    """Return if the proof of A1 for one record is valid.
 
-    :raises InvalidProof: the proof does not hold; `found` has the reason
+    :raises InvalidProof: the proof is false; `found` has the reason
     :raises EncodingError: the bytes are no proof at all
     """
     if statement.table != key.root:

@@ -17,10 +17,11 @@ NATIVE = "native"
 
 
 class Engine(Protocol):
-    """A verifier of scan proofs. A batch takes public values and proofs as bytes, and decides about each by itself."""
+    """A verifier of scan proofs. A batch takes public values and proofs as bytes, and decides about each separately."""
 
     def records(self, key: ScanKey) -> NativeBatch[tuple[list[bytes], bytes, bytes]]:
-        """Proofs of one of a tenant's records or several: each one's public values, noise certificate, query proof."""
+        """Proofs of one or several of a tenant's records: for each its public values, the noise proof, and the query
+        proof."""
 
     def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
         """Records of a tenant with randomized response: public values, the proof of the Bernoulli bits, the
@@ -30,9 +31,9 @@ class Engine(Protocol):
         """Proofs of A1: public values, proof."""
 
     def kept_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
-        """The row commitments of a column of coins, 32 bytes each, if its certificate holds.
+        """The row commitments of a column of Bernoulli bits, 32 bytes each, if its proof is valid.
 
-        :raises ValueError: it does not hold, or is no proof
+        :raises ValueError: the proof is false or malformed
         """
 
     def coalition(

@@ -1,4 +1,4 @@
-"""The proving job of a record, which takes its slot's noise certificate or makes it."""
+"""The proving job of a record, which takes its slot's noise proof or makes it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ProofJob:
         """The proof as JSON: system, protocol, certificate, proof.
 
         :raises WitnessError: the private inputs do not satisfy the statement
-        :raises MemoryLimitError: the machine cannot hold the work
+        :raises MemoryLimitError: the machine has too little memory for the work
         """
         memory.require_proof(
             lambda low: memory.query_proof_bytes(self.key.capacity, low_memory=low),
@@ -102,7 +102,7 @@ def prove(records: Sequence[ProofJob], certificate: tuple[bytes, list[bytes], li
 
 
 def proof_json(certificate: bytes, proof: bytes, protocol: str = PROTOCOL) -> dict[str, Json]:
-    """A noise certificate, empty without noise, and a query proof as files carry them."""
+    """A noise proof, empty without noise, and a query proof, in their file form."""
     return {
         "system": "scan",
         "protocol": protocol,

@@ -1,4 +1,4 @@
-"""The proof that a tenant's column holds the coins of the window's seed (docs/scan/coins.md)."""
+"""The proof that a tenant's column contains the Bernoulli bits of the window's seed (docs/scan/coins.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
 
 
 class CoinColumn:
-    """The proofs about a column of coins (`ColumnProofs`)."""
+    """The proofs about a column of Bernoulli bits (`ColumnProofs`)."""
 
     def circuit(self, constants: Constants) -> str:
         """See `ColumnProofs.circuit`: one protocol is for every capacity."""

@@ -17,7 +17,7 @@ from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
 
 VERSION = 3
-"""The version of the vectors that hold the argument's trace and proofs."""
+"""The version of the vectors with the argument's trace and proofs."""
 ARGUMENT = _native.scan_protocol().hex()
 """The digest of the common rules of both parties: layout, limits, and the labels and lengths of every kind of run
 (docs/scan/transcript.md)."""
@@ -47,7 +47,7 @@ LISTING_PROTOCOL = digest_hex(
         "claims": ["A2", "A3", "A4"],
     }
 )
-"""The digest that names the argument of records of listing tenants."""
+"""The digest of the argument for records of tenants with randomized response."""
 TOGETHER_PROTOCOL = digest_hex(
     {
         "system": "scan",
@@ -65,7 +65,7 @@ SLOT = ("c_seed", "beacon", "slot")
 RECORD = (*SLOT, "ctx", "cq", "htopk")
 """The public values of a record, in the native core's order."""
 _MOST_EMBEDDED = {"tokens": 208, "dimension": 4096, "vocabulary": 1 << 15, "norm_factor": 1 << 20}
-"""The limits of `native/scan-protocol/src/embed/statement.rs`, which keep every value far below r."""
+"""The limits of `native/scan-protocol/src/embed/statement.rs`, under which every value is far below r."""
 MAX_LISTED = 1024
 """The largest K."""
 
@@ -149,18 +149,19 @@ class ScanKey:
 
     @property
     def coins_context(self) -> bytes:
-        """The bytes that bind a certificate of coins to window, tenant and protocol."""
+        """The bytes that bind a proof of Bernoulli bits to window, tenant and protocol."""
         return sha256(b"rag-audit/scan/chance-context/v1" + self.window + bytes.fromhex(COINS_PROTOCOL))
 
     @property
     def probability(self) -> int:
-        """Q of a listing tenant, over 2^40."""
+        """Q of a tenant with randomized response, over 2^40."""
         assert self.chance is not None  # as for every listing tenant
         return self.chance
 
     @cached_property
     def listing(self) -> _native.ScanListing:
-        """A listing tenant's constants in native form. A record's certificate of coins and its list are one sum.
+        """The constants of a tenant with randomized response in native form. A record's proof of Bernoulli bits and its
+        list are one sum.
 
         :raises EncodingError: a constant is out of range, or a commitment is no point
         """
@@ -204,7 +205,7 @@ def protocol_of(gains: Sequence[int], *, sampled: bool, listing: bool = False) -
 class EmbedArgument:
     """The argument's parameters, fixed before any table is committed to; its digest names it as groth16's a circuit.
 
-    :param tokens: T, the most tokens of a query, at most 208
+    :param tokens: T, maximum tokens of a query, at most 208
     :param dimension: components of a row, at most 4,096
     :param vocabulary: rows of the table, at most 32,768
     :param norm_factor: A of the integer normalisation (docs/relation.md, "Vectors")
@@ -286,7 +287,7 @@ class EmbedKey:
 
     @property
     def parameters(self) -> tuple[int, int]:
-        """The most tokens and A, as the native functions take them."""
+        """The maximum number of tokens and A, in the form of the native functions."""
         return self.argument.tokens, self.argument.norm_factor
 
     def __getstate__(self) -> dict[str, object]:
@@ -341,7 +342,7 @@ def commit_index(rows: bytes, dimension: int, capacity: int, blinding_key: bytes
 
     :param blinding_key: 32 secret bytes, fresh for every commitment that is published
     :raises EncodingError: the rows have another shape, or components outside -7..7
-    :raises MemoryLimitError: the machine cannot hold the work
+    :raises MemoryLimitError: the machine has too little memory for the work
     """
     memory.require(memory.index_bytes(len(rows), 1), "index commitment")
     try:

@@ -64,7 +64,7 @@ class ListJob:
         """The proof as JSON: system, protocol, and `PARTS`.
 
         :raises WitnessError: the private inputs do not satisfy the statement
-        :raises MemoryLimitError: the machine cannot hold the work
+        :raises MemoryLimitError: the machine has too little memory for the work
         """
         memory.require_proof(
             lambda low: memory.query_proof_bytes(self.key.capacity, low_memory=low),
@@ -150,7 +150,7 @@ def list_refusals(
     statements: Sequence[ListedStatement],
     decides: Engine,
 ) -> Refusals:
-    """As `verify.refusals`, for records of listing tenants."""
+    """As `verify.refusals`, for records of tenants with randomized response."""
     zero = held_digest(key.capacity, _native.scan_held_zero(key.capacity))
 
     def record(i: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:

@@ -57,9 +57,10 @@ def together_bytes(capacity: int, gains: Sequence[int], count: int, *, low_memor
 
 
 def require_together(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> None:
-    """Refuse to start a proof of so many records that the machine cannot hold.
+    """Refuse to start a proof of this number of records if the machine has too little memory.
 
-    :raises MemoryLimitError: less is free than it takes; the hint has the most records that fit
+    :raises MemoryLimitError: less memory is free than the proof takes; the hint has the maximum number of records that
+        fit
     """
     free = available_bytes()
 
@@ -103,9 +104,9 @@ def index_bytes(positions: int, components: int) -> int:
 
 
 def require(needed: int, what: str, *, in_low_memory: int | None = None) -> None:
-    """Refuse to start a step that the machine cannot hold.
+    """Refuse to start a step if the machine has too little memory.
 
-    :param in_low_memory: bytes that the step would take with low memory chosen, where that is possible
+    :param in_low_memory: bytes that the step would take in low-memory mode, if it has one
     :raises MemoryLimitError: less than `needed` bytes are free
     """
     free = available_bytes()

@@ -28,7 +28,7 @@ from rag_audit.proofs.backends.scan import memory
 FORMAT = b"rag-audit/index/v1\n"
 TAG_BYTES = 32
 RUN = 16
-"""Components committed at a time, which is the most that an interruption costs."""
+"""Components committed at a time, the maximum loss of an interruption."""
 MAX_RUN_BYTES = 1 << 26
 
 Progress = Callable[[int, int], None]
@@ -54,7 +54,7 @@ def commit_index_file(
     :raises StoreError: the finished or unfinished file was altered, belongs to another index or key, or cannot be
         written
     :raises EncodingError: the rows have another shape, or components outside -7..7
-    :raises MemoryLimitError: the machine cannot hold the work
+    :raises MemoryLimitError: the machine has too little memory for the work
     """
     header, tag = _tagging(rows, capacity, blinding_key)
     try:

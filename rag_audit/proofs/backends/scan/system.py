@@ -120,7 +120,7 @@ class Scan:
         low_memory: bool = False,
         at_a_time: int = 1,
     ) -> int:
-        """See `Backend.batch`: of `retrieve` of tenants that keep all positions."""
+        """See `Backend.batch`: for `retrieve` of tenants that sample all positions."""
         if name != "retrieve" or constants.sampled or constants.listing or wanted == 1:
             return 1
         most = most_together(constants.capacity, len(constants.gains))
@@ -174,7 +174,7 @@ class Scan:
     def certificate_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
     ) -> CertificateJob | None:
-        """See `Backend.certificate_job`: there is none without noise and without coins."""
+        """See `Backend.certificate_job`: None without noise and without Bernoulli bits."""
         if not slot.tenant.constants.gains and not slot.tenant.constants.listing:
             return None
         return CertificateJob.of(retrieve_key(slot.tenant), slot, s0, s1, low_memory=low_memory)

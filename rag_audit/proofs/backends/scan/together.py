@@ -44,7 +44,7 @@ AnyKey = TypeVar("AnyKey", ScanKey, EmbedKey)
 
 
 def most_together(capacity: int, gains: int) -> int:
-    """The most records that one proof can be for, of so many positions and gains."""
+    """Maximum records of one proof, for these numbers of positions and gains."""
     return _native.scan_most_together(capacity, gains)
 
 
@@ -65,7 +65,8 @@ class TogetherJob:
 
         :raises WitnessError: the records are of several tenants, or private inputs do not satisfy a statement; `field`
             names the record
-        :raises MemoryLimitError: the machine cannot hold the work; the hint has the most records that it can
+        :raises MemoryLimitError: the machine has too little memory for the work; the hint has the maximum number of
+            records that fit
         """
         first = self.records[0]
         key, slots = first.key, []

@@ -56,8 +56,8 @@ def check_protocol(value: Mapping[str, Json], protocol: str, *, field: str) -> N
 
 
 def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
-    """Read a proof from a file's value, as the length of the noise certificate (4 bytes, big-endian), the certificate
-    and the query proof.
+    """Read a proof from a file's value, as the length of the noise proof (4 bytes, big-endian), the noise proof and the
+    query proof.
 
     :param circuit: digest of the protocol that the policy names
     :raises SchemaError: the proof has other fields, or is of another system or protocol
@@ -89,9 +89,9 @@ def encoded(key: ScanKey, statements: Sequence[Statement]) -> list[bytes]:
 
 
 def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
-    """Return if the proof of one record holds.
+    """Return if the proof of one record is valid.
 
-    :raises InvalidProof: the proof does not hold; `found` has the reason
+    :raises InvalidProof: the proof is false; `found` has the reason
     :raises EncodingError: the bytes are not a well-formed proof: the length is not the length of the statement's
         proofs, a point is off the curve, or a scalar is not canonical
     """
@@ -108,7 +108,7 @@ def refusals(
     statements: Sequence[Statement],
     decides: Engine,
 ) -> Refusals:
-    """The reasons why proofs do not hold, by number. Both arguments are read in chunks, twice if a proof is false.
+    """The reasons for refusing proofs, by number. Both arguments are read in chunks, twice if a proof is false.
 
     :param decides: the verifier
     """

@@ -147,7 +147,7 @@ def pad(x: ndarray, width: tuple[int, int]) -> ndarray:
 
 
 def roll(x: ndarray, shift: int) -> ndarray:
-    """The items, each so many places later, around the end."""
+    """The items, shifted by a number of places to the end, cyclically."""
     cut = -shift % len(x)
     return concatenate([x[cut:], x[:cut]])
 

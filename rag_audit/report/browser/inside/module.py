@@ -63,7 +63,7 @@ def _encode(value: Field) -> bytes:
 
 
 def optional(value: Field | None) -> list[Field]:
-    """A value that may be left out, as the module reads it."""
+    """An optional value, in the module's encoding."""
     return [] if value is None else [value]
 
 
@@ -103,7 +103,7 @@ class Results:
 
 
 class Kept:
-    """Something that the module keeps until it is dropped here.
+    """An object that the module stores until this handle is dropped.
 
     :param kind: the first part of the names of its functions
     """

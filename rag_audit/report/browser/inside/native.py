@@ -88,7 +88,7 @@ def bls_signed_in_g2(key: bytes, message: bytes, signature: bytes) -> bool:
 def groth16_verify_batch(
     vk_json: str, proofs: list[bytes], inputs: list[bytes]
 ) -> list[tuple[int, str | None]]:
-    """The numbers of the proofs that do not hold, with the reason where they are malformed."""
+    """The numbers of the false proofs, with the reason for malformed ones."""
     found = call("groth16_verify_batch", vk_json, list(proofs), list(inputs))
     _looked_at(len(proofs))
     return [*found.list(lambda: (found.integer(), next(iter(found.list(found.text)), None)))]
@@ -160,33 +160,33 @@ class ScanCoalition(Kept):
         return call("coalition_runs", self).integer()
 
     def verify(self, records: bytes, pairs: list[bytes]) -> None:
-        """ValueError unless the certificate holds."""
+        """Raises ValueError unless the coalition proof is valid."""
         call("coalition_verify", self, records, list(pairs))
 
 
 def _proved(name: str, *arguments: Field) -> None:
-    """ValueError unless one proof holds."""
+    """Raises ValueError unless one proof is valid."""
     call(name, *arguments)
     _looked_at(1)
 
 
 def scan_verify(index: ScanIndex, parameters: ScanParameters, records: list[bytes], *parts: bytes) -> None:
-    """ValueError unless certificate and query proof hold for the records."""
+    """Raises ValueError unless noise proof and query proof are valid for the records."""
     _proved("scan_verify", index, parameters, list(records), *parts)
 
 
 def scan_coins_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
-    """The commitments of a coin certificate that holds."""
+    """The commitments of a valid proof of Bernoulli bits."""
     return call("scan_coins_verify", capacity, context, slot_elements, bound, proof).bytes()
 
 
 def scan_list_verify(index: ScanIndex, listing: ScanListing, *rest: bytes) -> None:
-    """ValueError unless the proof of a list holds."""
+    """Raises ValueError unless the proof of a list is valid."""
     _proved("scan_list_verify", index, listing, *rest)
 
 
 def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], *rest: bytes) -> None:
-    """ValueError unless the proof of A1 holds."""
+    """Raises ValueError unless the proof of A1 is valid."""
     _proved("scan_embed_verify", table, tuple(parameters), *rest)
 
 
@@ -255,7 +255,7 @@ class ScanBatch(_Batch):
 
 
 class ScanListBatch(_Batch):
-    """Records of one listing tenant."""
+    """Records of one tenant with randomized response."""
 
     records = "lists"
 
@@ -267,7 +267,7 @@ class ScanEmbedBatch(_Batch):
 
 
 def scan_most_together(capacity: int, gains: int) -> int:
-    """The most records that one proof may be about, of so many positions and gains."""
+    """Maximum records of one proof, for these numbers of positions and gains."""
     return call("most_together", capacity, gains).integer()
 
 
