@@ -15,6 +15,6 @@ def available_bytes() -> int | None:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         free += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
     group = Path("/sys/fs/cgroup")
-    with suppress(OSError, ValueError):  # without a limit the file holds the word max
+    with suppress(OSError, ValueError):  # without a limit the file contains the word max
         free.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
     return max(0, min(free)) if free else None

@@ -219,7 +219,7 @@ class Account:
             read_json(directory / "account.json", max_bytes=MAX_FILE_BYTES), field="account.json"
         )
         self.account, self.tenant = profile.account, profile.tenant
-        self._answers: dict[str, int] = {}  # by window, what `_answered` found
+        self._answers: dict[str, int] = {}  # by window, the cached result of `_answered`
         self._asked: OpenedQuery | None = None
 
     @classmethod
@@ -292,7 +292,7 @@ class Account:
             return pending
         query = OpenedQuery(text, secrets.token_bytes(32), embedder or embedder_of(window))
         if re_executable(query.embedder.name):
-            _ = query.vector  # what has none is refused here, and not by the provider
+            _ = query.vector  # refuse a question without a vector here, before the provider does
         self._asked = query
         commit_all([query])
         i, hq = 1 + self._answered(digest), query.hq
@@ -304,7 +304,8 @@ class Account:
             "salt": query.salt.hex(),
         }  # fmt: skip
         request = SignedRequest.parse(named, field="request")
-        # The request is durable before it leaves: after a crash it is repeated, and never replaced under the same i.
+        # The request is durable before it leaves. After a crash the account repeats it, and never replaces it under the
+        # same i.
         self._save_private(self._pending_path(digest), request.canonical())
         return request
 

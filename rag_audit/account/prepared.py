@@ -50,7 +50,7 @@ class Questions:
         :raises EncodingError: the question is not Unicode
         """
         check_question(text)
-        embedder.embed_query(text)  # what has no vector is refused here, and not when it is asked
+        embedder.embed_query(text)  # refuse a question without a vector now, not when it is asked
         data = Prepared.parse({"opening": self._opening, "query": text}, field="question").canonical()
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)

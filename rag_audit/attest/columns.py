@@ -112,7 +112,7 @@ class Keeper:
             return False
         with self._lock:
             lock = self._locks.setdefault((tenant, name), threading.Lock())
-        # Announced before it is proved: a closing record waits for it.
+        # The thread announces the entry before the proof, so that a window trailer waits for it.
         with lock, state.column_of(tenant, name) as due:
             if due:
                 column = self._stored(tenant, name) or self._prove(tenant, name, low_memory=low_memory)

@@ -73,7 +73,7 @@ class Prover:
             done += len(records)
             if progress is not None:
                 progress(done, len(every))
-        for record in asked_for:  # the record is proved, so its slot's noise certificate is no longer needed
+        for record in asked_for:  # the record is proved, so its slot's noise proof is obsolete
             self._certificates.drop(SlotKey(record.tenant, record.account, record.i))
         self._publisher.export()
         return len(missing)

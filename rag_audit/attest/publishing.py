@@ -292,7 +292,7 @@ class Publisher:
                 [BeaconEntry.parse({**fields, "entry": entry}, field="beacon") for entry in due]
             )
 
-    # -- the opening and the window file ---------------------------------------------------------------------
+    # -- the window header and the window file --------------------------------------------------------------------
 
     def publish(self) -> None:
         """Write the files that accounts and witnesses need, if a crash prevented it."""
@@ -417,7 +417,7 @@ class Publisher:
         if record.proof is not None:
             path = self.proof_path(record)
             kept = read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else {}
-            return cast("dict[str, Json]", kept)  # what `Prover.prove_now` wrote
+            return cast("dict[str, Json]", kept)  # written by `Prover.prove_now`
         paths = {name: self.proof_path(record, name) for name in self._context.statements(record.tenant)}
         return {n: read_json(p, max_bytes=MAX_PROOF_BYTES) for n, p in paths.items() if p.exists()}
 

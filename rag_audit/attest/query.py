@@ -341,7 +341,7 @@ def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
     :raises StoreError: the data was altered, is of another slot, or its key was deleted
     """
     plain = unseal(blob, key, associated, what="retained query")
-    # What `seal_retained` wrote under the same key.
+    # `seal_retained` wrote the plaintext under the same key.
     value = cast(_RetainedJson, parse_json(plain, source="retained query"))
     vector = bytes.fromhex(value["vector"]) if "vector" in value else None
     return Retained(value["query"], value["salt"], tuple(value["positions"]), vector)

@@ -89,8 +89,8 @@ class Group(click.Group):
         try:
             return self._reported(ctx)
         except BrokenPipeError:
-            # The reader of the output, or of the error, has left; click itself would exit with 1, which here means that
-            # a check failed. What Python would still flush at its end has no reader either.
+            # The reader of the output, or of the error, has left. click itself would exit with 1, which means here that
+            # a check failed. Data that Python would flush at its end has no reader either.
             with suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(int(ExitCode.MALFORMED))

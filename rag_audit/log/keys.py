@@ -125,7 +125,7 @@ def split_key(text: str, field: str) -> tuple[str, bytes, bytes]:
 
     :raises EncodingError: the text has another form
     """
-    # The base64 part may itself hold a plus.
+    # The base64 part may itself contain a plus.
     parts = text.split("+", 2)
     if len(text) > MAX_KEY_BYTES or len(parts) != 3 or not _KEY_ID.match(parts[1]):
         raise EncodingError("not a note key", field=field, expected="<name>+<8 hex digits>+<base64>")

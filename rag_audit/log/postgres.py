@@ -121,7 +121,7 @@ class PostgresLedger(Ledger):
             self._execute("SELECT pg_advisory_unlock(?)", self._key)
         self._db.close()
 
-    # -- opening and reading ---------------------------------------------------------------------------------
+    # -- opening and reading -------------------------------------------------------------------------------------
 
     def _load(self) -> int:
         self._prepare()

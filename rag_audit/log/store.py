@@ -93,7 +93,7 @@ class LedgerStore(Ledger):
         self._db.close()
         os.close(self._held)
 
-    # -- opening and reading -------------------------------------------------------------------------------
+    # -- opening and reading -------------------------------------------------------------------------------------
 
     def _hold(self) -> int:
         """Take the ledger's writer lock. A permanent lock by SQLite itself would also exclude readers."""

@@ -158,7 +158,7 @@ class Listing(Mechanism):
         return math.inf if self.sample is None else self.sample.epsilon(accounts)
 
     def realised(self, asked: Sequence[int], *, n: int, k: int, delta: str) -> float:
-        # The theorem holds on each transcript, for the accounts that asked.
+        # The theorem is valid for each transcript, for the accounts that asked.
         return self.epsilon(min(len(asked), k), None)
 
     def chance_alone(self, queries: int) -> float | None:

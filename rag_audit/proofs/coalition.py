@@ -89,7 +89,7 @@ class Coalition(Generic[Key]):
     ) -> dict[str, Json]:
         """See `CoalitionProofs.prove`."""
         made = self.steps.make(statement, witness, Run(executor, progress or (lambda done, total: None)))
-        # Workers are not trusted, and a damaged proving key makes false proofs: the closing record is final.
+        # Workers are not trusted, and a damaged proving key makes false proofs, but the window trailer is final.
         self.steps.verify(statement, made, key=self.steps.own_key(statement.size))
         return made
 

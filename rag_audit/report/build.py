@@ -398,7 +398,7 @@ def report_without_window(
     verdict: ReportedVerdict, fault: BaseException, filing: model.Filing
 ) -> model.ShortReport:
     """The report of a verdict, without the parts that a fault of this program prevented."""
-    # Whatever else a line of the whole report has may be what could not be made.
+    # Any other value in a line of the whole report could contain the fault.
     checks = [_line(check, verdict, base=check.id) for check in verdict.checks]
     return _short(
         outcome=verdict.outcome,

@@ -66,8 +66,9 @@ def encoded(payload_type: str, payload: bytes) -> bytes:
 def statement(report: Report | ShortReport) -> Json:
     """The in-toto statement as a JSON value."""
     inputs = report.filing.inputs
-    # A statement needs a subject with a digest; the opening's is the window's name in every signature. A run that could
-    # not read its window has none: such a statement matches no subject, so no policy can take it for a pass.
+    # A statement needs a subject with a digest; the window header's digest is the window's name in every signature. A
+    # run that could not read its window has none. Such a statement matches no subject, so no policy can take it for a
+    # pass.
     opening = None if report.window is None else report.window.opening
     subject: list[Json] = [
         {"name": f.name, "digest": {"sha256": f.sha256}}

@@ -34,7 +34,7 @@ def allow_connections(limits: Limits) -> None:
     if most != resource.RLIM_INFINITY:
         wanted = min(wanted, most)
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
-        with suppress(OSError, ValueError):  # a system may refuse what its hard limit allows
+        with suppress(OSError, ValueError):  # a system may refuse a value within its hard limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 

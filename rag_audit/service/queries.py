@@ -162,7 +162,7 @@ class Queries:
             return error(500, "InternalError", "a fault of the service")
 
     async def _replies(self, request: Request, body: bytes, *, batch: bool) -> Response:
-        if batch:  # so many signatures would keep the event loop from its other work
+        if batch:  # a batch of signatures would block the event loop
             values, received = await self._batches.do(1, self._received, body, "batch", self._limits.batch)
         else:
             values, received = self._received(body, "request", 1)

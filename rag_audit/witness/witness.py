@@ -325,7 +325,8 @@ class Witness:
             head.size,
         )
         if isinstance(record, Enrolment):
-            # A beacon over it would prove that the ledger's times are wrong (`ledger.clock`); without one, it is void.
+            # A beacon over this root would prove that the ledger's times are wrong (`ledger.clock`); without a beacon
+            # the entry is void.
             latest = 1000 * (quorum_time + CLOCK_LEEWAY_SECONDS)
             require(
                 record.ts <= latest,

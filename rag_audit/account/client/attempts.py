@@ -81,7 +81,7 @@ class Attempts:
         if wait is not None:
             return wait
         if value is not None:
-            return {**value}  # the account is told the signed reason, and keeps its request
+            return {**value}  # the account gets the signed reason, and stores its request
         raise self._given_up(f"status {status}")
 
     def lost(self, found: str, *, sent: bool) -> Wait:

@@ -176,7 +176,7 @@ def _objects(source: str) -> Iterator[tuple[str, object]]:
     found = [
         (name, item) for name, item in _exports(module) if inspect.isclass(item) or inspect.isroutine(item)
     ]
-    # Aliases last, bases before what inherits from them: of equal docstrings the first keeps its title.
+    # Aliases last, base classes before their subclasses: of equal docstrings the first one gives the title.
     found.sort(key=lambda pair: (pair[1].__name__ != pair[0], len(getattr(pair[1], "__mro__", ())), pair[0]))
     for name, item in found:
         if inspect.isclass(item) and prefix:

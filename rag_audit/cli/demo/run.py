@@ -174,7 +174,7 @@ def _open(demo: Demo, policy: Policy) -> None:
         path.write_text(demo.run("witness nonce", demo.folder / name).stdout)
     for party in [demo.verifier, *(demo.folder / name for name in WITNESSES)]:
         _trust(demo, party, policy)
-    # Between the dating of the window and its opening only two cosignatures are made, at this machine's current speed.
+    # Between the dating of the window and its opening there are only two cosignatures, at this machine's current speed.
     lead = LEAST_LEAD_S + math.ceil(COSIGNED_IN * demo.slowest)
     demo.run(
         "open",

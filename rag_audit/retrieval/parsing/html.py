@@ -30,7 +30,7 @@ _NOT_SHOWN = _names(
     "area base basefont datalist head link meta noembed noframes noscript param rp script style template title",
     # elements with content for browsers that do not support the element,
     "audio canvas iframe object video",
-    # and what SVG and MathML do not draw.
+    # and the elements that SVG and MathML do not draw.
     "annotation annotation-xml desc metadata",
 )
 _HIDDEN_STYLE = re.compile(

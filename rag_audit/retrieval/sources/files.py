@@ -67,7 +67,7 @@ def faiss(asked: Asked) -> Rows:
         from faiss import read_index
     try:
         count = read_index(asked.place).ntotal
-    except RuntimeError as exc:  # what faiss raises for whatever is wrong with a file
+    except RuntimeError as exc:  # faiss raises it for every fault of a file
         raise DocumentsError(
             "the faiss index cannot be read", field=asked.place, found=str(exc).splitlines()[-1][:200]
         ) from exc

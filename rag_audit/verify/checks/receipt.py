@@ -44,7 +44,7 @@ def check(case: Case, reembed: Reembed | None) -> None:
     between = withheld_once([receipt for _, receipt in opened], case.policy)
     found += [(opened[index][0], text) for index, text in between.items()]
     wrong = [f"{item.name}: {text}" for item, text in found]
-    # A receipt counts once, however many files hold it.
+    # A receipt counts once, however many files contain it.
     accepted = {receipt.record.seq for _, receipt in opened}
     disagreeing = {id(item) for item, _ in found}
     case.tallies["receipts_repeated"] = len(opened) - len(accepted)

@@ -33,7 +33,7 @@ def learn(features: Floats, labels: Floats, *, forest: bool) -> Scorer:
 
     :raises AttackError: the documents are all members, or all not
     """
-    # Imported here, since the other attacks need none of it; that it is there is asked where attacks are chosen.
+    # Imported here, since the other attacks do not need it. `methods.chosen` checks that it is installed.
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

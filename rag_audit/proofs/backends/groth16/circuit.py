@@ -111,7 +111,7 @@ def run_compiler(sources: Path, main: str, folder: Path, flags: Sequence[str]) -
     :returns: the numbers of constraints and wires
     :raises SetupError: Node is missing, or the compiler refuses the sources
     """
-    # The compiler is sandboxed to the folder it is started in, so everything it includes is copied there.
+    # The compiler is sandboxed to its working folder, so all included files are copied there.
     packages = npm_packages()
     work = folder / "sources"
     for name in ("lib", "utils"):

@@ -65,7 +65,7 @@ def listing_statement(record: RecordPublic) -> ListingStatement:
     :raises SchemaError: the ledger has no commitment to the sampled positions
     """
     c, one = record.tenant.constants, retrieve_statement(record)
-    # as of every listing tenant
+    # true for every tenant with randomized response
     assert isinstance(one, ListedStatement) and c.chance is not None and c.threshold is not None
     before = held_commitment(0, (), c.capacity) if one.before is None else from_hex(one.before, field="held")
     return ListingStatement(
