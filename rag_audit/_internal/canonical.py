@@ -1,8 +1,8 @@
 """Canonical encodings: writing RFC 8785 JSON, reading strict JSON and TOML, fixed-width hexadecimal and base64.
 
-Whatever is hashed or signed passes through here, so that two implementations that read the same file
-compute the same bytes. Reading refuses what could be read in two ways: duplicate keys, floats, big integers
-and lone surrogates, and also unbounded nesting.
+All hashed or signed data pass through this module, so that two implementations that read the same file compute the same
+bytes. Reading refuses ambiguous input: duplicate keys, floats, big integers and lone surrogates, and also unbounded
+nesting.
 """
 
 from __future__ import annotations

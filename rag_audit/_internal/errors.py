@@ -182,8 +182,8 @@ def kind_of(value: object) -> str:
 def distinct(expected: str, found: str, whole: str, other: str) -> tuple[str, str]:
     """Two texts that were shortened, or from where their whole texts differ if the shortened ones do not.
 
-    :param whole: what `expected` was shortened from
-    :param other: what `found` was shortened from
+    :param whole: the full text of `expected`
+    :param other: the full text of `found`
     """
     if expected != found:
         return expected, found

@@ -42,7 +42,7 @@ EXTRAS = {
 def missing(package: str, otherwise: str = "") -> SetupError:
     """The error where a package of `EXTRAS` is not installed.
 
-    :param otherwise: what helps instead of installing it, to be added to the hint
+    :param otherwise: an alternative to the installation, appended to the hint
     """
     extra = EXTRAS[package.partition(".")[0]]
     return SetupError(

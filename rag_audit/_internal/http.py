@@ -87,7 +87,7 @@ def _tls_context(variables: tuple[str | None, ...]) -> ssl.SSLContext:
 
 
 IDENTITY = {"Accept-Encoding": "identity"}
-"""The header that asks for a body without compression: a limit of size is one of what arrives."""
+"""The request header that prevents compression, because the size limit applies to the received bytes."""
 
 
 def single_requests(address: Address, timeout_s: float) -> httpx.Client:

@@ -18,8 +18,8 @@ _ASCII = re.compile(r"[ -~]*\Z")
 def printable(text: str, *, keep: str = "") -> str:
     """The text on one line of visible characters: any other becomes its escape, ``\\x1b``, ``\\n`` or ``\\u202e``.
 
-    Escaped are control characters (C0, C1), line and paragraph separators, spaces other than the common one,
-    bidirectional and other format characters, surrogates, and what Unicode has not assigned.
+    The function escapes control characters (C0, C1), line and paragraph separators, spaces other than the common one,
+    bidirectional and other format characters, surrogates, and code points that Unicode has not assigned.
 
     :param keep: further characters that are not escaped
     """
@@ -34,7 +34,8 @@ def printable_text(text: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """JSON for programs that is safe on a terminal too: what `printable` would escape is escaped in JSON's own way.
+    """JSON for programs that is also safe on a terminal: characters that `printable` would escape have JSON's own
+    escapes.
 
     Values that JSON does not know are written as their text.
     """

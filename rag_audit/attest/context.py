@@ -45,7 +45,7 @@ class Context:
 
     @property
     def opening(self) -> Opening:
-        """The opening, entry 0 of the ledger."""
+        """The window header, entry 0 of the ledger."""
         return self.commitment.opening
 
     @property

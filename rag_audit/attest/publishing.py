@@ -253,7 +253,7 @@ class Publisher:
             self._admit_reveals(size, group)
 
     def admit_drand(self, signatures: Sequence[str], chain: DrandChain) -> None:
-        """Take the drand round that the opening names (`Window.admit_drand`)."""
+        """Take the drand round that the window header names (`Window.admit_drand`)."""
         state = self._context.state
         source = state.beacon_source(0)
         if not isinstance(source, DrandBeacon):

@@ -336,7 +336,7 @@ def seal_retained(retained: Retained, key: bytes, associated: bytes) -> bytes:
 
 
 def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
-    """Decrypt what `seal_retained` encrypted.
+    """Decrypt the output of `seal_retained`.
 
     :raises StoreError: the data was altered, is of another slot, or its key was deleted
     """

@@ -48,7 +48,7 @@ class Places:
             self.put(line)
 
     def put(self, line: RosterEntry) -> None:
-        """Count an account that has its place by the ledger, whatever a check would say."""
+        """Count an account that has its place in the ledger, without the check of `take`."""
         if line.account not in self._ids:
             self._ids.add(line.account)
             self._keys[line.key] = line.account

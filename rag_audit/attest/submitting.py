@@ -196,7 +196,7 @@ class Submitting:
         self._read: tuple[object, _Log] | None = None
 
     def cosign(self, remote: Remote) -> Path | None:
-        """Ask for the cosignature that is missing, on the end if there is one, else on the opening.
+        """Ask for a missing cosignature: on the end if there is one, else on the window header.
 
         :returns: the note, or None if the cosignature is there
         :raises WitnessDown: the witness does not answer

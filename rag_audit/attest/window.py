@@ -107,7 +107,7 @@ class Window(Shutting):
 
     @property
     def opening(self) -> Opening:
-        """The opening, entry 0 of the ledger."""
+        """The window header, entry 0 of the ledger."""
         return self.context.opening
 
     @property
@@ -117,7 +117,7 @@ class Window(Shutting):
 
     @property
     def commitment(self) -> Commitment:
-        """The commitment: the documents that the opening commits to, with the secrets behind it."""
+        """The commitment: the documents that the window header commits to, with the secrets behind it."""
         return self.context.commitment
 
     @property

@@ -39,7 +39,7 @@ CHANGES = {
     "opening.beacon": "open --witness, --drand: the beacon that trust.toml names",
     "receipt.independent": "open --roster: an account that trust.toml names, under its own key",
 }
-"""For each check the field that decides it, and what changes that field."""
+"""For each check the field that decides it, and the command that changes that field."""
 _OF_EPSILON = ("trust.max_epsilon", "trust.max_score_hi")
 """Checks that only the mechanisms with an epsilon decide."""
 

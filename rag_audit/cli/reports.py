@@ -31,7 +31,7 @@ STDOUT = Path("-")
 class Plan:
     """The format for standard output, and the others with their files.
 
-    :param key: what signs a verification summary
+    :param key: the key that signs a verification summary
     :param given: the paths of window and trust file, by role
     :param inputs: the paths of all files that the verdict is made from
     """
@@ -60,8 +60,8 @@ class Plan:
                     replace_file(path, made.encode())
 
     def write(self, verdict: ReportedVerdict, *, checks: bool, command: Sequence[str]) -> None:
-        """Print the verdict, and then write every file. What cannot be written is a warning: a script that reads the
-        exit code must not take a full disk for a verdict, nor a verdict for a full disk.
+        """Print the verdict, and then write every file. An unwritable file only causes a warning: a script that reads
+        the exit code must not take a full disk for a verdict, nor a verdict for a full disk.
         """
         from rag_audit.report.build import filing_of, report_of, report_without_window
         from rag_audit.verify.inputs import Inputs

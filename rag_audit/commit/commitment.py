@@ -158,7 +158,7 @@ class CommittedTenant:
 
 @dataclass(frozen=True)
 class Commitment:
-    """The result of `commit`: the opening, the documents that its digests name, and the secrets behind them."""
+    """The result of `commit`: the window header, the documents that its digests name, and the secrets behind them."""
 
     opening: Opening
     policy: Policy
@@ -268,7 +268,7 @@ def opening_of(
     beacon: BeaconSource,
     previous: PreviousWindow | None,
 ) -> Opening:
-    """The opening, entry 0 of the ledger, over the tenants' commitments and the rest."""
+    """The window header, entry 0 of the ledger, over the tenants' commitments and the rest."""
     return Opening(
         type="opening",
         v=1,
@@ -318,7 +318,7 @@ def commit_tenant(
 ) -> CommittedTenant:
     """Commit to a tenant's index and texts with positions and salts that were drawn before.
 
-    :param committed: what `Backend.commit_index` made of this index
+    :param committed: the result of `Backend.commit_index` for this index
     """
     tree = MerkleTree(
         leaf_hash(document_digest(window_secrets.document_salt(tenant, p), documents_at.get(p, EMPTY).data))
@@ -331,7 +331,7 @@ def commit_tenant(
 
 
 def check_certificate(policy: Policy, dimension: int) -> None:
-    """Refuse a policy whose coalition proof this release could not make when the window is closed.
+    """Refuse a policy if this release could not make its coalition proof at the window's closing.
 
     :raises PolicyError: the system or circuit does not exist, or belongs to another release
     """

@@ -410,7 +410,7 @@ def open_prepared(
 
 
 def _publish(directory: Path, stored: StoredCommitment, key: SigningKey) -> None:
-    """Write what witnesses need, as `Publisher.publish` does for a window that a crash left without it."""
+    """Write the files that witnesses need, as `Publisher.publish` does for a window that lacks them after a crash."""
     public, opening = Layout(directory).public, stored.opening
     head = Checkpoint(opening.log, 1, leaf_hash(opening.canonical()))
     replace_file(public.checkpoint(1), str(head.sign(key)).encode())

@@ -60,7 +60,8 @@ class HashTree:
     """The tree of a list that does not grow. It costs one hash a leaf; a root or path then costs O(log n) hashes.
 
     :param leaf_hashes: the hashes of all leaves, or of those after `before`
-    :param before: first leaves that are not at hand; what asks for one of them, or for a root among them, is refused
+    :param before: first leaves that are not available; the tree refuses a request that needs one of them, or a root
+        among them
     :raises EncodingError: a leaf hash is not 32 bytes
     """
 

@@ -57,7 +57,7 @@ class Listing(Mechanism):
     >>> lists.longest, lists.epsilon(accounts=1, noise=None)
     (6, 4.1744)
 
-    :param rules: what makes a list
+    :param rules: the parameters of a list
     """
 
     rules: ListingRules = ListingRules(1, 1, 1)

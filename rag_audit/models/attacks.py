@@ -49,7 +49,7 @@ Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
 Epsilon = Annotated[float, BeforeValidator(_epsilon), Field(ge=0)]
 """An epsilon; `inf` if there is none."""
 Text = Annotated[str, Field(max_length=4096), AfterValidator(printable)]
-"""Words for people, on one line: whatever acts on a terminal is escaped as it is read."""
+"""Words for people, on one line. Reading escapes all characters that act on a terminal."""
 Interval = Annotated[list[Share], Field(min_length=3, max_length=3)]
 """A figure and both ends of its 95 % interval."""
 

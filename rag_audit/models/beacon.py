@@ -28,7 +28,8 @@ _COMMIT_DOMAIN = b"rag-audit/beacon-commit/v1"
 
 
 def nonce_commitment(nonce: bytes) -> bytes:
-    """The commitment that a witness publishes before the opening: SHA-256("rag-audit/beacon-commit/v1" || nonce)."""
+    """The commitment that a witness publishes before the window header: SHA-256("rag-audit/beacon-commit/v1" ||
+    nonce)."""
     return hashlib.sha256(_COMMIT_DOMAIN + nonce).digest()
 
 
@@ -156,7 +157,7 @@ def witness_beacon(
 ) -> tuple[bytes, int]:
     """Verify the reveals of a witness beacon and compute its value.
 
-    :param source: the beacon source that the opening or enrolment names
+    :param source: the beacon source that the window header or enrolment names
     :param notes: the signed reveals, in any order
     :param signed: the cosigned checkpoint that contains the entry (size 1 for an opening)
     :param trusted: the cosignature keys that the relying party accepts; it must be exactly the named set

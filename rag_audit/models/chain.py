@@ -115,7 +115,7 @@ class Unanswered:
 def ended_at(closes_at: int, closing: Closing) -> int:
     """The end of a closed window's interval: its date, or the time of its trailer, after which it has no entry.
 
-    :param closes_at: the opening's date
+    :param closes_at: the window header's date
     """
     return min(closes_at, closing.ts)
 
@@ -124,9 +124,9 @@ def ended_at(closes_at: int, closing: Closing) -> int:
 class ClosedWindow:
     """A closed window as its successor sees it. Signatures are not checked here.
 
-    :param digest: digest of the opening
+    :param digest: digest of the window header
     :param head: the final checkpoint
-    :param outcome: what became of the window (`outcome_of`)
+    :param outcome: the window's outcome (`outcome_of`)
     """
 
     opening: Opening

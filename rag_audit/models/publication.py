@@ -53,7 +53,7 @@ class Publication(Model):
         _ = self._checked
 
     def parsed_opening(self) -> Opening:
-        """The opening, entry 0 of the ledger."""
+        """The window header, entry 0 of the ledger."""
         return self._opening
 
     def parsed_tenants(self) -> Sequence[TenantEntry]:

@@ -123,7 +123,7 @@ class RosterEntry(Model):
 
 
 class Opening(Model):
-    """The opening, entry 0 of the ledger."""
+    """The window header, entry 0 of the ledger."""
 
     type: Literal["opening"]
     v: One
@@ -147,13 +147,13 @@ class Opening(Model):
 
 
 class BeaconEntry(Model):
-    """The beacon that an earlier entry (the opening, or an enrolment) named."""
+    """The beacon that an earlier entry (the window header, or an enrolment) named."""
 
     type: Literal["beacon"]
     v: One
     seq: Positive
     entry: Count
-    """the ledger index of the opening or enrolment that named it"""
+    """the ledger index of the window header or enrolment that named it"""
     source: Literal["witnesses", "drand"]
     value: Hex32
     notes: list[str]

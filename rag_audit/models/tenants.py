@@ -1,4 +1,4 @@
-"""A tenant's part of a policy: its constants, its proof system, and what its retrieval does to scores."""
+"""A tenant's part of a policy: its constants, its proof system, and the effect of its mechanism on scores."""
 
 from __future__ import annotations
 

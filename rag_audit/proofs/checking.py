@@ -65,7 +65,7 @@ class Remembered(Protocol):
 class Checking:
     """How the proofs of one verification are verified.
 
-    :param run: verifies portions, and is believed: this process, or what runs them on machines that the verifier owns
+    :param run: verifies portions, and is trusted: this process, or an executor on machines that the verifier owns
     :param remembered: the proofs that are known to be valid
     :param progress: called with (done, total) proofs
     """

@@ -76,7 +76,7 @@ class OpenedProofs(Protocol):
 
     @property
     def digest(self) -> str:
-        """The digest that was compared with the pin or the opening, for the report."""
+        """The digest that was compared with the pin or the window header, for the report."""
 
     @property
     def setup(self) -> Setup:
@@ -107,7 +107,7 @@ class RecordVerifiers(Protocol):
     """Verifies proofs of one kind of statement about one tenant's records, each for up to the same number."""
 
     def open(self, published: Mapping[str, Json], pins: Pins, *, engine: str = "native") -> OpenedProofs:
-        """The key taken from the window, which is accepted only if a pin or the opening names it.
+        """The key taken from the window. It is accepted only if a pin or the window header names it.
 
         :param published: the window file's verification keys
         :param engine: which verifier decides, one of `Backend.ENGINES`

@@ -1,6 +1,6 @@
-"""The interface of proof systems for providers: what commits to columns and proves statements about them.
+"""The interface of proof systems for providers: commitments to columns, and proofs of statements about them.
 
-`Backend` adds to `interface.ProofSystem` what needs private inputs (`statements.private`).
+`Backend` adds the functions with private inputs to `interface.ProofSystem` (`statements.private`).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class OpenedKey(Generic[Opened]):
 
 @dataclass(frozen=True)
 class Decides(Generic[Key]):
-    """A checked key, and the engine that decides under it: what `OpenedProofs` and `OpenedCoalition` have in common."""
+    """A checked key, and the engine that decides under it: the common part of `OpenedProofs` and `OpenedCoalition`."""
 
     opened: OpenedKey[Key]
     engine: str

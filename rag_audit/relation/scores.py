@@ -15,7 +15,7 @@ from rag_audit._internal.errors import PolicyError
 MAX_COMPONENT = 7
 """The largest component that encoders produce; -8 has a nibble (0) and can be packed, but is never produced."""
 MAX_LATTICE = 1 << 24
-"""Largest R: more than twice what any admitted noise covers, so that no score arithmetic comes near r."""
+"""Largest R: more than twice the range of any admitted noise, so that no score arithmetic comes near r."""
 MAX_DIMENSION = 4096
 """Maximum components of a vector."""
 LARGEST_SCORE = MAX_COMPONENT**2

@@ -151,7 +151,7 @@ def write_cose(
 def write_snarkjs(file: WindowFile, directory: Path) -> int:
     """Write every proof of a window that snarkjs verifies: key, public inputs, proof, and `verify.sh`.
 
-    :returns: the number of proofs that were written, which are none of tenants whose system has no keys
+    :returns: the number of written proofs; tenants without keys in their proof system have none
     :raises SchemaError: the window has no such proof, a part is not well-formed, or a key is missing
     :raises StoreError: a file cannot be written
     """

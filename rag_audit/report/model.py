@@ -134,7 +134,7 @@ class QueryCount(Model):
 
 
 class Counts(Model):
-    """How many there were of what."""
+    """The window's counts."""
 
     tenants: Number
     entries: Number
@@ -227,7 +227,8 @@ class InputFile(Model):
 class ReceiptFiles(Model):
     """The supplied receipts.
 
-    `sha256` is the digest of what `sha256sum` prints for them (digest, two spaces, name), in the order of their names.
+    `sha256` is the digest of the output of `sha256sum` for them (digest, two spaces, name), in the order of their
+    names.
     """
 
     files: Number
@@ -261,11 +262,11 @@ class Explanation(Model):
     means: Text
     """the statement that holds if the check passes"""
     failed: Text
-    """what follows where it does not"""
+    """the consequence if it does not pass"""
     honest_causes: list[Text]
     """how an honest provider, or the reader, can have come there"""
     ask: Text
-    """what to ask the provider, or to do"""
+    """the question for the provider, or the action to take"""
     section: Text
     """where docs say more, as file#anchor"""
 
@@ -515,7 +516,7 @@ class Report(Model):
     type: Literal["report"]
     v: One
     malformed: None = None
-    """of a run without a verdict, what could not be used (`ShortReport`)"""
+    """for a run without a verdict, the unusable input (`ShortReport`)"""
     fault: None = None
     """for a short report, the fault that prevented the whole report (`ShortReport`)"""
     outcome: OutcomeName

@@ -62,7 +62,7 @@ def figures_text(figures: PolicyFigures, covered: str) -> str:
     """The text for people of every bound, with its validity and whether it counts as eps_audit.
 
     :param figures: the result of `accounting.policy_figures`
-    :param covered: what the figures cover (`covers`)
+    :param covered: the scope of the figures (`covers`)
     """
     lines = [*textwrap.wrap(covered, _WIDTH), ""] if covered else []
     if "tenants" in figures:

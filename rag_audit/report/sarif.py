@@ -170,7 +170,7 @@ def _result(
 
 
 def _names_trust(check: CheckLine, report: Report | ShortReport) -> bool:
-    """Whether the trust file is what could not be used."""
+    """Whether the trust file is the unusable input."""
     at = check.at or ""
     named = {f.role: f.name for f in report.filing.inputs}
     if named.get("window") != named.get("trust") and (trust := named.get("trust")):

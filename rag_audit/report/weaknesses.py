@@ -15,7 +15,7 @@ def weaknesses_of(
     counts: Counts,
     previous: tuple[bool, int],
 ) -> list[Weakness]:
-    """Each weakness in words, with what would be better.
+    """Each weakness in words, with a stronger alternative.
 
     :param previous: whether the window header names a previous window, and the number of supplied previous windows
     """

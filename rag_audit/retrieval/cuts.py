@@ -80,7 +80,7 @@ def with_embeddable(
     """Commit to documents. If some cannot be embedded and `skip` is set, commit a second time without them.
 
     :param say: called with a line for people for each reason why documents are omitted
-    :raises RagAuditError: what `commit` raises
+    :raises RagAuditError: an error of `commit`
     """
     try:
         return commit(documents)

@@ -56,14 +56,15 @@ class SharedPasses(Generic[A, R]):
         self._busy = False
 
     def do(self, item: A) -> R:
-        """The result of an item, which may be computed in another caller's thread, or what `work` raises for it."""
+        """The result of an item. Another caller's thread may compute it. An exception of `work` for the item is
+        raised here."""
         (found,) = self.do_all([item])
         if isinstance(found, Exception):
             raise found
         return found
 
     def do_all(self, items: Sequence[A]) -> list[R | Exception]:
-        """The results of several items (`do`), each a result or what `work` raises for it."""
+        """The results of several items (`do`): for each the result, or the exception of `work`."""
         mine: list[_Waiting[A, R]] = [_Waiting(item) for item in items]
         with self._lock:
             self._queue += mine

@@ -41,7 +41,7 @@ class WindowApplication(Application):
     :param eager: an iterator with one value for each answer to prove before it leaves, whatever the policy
     :param on_fault: called with an exception that is no named error, after which the service continues
     :param stopping: whether the server has been told to stop
-    :param intake: what takes enrolment requests, if the provider does
+    :param intake: takes enrolment requests, if the provider does
     """
 
     def __init__(

@@ -142,7 +142,7 @@ class Exchange:
 
     @contextmanager
     def guarded(self, on_fault: Callable[[BaseException], None]) -> Iterator[None]:
-        """Keep what ends the response from ending the service.
+        """Prevent an exception in a response from ending the service.
 
         :param on_fault: called with an exception that is no named error
         """
@@ -169,7 +169,7 @@ class Application(Collector):
     """A service's routes, with its health, its readiness and its metrics, among them the gauges that it collects.
 
     :param routes: the service's own
-    :param handlers: what answers instead of an exception
+    :param handlers: the responses to exceptions
     :param responses: the name of the metric that counts responses
     :param on_fault: called with an exception that is no named error, after which the service continues
     """

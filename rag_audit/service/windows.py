@@ -73,7 +73,7 @@ class Windows:
     def use(self, opening: Json = None, wait_s: float = 0) -> Window | None:
         """The window for a request, which is in use until it is released; None without a window.
 
-        :param opening: the digest of the opening that the request names
+        :param opening: the digest of the window header that the request names
         :param wait_s: how long a window may be waited for
         """
         with self._changed:  # `unused` must count every caller that has received a window

@@ -267,7 +267,7 @@ class Findings:
         return self.record(check, Status.PASS if ok else Status.FAIL, expected, found, at)
 
     def require(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
-        """Record whether a requirement of trust.toml is met; `standing.RULES` decides what follows where it is not."""
+        """Record whether a requirement of trust.toml is met; `standing.RULES` decides the consequence if it is not."""
         return self.record(check, Status.PASS if ok else shortfall(check), expected, found, at)
 
     def record(
@@ -341,7 +341,7 @@ class Case(Findings):
     source: Path | None = None
     """the window's file or folder, which errors name; None of a window that the caller had read"""
     tallies: dict[str, int] = field(default_factory=dict)
-    """what checks counted on their way, for the report"""
+    """counts that checks made for the report"""
 
     @cached_property
     def queries(self) -> list[QueryRecord]:

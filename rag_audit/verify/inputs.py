@@ -62,10 +62,10 @@ def in_folder(path: Path) -> str:
 
 @contextmanager
 def reading(what: str, path: Path, *, missing: str, remedy: str) -> Iterator[None]:
-    """Say of an error in the block which of the verifier's files it is about, and what to do about it.
+    """Add the verifier's file, and a remedy, to an error in the block.
 
-    :param missing: what to do if there is no such file
-    :param remedy: what to do if the file is there and wrong
+    :param missing: the remedy if the file does not exist
+    :param remedy: the remedy if the file exists and is wrong
     :raises RagAuditError: the block's own error, with a hint
     """
     try:

@@ -139,7 +139,7 @@ _RANKS = (ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET, ExitCode.PASS)
 
 
 def _refuse(case: Case, verdict: Verdict) -> None:
-    """Raise the worst error of what could not be read, unless the checks found worse.
+    """Raise the worst error of the unreadable parts, unless the checks found a worse fault.
 
     :raises RagAuditError: the error
     """

@@ -76,7 +76,7 @@ class Log(Model):
     unused: bool = False
     """whether the window is closed and empty (`chain.Outcome`)"""
     tenants: Count = 0
-    """how many tenants the opening commits to"""
+    """number of tenants in the window header"""
 
     @classmethod
     def opened(cls, opening: Opening, digest: str, head: Checkpoint) -> Self:

@@ -107,10 +107,10 @@ class Witness:
         :param entry: the window header, ledger entry 0, as its canonical bytes
         :param log_key: the provider's key, from this witness's own configuration
         :returns: the note with this witness's cosignature added
-        :raises WitnessRefused: the root is not this opening's; another opening of this window was cosigned; the window
-            opens in the past; `previous` is not the origin's last opening with its closed, cosigned end, or counts
-            other windows as abandoned than this witness does; the windows overlap; the nonce that the opening names is
-            not a fresh one of this witness
+        :raises WitnessRefused: the root does not belong to this window header; another header of this window was
+            cosigned; the window opens in the past; `previous` is not the origin's last window with its closed, cosigned
+            end, or counts other windows as abandoned than this witness does; the windows overlap; the nonce that the
+            header names is not a fresh one of this witness
         :raises SignatureError: the provider did not sign the checkpoint
         """
         opening = parse_canonical(entry)

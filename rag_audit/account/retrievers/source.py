@@ -48,9 +48,10 @@ class Names:
     """The ids of one window's passages as retrievers hand them on. Safe to use from several threads.
 
     A passage's id is the one in its metadata, so that it is also the id that other retrievers over the same documents
-    give it. Without one it is ``<window>/<tenant>/<position>`` with the first 16 digits of the opening's digest for the
-    window. A program that joins answers drops all but one of the passages with an id. So where a second passage comes
-    with an id that belongs to another one, it gets the id of its position, and `RepeatedId` is warned of.
+    give it. Without one it is ``<window>/<tenant>/<position>`` with the first 16 digits of the window header's digest
+    for the window. A program that joins answers drops all but one of the passages with an id. If a second passage has
+    an id that belongs to another passage, it therefore gets the id of its position, and the warning `RepeatedId` is
+    issued.
 
     :param opening: the digest of the window's opening
     """

@@ -20,7 +20,7 @@ WHOLE = "stdlib"
 LISTED = "stdlib-lists"
 """The same texts, as a tenant that lists by randomised response."""
 SMALL_CAPACITY = 64
-"""Positions of the demo's own small tenant, whose records are proved by circuits with keys."""
+"""Positions of the demo's own small tenant. Circuits with keys prove its records."""
 
 
 def prepare_texts(

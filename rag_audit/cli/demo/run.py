@@ -320,7 +320,7 @@ def _verify(demo: Demo) -> int:
 
 
 def _judged(demo: Demo, window: Path, **options: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run `verify` by the verifier's trust file and receipts, whatever its verdict."""
+    """Run `verify` with the verifier's trust file and receipts, and accept any verdict."""
     trust, receipts = demo.verifier / "trust.toml", demo.verifier / "receipts"
     return demo.run("verify", window, trust=trust, receipts=receipts, expect=(0, 1, 2, 3), **options)
 

@@ -89,7 +89,7 @@ def csv_of(results: Sequence[Result]) -> bytes:
 def section(results: Sequence[Result], label: str) -> str:
     """A section in Markdown: for each attack its AUC without noise, with it, and with the coalition, and the ceiling.
 
-    :param label: what answered, such as the generator's label
+    :param label: the name of the answering target, such as the generator's label
     """
     by = {(r.attack, r.cell): r for r in results}
     attacks = list(dict.fromkeys(r.attack for r in results))

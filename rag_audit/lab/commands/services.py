@@ -166,7 +166,8 @@ def _window(o: Options, bench: Bench, documents: dict[int, str]) -> WindowServic
 
 
 def documents_of(data: str, *, skip_unreadable: bool = False) -> list[str]:
-    """The documents that an option names. What of a folder was read and omitted is printed.
+    """The documents that an option names. For a file or folder, the function prints the inventory of read and omitted
+    documents.
 
     :param skip_unreadable: whether a folder's file that cannot be read is omitted; without it the error is raised
     :raises AttackError: there are no documents of that name
@@ -184,6 +185,6 @@ def documents_of(data: str, *, skip_unreadable: bool = False) -> list[str]:
 
 
 def _say_read(inventory: Inventory) -> None:
-    """Print what became of the documents of a file or folder; a public collection has no inventory."""
+    """Print the inventory of a file or folder; a public collection has no inventory."""
     for line in inventory.lines() if inventory.documents else ():
         say(line)

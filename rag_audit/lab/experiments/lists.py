@@ -128,7 +128,8 @@ NARROW = ((1, 8), 64, 16)
 """Noise of two sensitivities and 16 queries, for other scores that move the threshold by half of the noise."""
 CANARIES = 20_000
 GUESSED = 0.25
-"""The share of each end of the scores that is guessed: fewer guesses drown in what delta allows, more in errors."""
+"""The share of each end of the scores that is guessed: with fewer guesses delta hides the effect, with more guesses
+errors do."""
 
 
 def cells(size: Size) -> list[Cell]:

@@ -35,7 +35,7 @@ class Cell:
     """One point of an experiment's grid.
 
     :param key: unique in its experiment, and the name of its file
-    :param parameters: what `Experiment.run` reads
+    :param parameters: the input of `Experiment.run`
     """
 
     key: str

@@ -34,7 +34,7 @@ class Line:
 
 
 def lines(results: Results, experiment: Experiment) -> list[Line]:
-    """An experiment's figures: its cells', then what follows from several of them."""
+    """An experiment's figures: first the figures of its cells, then the derived ones."""
     of_cells = [
         Line(experiment.name, cell.key, cell.column, figure)
         for cell, figures in results[experiment.name]

@@ -243,7 +243,7 @@ class Description(ABC):
         "trust.min_score_width": "policy.tenants.scores, which the embedder's dimension fixes: policy new --embedder,"
         " --dimension"
     }
-    """by check of a trust file: the field that decides it, and what changes that field"""
+    """by check of a trust file: the field that decides it, and the command that changes that field"""
     coalition: ClassVar[str]
     """the meaning of its figure for coalitions larger than k_max, for `policy explain`"""
     computed: ClassVar[str] = (

@@ -1,4 +1,4 @@
-"""Charts: what `templates/macros.html.j2` draws, in places of the picture.
+"""Charts: the values that `templates/macros.html.j2` draws, in coordinates of the picture.
 
 Colours are classes of the style sheet, so that light, dark and print have their own. Lines differ in their dashes too,
 and are named where they end. A chart is drawn at the width of a phone, since its letters shrink with it.

@@ -135,7 +135,7 @@ def between(protection: Protection) -> tuple[Setting | None, Setting | None]:
 
 
 def differences(report: Report, protection: Protection) -> list[tuple[str, str, str]]:
-    """Where this window is unlike the measured ones: what, there, here."""
+    """The differences between this window and the measured ones: the property, its measured value, its value here."""
     measured, t = study(), protection.first
     sizes = [c.positions for c in measured.collections]
     window = measured.score_window

@@ -86,7 +86,7 @@ class Embedder(Protocol):
     def manifest(self) -> EmbedderManifest:
         """The embedder's part of C_emb as a JSON value: kind, digests of artefacts, prompt, quantiser, limits.
 
-        The opening adds the schema (tenants, capacities). Embedders with equal manifests give equal vectors.
+        The window header adds the schema (tenants, capacities). Embedders with equal manifests give equal vectors.
         """
 
     def tokenize(self, text: str) -> list[int]:

@@ -181,7 +181,8 @@ def beacon_value(
 
 
 def _chain(case: Case) -> None:
-    """Check the windows before this one, and the opening's counts of those abandoned and of those without a query."""
+    """Check the windows before this one, and the window header's counts of abandoned windows and of windows without
+    a query."""
     stated = Unanswered.before(case.opening)
     case.figures["abandoned"], case.figures["empty"] = stated.abandoned, stated.empty
     reached: list[ClosedWindow] = []

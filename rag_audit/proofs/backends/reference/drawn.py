@@ -38,7 +38,7 @@ class Seed:
 
 @dataclass(frozen=True)
 class Words:
-    """The draws of one slot and what its words have above them."""
+    """The draws of one slot, and the columns with the upper parts of its words."""
 
     blocks: int
     draw: Pairs

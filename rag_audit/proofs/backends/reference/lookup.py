@@ -76,7 +76,7 @@ def _known(values: Sequence[int | Expr], point: Sequence[int], rows: int) -> Exp
 
 
 def _tree(session: Session, depth: int) -> tuple[list[int], Expr, Expr]:
-    """From the root to the leaves: a point, and what numerators and denominators have there."""
+    """From the root to the leaves: a point, and the values of numerators and denominators there."""
     q, inverse = session.send("lookup root", 2)
     session.product("lookup root", q, inverse, 1)
     several = max(0, min(MOST_SEVERAL, depth - LEAST_ALONE))

@@ -110,7 +110,8 @@ def _paired(p: Sequence[Digit]) -> list[Digit]:
 def _layers(
     session: Session, p: list[Digit], claim: Expr, weights: Sequence[int]
 ) -> tuple[list[int], list[Expr]]:
-    """From what weights say of the last S-boxes' outputs to the first ones' inputs, and their point."""
+    """Reduce the weighted claim about the last S-boxes' outputs to the first ones' inputs; returns their point and
+    values."""
     inputs, fifths, _ = _boxes(session, WIDTH)
     session.constraint("hash outputs", total(zip(weights, fifths, strict=True)) - claim)
     functional = powers(session.challenge("hash functional"), WIDTH)

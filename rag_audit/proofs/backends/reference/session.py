@@ -142,14 +142,14 @@ class Session:
     def reduce(
         self, label: str, tau: Sequence[int], claim: Expr | int, degree: int
     ) -> tuple[list[int], Expr]:
-        """The sumcheck of eq(tau, x) g(x): its point, and what g has there (docs/scan/sumcheck.md)."""
+        """The sumcheck of eq(tau, x) g(x): its point, and the value of g there (docs/scan/sumcheck.md)."""
         made, value = self.reduce_digits(label, digits.of(tau), claim, degree)
         return [s for _, s in made], value
 
     def reduce_digits(
         self, label: str, weights: Sequence[Digit], claim: Expr | int, degree: int
     ) -> tuple[list[Digit], Expr]:
-        """As `reduce`, over digits: the new digits, and what g has at them."""
+        """As `reduce`, over digits: the new digits, and the value of g at them."""
         made: list[Digit] = []
         parts: list[tuple[int, Expr | int]] = [(1, claim)]
         for digit in weights:

@@ -110,7 +110,7 @@ class CertificateJob:
 
 
 def certify_noise(slots: Sequence[CertificateJob]) -> tuple[bytes, list[bytes], list[bytes]]:
-    """One certificate of the noise of one tenant's slots: proof, and of each slot the commitments and their secret
+    """One noise proof for several slots of one tenant: the proof, and for each slot the commitments and their secret
     blindings.
 
     :raises ValueError: a seed is not that of its `c_seed`, or a word cannot be proved (one in 2^94)

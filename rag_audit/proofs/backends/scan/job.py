@@ -76,7 +76,7 @@ class ProofJob:
 def prove(records: Sequence[ProofJob], certificate: tuple[bytes, list[bytes], list[bytes]] | None) -> bytes:
     """The query proof of records of one tenant and window.
 
-    :param certificate: that of the records' slots, as `certify_noise` makes it; None without noise
+    :param certificate: the noise proof of the records' slots, as `certify_noise` makes it; None without noise
     :raises ValueError, OverflowError: private inputs do not satisfy a statement
     """
     first = records[0]

@@ -77,7 +77,7 @@ class ScanKey:
     :param points: the index commitment, 32 bytes a point
     :param dimension: components of a vector
     :param capacity: positions
-    :param window: digest of the opening, the policy and the tenant
+    :param window: digest of the window header, the policy and the tenant
     :param gains: gains of the noise
     :param listed: K
     :param lo: lower end of the score window
@@ -175,7 +175,7 @@ class ScanKey:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 over capacity, dimension and points, which is the tenant's C_idx in the opening.
+        """SHA-256 over capacity, dimension and points, the tenant's C_idx in the window header.
 
         :raises EncodingError: as `index`
         """

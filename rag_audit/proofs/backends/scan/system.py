@@ -193,8 +193,8 @@ class Scan:
     def open_key(
         self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
     ) -> OpenedKey[ScanKey | EmbedKey]:
-        """See `OneRecord.open_key`. Points are published under a digest to which the opening commits: the index's as
-        C_idx, the table's among the embedder's artefacts.
+        """See `OneRecord.open_key`. Points are published under a digest in the window header: the index's as C_idx, the
+        table's among the embedder's artefacts.
         """
         check_pin(pins, sampled=name == "retrieve" and protocol_for(tenant.constants) != PROTOCOL)
         if name == "embed":

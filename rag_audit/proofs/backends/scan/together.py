@@ -106,7 +106,7 @@ def record_digest(record: Statement) -> bytes:
 
 
 def proof_digest(certificate: bytes, proof: bytes) -> bytes:
-    """SHA-256 over the length of the certificate (8 bytes, big-endian), the certificate and the proof."""
+    """SHA-256 over the length of the noise proof (8 bytes, big-endian), the noise proof and the query proof."""
     return sha256(len(certificate).to_bytes(8, "big") + certificate + proof)
 
 

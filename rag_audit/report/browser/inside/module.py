@@ -98,7 +98,7 @@ class Results:
         return self.bytes().decode()
 
     def list(self, item: Callable[[], T]) -> Iterable[T]:
-        """The next result, a list, by what reads one of its items."""
+        """The next result, a list; `item` reads each of its items."""
         return [item() for _ in range(self._unpack(_LENGTH))]
 
 
