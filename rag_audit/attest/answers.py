@@ -39,7 +39,7 @@ class Named(TypedDict):
 
 
 def named_in(value: Json) -> Named:
-    """Account, number and commitment of a request that may be malformed, as far as it has them."""
+    """Account, number and commitment of a request that may be malformed, if it has them."""
     if not isinstance(value, dict):
         return {"account": "", "i": 0, "hq": ""}
     number = value.get("i")
@@ -215,7 +215,7 @@ class Answers:
             query.htopk = htopk
 
     def _draft(self, query: Query) -> None:
-        """Make the record, but for its place and time."""
+        """Make the record, except its place and time."""
         self._find_documents(query)
         query.record = steps.query_record(
             query.request, query.question, query.documents, window=self._context.opening.window,
@@ -223,7 +223,7 @@ class Answers:
         )  # fmt: skip
 
     def _prove(self, query: Query) -> None:
-        """Prove the record of an answer that is proved before it leaves."""
+        """Prove the record of an eagerly proved answer."""
         if self._is_eager(query):
             proof = self._prover.prove_now(query.drafted, query.question, query.positions)
             query.record = query.drafted.model_copy(update={"proof": proof})
@@ -236,7 +236,7 @@ class Answers:
         )
 
     def _hold(self, query: Query, arrived: float) -> None:
-        """Wait until the record of a proved answer may get its time, which its account and the window file show."""
+        """Wait until the release slot of a proved answer's record: its account and the window file show the time."""
         if self._is_eager(query):
             components = len(self._context.mechanism(query.tenant).gains)
             capacity = self._context.tenant(query.tenant).index.capacity
@@ -291,7 +291,7 @@ class Answers:
             raise RequestRefused("closed", "the window is closed")
 
     def _check_turn(self, query: Query) -> None:
-        """Check that a request is its account's next, and that the account's slots have a beacon."""
+        """Check that a request has its account's next number, and that the account's slots have a beacon."""
         request, opening, state = query.request, self._context.opening, self._context.state
         if state.closing:
             raise RequestRefused("closed", "the window is closed")
@@ -333,7 +333,7 @@ class Answers:
         query.documents = steps.document_openings(tenant, query.positions, context.secrets, query.withheld)
 
     def _signed_head(self) -> tuple[int, Note]:
-        """The ledger's size and signed checkpoint, which is the same for all that are answered at one size."""
+        """The ledger's size and signed checkpoint. All answers at one size share the checkpoint."""
         context, head = self._context, self._head
         if head is None or head[0] != context.state.tree.size:
             head = self._head = signed_head(context.state.tree, context.opening.log, context.key)

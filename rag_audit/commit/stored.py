@@ -136,7 +136,7 @@ def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
 
 
 def forget_unfinished(directory: Path) -> None:
-    """Mark the folder as a window's, once its opening is durable."""
+    """Mark the folder as a window's, once its header is durable."""
     Layout(directory).prepared.unlink(missing_ok=True)
     Layout(directory).unfinished.unlink(missing_ok=True)
 
@@ -154,7 +154,7 @@ def commit_tenants(
     If an interrupted call left parts in the folder of an `unfinished` window, this call reuses them if all inputs of
     indices and texts are the same. Otherwise it deletes them, including the secrets.
 
-    :raises RagAuditError: a text that cannot be embedded
+    :raises RagAuditError: a text cannot be embedded
     :raises StoreError: a file cannot be written, or changed since it was
     """
     window_secrets = _begin(directory, digest_hex(_inputs(policy, manifest, documents)), sorted(documents))
@@ -300,7 +300,7 @@ def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequenc
 def write_stored(directory: Path, stored: StoredCommitment) -> None:
     """Write commitment.json.
 
-    :raises SizeError: accounts and witnesses could not read so large a roster
+    :raises SizeError: the roster exceeds the maximum size that accounts and witnesses read
     """
     data = stored.canonical()
     if len(data) > MAX_COMMITMENT_BYTES:

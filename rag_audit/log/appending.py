@@ -302,7 +302,7 @@ class Ledger(Closing):
 def check_row(row: tuple[Any, ...], index: int, place: str) -> None:
     """Check that a row has the index and the content that it was written with.
 
-    :raises StoreError: it does not
+    :raises StoreError: index or content differ
     """
     idx, leaf, body, account, i, private, found = row
     if idx != index or leaf != leaf_hash(body) or found != tag(idx, leaf, account, i, private):

@@ -169,7 +169,7 @@ class Mechanism(ABC):
         :param own: the values of `own_fields`
         :param noise: the policy's noise
         :param keep: the checked probability `part.keep`
-        :raises PolicyError: the tenant's fields contradict one another, or are out of range; the field is named
+        :raises PolicyError: the tenant's fields contradict one another, or are out of range; the error names the field
         """
 
     def placed(self, tenant: Tenant, *, gains: tuple[int, ...], noised: Scores, exact: Scores) -> Self:
@@ -191,7 +191,7 @@ class Mechanism(ABC):
 
     @property
     def own_scores(self) -> Scores | None:
-        """The score window that the tenant's part of a policy states; None where another field decides it."""
+        """The score window that the tenant's part of a policy states; None if another field determines it."""
         return self.scores
 
     def fields(self) -> dict[str, object]:
@@ -265,7 +265,7 @@ class Mechanism(ABC):
     def width(self, highest: int | None) -> int:
         """The width in raw units of the part of the score window that scores reach.
 
-        :param highest: the highest score that an embedder gives; None where it is unknown
+        :param highest: the highest score that an embedder gives; None if it is unknown
         """
         return (self.scores.hi if highest is None else min(self.scores.hi, highest)) - self.scores.lo
 

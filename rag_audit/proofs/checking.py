@@ -1,6 +1,7 @@
-"""The verification of a window's proofs in portions: here, in several processes or on a cluster, and once.
+"""The verification of a window's proofs in portions: in this process, in several processes or on a cluster.
 
-A portion is verified in one sum. Where portions run and which proofs are known to be valid, the caller passes in.
+Each proof is verified once, and a portion in one sum. The caller supplies the function that runs portions, and the
+proofs that are known to be valid.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Checking:
         """number of proofs with a remembered result"""
 
     def expect(self, proofs: int) -> None:
-        """Say how many proofs there are, for the progress."""
+        """Set the total number of proofs, for the progress."""
         self._total += proofs
 
     @contextmanager
@@ -147,7 +148,7 @@ class Checking:
 
 
 def size_of(value: object) -> int:
-    """The bytes of the texts in an item, as far as they are long."""
+    """Total bytes of the long texts in an item."""
     if isinstance(value, bytes):
         return len(value)
     return sum(map(size_of, value)) if isinstance(value, list | tuple) else 0

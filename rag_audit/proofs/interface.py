@@ -110,7 +110,7 @@ class RecordVerifiers(Protocol):
         """The key taken from the window. It is accepted only if a pin or the window header names it.
 
         :param published: the window file's verification keys
-        :param engine: which verifier decides, one of `Backend.ENGINES`
+        :param engine: the name of the verifier, one of `Backend.ENGINES`
         :raises SetupError: there is no pin, or the window has no key
         :raises InvalidProof: the key is not the pinned one
         :raises EncodingError: the key is not canonical, or a point is not on the curve
@@ -200,7 +200,7 @@ class ProofSystem(Protocol):
         """
 
     def check_pins(self, circuits: Sequence[str], pins: Pins, *, later: bool) -> set[Setup]:
-        """The setups that proofs of these circuits will rest on, before there is a window.
+        """The kinds of setup of the keys for these circuits, before a window exists.
 
         :param circuits: digests of circuits or protocols
         :param later: whether the proofs are of mechanisms that version 1 of the windows did not have
@@ -218,7 +218,7 @@ class ProofSystem(Protocol):
 
         :param name: the kind of statement, one of `models.constants.STATEMENTS`
         :param places: the number of records that a proof is for (`batch`, `places`)
-        :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
+        :raises PolicyError: no circuit can be built for the number of records, or it exceeds the argument's maximum
         """
 
     def column(self, name: str) -> ColumnVerifiers:

@@ -157,7 +157,7 @@ class Backend(ProofSystem, Protocol):
         low_memory: bool = False,
         at_a_time: int = 1,
     ) -> int:
-        """The number of records that one proof of the statement is made for; 1 where the system proves one at a time.
+        """The number of records that one proof of the statement is made for; 1 if the system proves one at a time.
 
         :param wanted: the number; None selects the largest that this system proves without a further setup and that
             fits into this machine's free memory

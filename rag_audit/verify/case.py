@@ -88,7 +88,7 @@ def worst(statuses: Collection[Status]) -> Status:
 
 
 class CheckJson(TypedDict):
-    """A check as a verdict's JSON has it."""
+    """A check in the form of a verdict's JSON."""
 
     id: str
     outcome: str
@@ -257,7 +257,7 @@ class Findings:
     trust: Trust
     policy: Policy
     max_epsilon_asked: bool = False
-    """whether an option asks for an epsilon, of the whole window"""
+    """whether an option limits the epsilon of the whole window"""
     checks: list[Check] = field(default_factory=list)
     figures: Figures = field(default_factory=Figures)
     """the printed figures other than checks: levels, counts, bounds"""
@@ -314,9 +314,9 @@ class Case(Findings):
     tree: HashTree
     final: Checkpoint
     previous: Sequence[WindowFile | RagAuditError] = ()
-    """the earlier windows that the verifier was given, or the error where one cannot be read"""
+    """the earlier windows supplied to the verifier, or the error of an unreadable one"""
     challenges: Sequence[NamedChallenge] = ()
-    """the challenges that the verifier names itself"""
+    """the challenges that the verifier supplies"""
     unread: Sequence[str] = ()
     """a complaint for each supplied receipt file that is no receipt"""
     required: frozenset[int] | None = None
@@ -339,7 +339,7 @@ class Case(Findings):
     """whether the entries end before the first unreadable one; then only checks run that cannot fail on the
     beginning of an honest ledger"""
     source: Path | None = None
-    """the window's file or folder, which errors name; None of a window that the caller had read"""
+    """the window's file or folder, for errors; None if the caller had read the window"""
     tallies: dict[str, int] = field(default_factory=dict)
     """counts that checks made for the report"""
 
@@ -349,7 +349,7 @@ class Case(Findings):
         return [e for e in self.entries if isinstance(e, QueryRecord)]
 
     def proofs_of(self, seq: str) -> Json:
-        """The proofs that the file has of an entry, or None: also where their tile cannot be read, which is noted."""
+        """The file's proofs of an entry, or None. If their tile is unreadable, the method notes it and returns None."""
         try:
             return self.file.proofs.get(seq)
         except SAYS_NOTHING:
