@@ -1,8 +1,7 @@
 """Canonical encodings: writing RFC 8785 JSON, reading strict JSON and TOML, fixed-width hexadecimal and base64.
 
-All hashed or signed data pass through this module, so that two implementations that read the same file compute the same
-bytes. Reading refuses ambiguous input: duplicate keys, floats, big integers and lone surrogates, and also unbounded
-nesting.
+All hashed or signed data pass through this module, so that two implementations compute the same bytes from one file.
+Reading refuses ambiguous input: duplicate keys, floats, big integers, lone surrogates, and unbounded nesting.
 """
 
 from __future__ import annotations
@@ -226,9 +225,8 @@ def parse_toml(data: bytes, *, source: str, max_bytes: int) -> dict[str, object]
     """Parse TOML 1.0 within bounds that are checked before the parser sees the text.
 
     Python's parser takes memory with the square of a dotted key's parts, recurses with nested brackets, and refuses
-    long integers by an error of its own kind. The function refuses constructs that settings files do not need: keys and
-    brackets deeper than `MAX_TOML_DEPTH`, numbers of 32 digits, strings over several lines, lines above
-    `MAX_TOML_LINE`.
+    long integers by its own error. The function refuses constructs that settings files do not need: keys and brackets
+    deeper than `MAX_TOML_DEPTH`, numbers of 32 digits, multi-line strings, lines above `MAX_TOML_LINE`.
 
     :param source: the data's name in the error's `field`
     :raises SizeError: the text is beyond one of these bounds

@@ -94,8 +94,7 @@ class RagAuditError(Exception):
         return "\n".join([printable(self.message), *lines, f"  hint: {printable(self.hint)}"])
 
     def texts(self) -> tuple[str | None, str | None]:
-        """The expected and the actual value, if the error has them. Both are shortened, and they are never the same
-        text."""
+        """The expected and the actual value, if the error has them. Both are shortened, and the two texts differ."""
         expected = None if self.expected is None else _text(self.expected)
         found = None if self.found is None else _text(self.found)
         if expected is None or found is None:

@@ -1,5 +1,4 @@
-"""Escaping of text from a file or another party before it is printed: one line stays one line, and has no control
-effect.
+"""Escaping of text from a file or another party before it is printed: one line stays one line, without control effect.
 
 A name in a file may contain a line break, a terminal's control sequence or a change of writing direction, and could
 then imitate output of this package. All printed text passes through this module.
@@ -34,8 +33,7 @@ def printable_text(text: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """JSON for programs that is also safe on a terminal: characters that `printable` would escape have JSON's own
-    escapes.
+    """JSON for programs that is also safe on a terminal: characters that `printable` escapes have JSON's own escapes.
 
     Values that JSON does not know are written as their text.
     """

@@ -18,8 +18,7 @@ _KINDS = {
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading. The function refuses all other kinds: a FIFO or a device could block, or never
-    end.
+    """Open a regular file for reading. The function refuses all other kinds: a FIFO or a device could block for ever.
 
     :raises OSError: the path cannot be opened, or is not a regular file; `strerror` names its kind
     """

@@ -117,8 +117,7 @@ def open_checkpoint(
 
     :param log_key: an `ALG_ED25519` key
     :param witnesses: `ALG_COSIGNATURE` keys; how many must have cosigned is `quorum_time`'s question
-    :raises SignatureError: the origin differs, the log's signature is missing or wrong, or a witness's signature is
-        wrong
+    :raises SignatureError: the origin differs, or the log's signature is missing or wrong, or a witness's is wrong
     """
     parsed = note if isinstance(note, Note) else parse_note(note, field=field)
     for key, algorithm in ((log_key, ALG_ED25519), *((w, ALG_COSIGNATURE) for w in witnesses)):

@@ -60,8 +60,8 @@ class HashTree:
     """The tree of a list that does not grow. It costs one hash a leaf; a root or path then costs O(log n) hashes.
 
     :param leaf_hashes: the hashes of all leaves, or of those after `before`
-    :param before: first leaves that are not available; the tree refuses a request that needs one of them, or a root
-        among them
+    :param before: first leaves that are not available; a request that needs one of them, or a root among them, is
+        refused
     :raises EncodingError: a leaf hash is not 32 bytes
     """
 
@@ -72,8 +72,8 @@ class HashTree:
             raise EncodingError("not a leaf hash", expected=f"{HASH_SIZE} bytes", found=f"{len(wrong)} bytes")
         self._size, self._before = before.size + len(level), before.size
         self._levels: list[list[bytes]] = []
-        """for each level h, the roots of the complete subtrees of 2^h leaves, from the last peak or the first leaf at
-        hand on"""
+        """for each level h, the roots of the complete subtrees of 2^h leaves, from the last peak or first available
+        leaf on"""
         while True:
             if before.size >> height & 1:
                 level = [peaks.pop(), *level]

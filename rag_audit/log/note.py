@@ -97,8 +97,7 @@ def parse_note(data: str | bytes, *, field: str = "note") -> Note:
     """Read a signed note strictly.
 
     :raises SizeError: the note exceeds `MAX_NOTE_BYTES` or `MAX_SIGNATURES`
-    :raises EncodingError: the note is not UTF-8, has control characters or no blank line, or a signature line is not
-        canonical
+    :raises EncodingError: the note is not UTF-8, has control characters, no blank line, or a signature is not canonical
     """
     content = bounded_text(data, what="note", field=field, max_bytes=MAX_NOTE_BYTES)
     text, separator, block = content.rpartition("\n\n")

@@ -1,9 +1,8 @@
 """The interface of a mechanism: the method that protects the answers of one tenant.
 
 A mechanism is one object with the parameters that the policy gives it. The rest of the package asks the object and
-never its name: the listed positions of an answer, the constants of the circuits, the columns that a window commits to,
-and the accountant's bounds. `rag_audit.mechanisms` has the registry, and `descriptions` the sentences of reports about
-each mechanism.
+never its name: the listed positions, the constants of the circuits, the columns that a window commits to, and the
+accountant's bounds. `rag_audit.mechanisms` has the registry, and `descriptions` the sentences of reports.
 """
 
 from __future__ import annotations
@@ -182,8 +181,8 @@ class Mechanism(ABC):
         return replace(self, tenant=tenant, scores=exact)
 
     def limits(self, components: int) -> list[tuple[bool, str, str, object]]:
-        """The limits of formats and of the embedder: for each, whether it is met, its field, and the expected and the
-        actual value.
+        """The limits of formats and embedder: for each, whether it is met, its field, the expected and the actual
+        value.
 
         :param components: dimension of the embedder's vectors
         """
@@ -216,8 +215,8 @@ class Mechanism(ABC):
 
     @property
     def chance(self) -> int | None:
-        """Q: a position is listed at a query with probability Q / 2^40, whatever its content; None for mechanisms
-        without such draws."""
+        """Q: a position is listed at a query with probability Q / 2^40, whatever its content; None without such
+        draws."""
         return None
 
     @property

@@ -28,8 +28,7 @@ _COMMIT_DOMAIN = b"rag-audit/beacon-commit/v1"
 
 
 def nonce_commitment(nonce: bytes) -> bytes:
-    """The commitment that a witness publishes before the window header: SHA-256("rag-audit/beacon-commit/v1" ||
-    nonce)."""
+    """A witness's commitment before the window header: SHA-256("rag-audit/beacon-commit/v1" || nonce)."""
     return hashlib.sha256(_COMMIT_DOMAIN + nonce).digest()
 
 
@@ -163,8 +162,7 @@ def witness_beacon(
     :param trusted: the cosignature keys that the relying party accepts; it must be exactly the named set
     :param quorum: how many of `signed`'s cosignatures make it published
     :returns: the value, 32 bytes, and the time of the last reveal in ms
-    :raises SignatureError: there is no quorum, the witnesses are not the trusted ones, or a reveal is not signed by
-        its witness
+    :raises SignatureError: there is no quorum, a witness is not trusted, or a reveal is not signed by its witness
     :raises InvalidProof: a reveal is missing, repeated, over another root or window, does not open its
         commitment, or is older than the quorum
     """

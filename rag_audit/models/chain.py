@@ -41,8 +41,7 @@ class Outcome(StrEnum):
     EMPTY = "empty"
     """the window was closed properly, with its beacon and without a query"""
     ABANDONED = "abandoned"
-    """the window trailer declares the window abandoned, or its counts contradict the entries: the window can never
-    pass"""
+    """the window trailer declares the window abandoned, or its counts contradict the entries; it can never pass"""
 
 
 def outcome_of(entries: Sequence[Entry]) -> Outcome:

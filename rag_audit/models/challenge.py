@@ -93,8 +93,7 @@ class Challenge:
         )
 
     def positions(self, query_seqs: Sequence[int]) -> list[int]:
-        """The challenged ledger indices, ascending. `query_seqs` has the indices of the window's query records in
-        ledger order."""
+        """The challenged ledger indices, ascending. `query_seqs` has the window's query records in ledger order."""
         if self.sample is None:
             return sorted(query_seqs)
         return sorted(query_seqs[j] for j in draw(self.root, self.nonce, len(query_seqs), self.sample))

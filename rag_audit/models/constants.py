@@ -29,8 +29,7 @@ class Constants:
     :param hi: upper end of the score window
     :param lattice: R
     :param query_tokens: the number of a query's tokens that are embedded
-    :param norm_factor: factor of the embedder's integer normalisation; None if the embedder has none, and A1 cannot be
-        proved
+    :param norm_factor: factor of the embedder's integer normalisation; None if it has none, and A1 cannot be proved
     :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
     :param chance: for a tenant with randomized response, Q over 2^40
     :param threshold: for a tenant with randomized response, the minimum raw score of a relevant position

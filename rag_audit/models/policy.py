@@ -280,8 +280,7 @@ class Policy(Model):
         self._check_noise(need)
 
     def _check_noise(self, need: Callable[[bool, str, str, object], None]) -> None:
-        """Check the noise fields: a policy with noise needs its accounting, and a policy without noise must have
-        none."""
+        """Check the noise fields: a policy with noise needs its accounting, and one without noise must have none."""
         from rag_audit.mechanisms import accounting
 
         if self.noise is None:
@@ -327,8 +326,7 @@ class PolicyV2(Policy):
     v: Two
 
     def agree(self) -> None:
-        """Refuse fields that contradict one another: the noise and the fields that depend on it, and each tenant's
-        mechanism.
+        """Refuse fields that contradict one another: the noise and its dependent fields, and each tenant's mechanism.
 
         :raises PolicyError: fields contradict one another; the error names the first such field
         """

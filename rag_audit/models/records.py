@@ -219,8 +219,7 @@ class QueryRecord(Model):
 
     @property
     def held_after(self) -> str | None:
-        """The commitment to the account's disclosed set after the record; None for mechanisms without disclosed
-        sets."""
+        """The commitment to the account's disclosed set after the record; None without disclosed sets."""
         return None
 
     def context(self, opening_digest: str) -> bytes:

@@ -1,5 +1,4 @@
-"""The expected form of a document, in words. This is the only module that converts pydantic's errors into this
-package's own.
+"""The expected form of a document, in words. Only this module converts pydantic's errors into this package's own.
 
 A message is for the person who has the document. It names the place in the document and the format's requirement there.
 For an unknown field it names the nearest known fields. It contains no text of a library and no class name.

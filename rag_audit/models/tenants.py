@@ -68,8 +68,7 @@ class TenantPolicyV2(TenantPolicy):
     noise: bool
     """whether scores get the policy's noise"""
     scores: ScoresPolicy | None
-    """the score window without noise; null with a threshold, and null with noise, because then the noise's score
-    window counts"""
+    """the score window without noise; null with a threshold, and with noise, because then the noise's window counts"""
     keep: Positive | None
     """Pi: a position is sampled for the window with probability Pi / 2^40; null samples all positions"""
     chance: Positive | None

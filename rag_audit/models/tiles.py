@@ -2,7 +2,7 @@
 (docs/protocol.md, "Tiles").
 
 A tile states its window, its part and its number, so that each wrong tile gets an error with its own name. Entries are
-read at once. Proofs are read on demand, one tile at a time, so memory does not limit a window's size. Each read checks
+read at once. Proofs are read on demand, a tile at a time, so memory does not limit a window's size. Each read checks
 the tile.
 """
 
@@ -164,8 +164,7 @@ class Part:
 
 def check_counts(entries: EntryTiles, proofs: Json, folder: Path, *, field: str) -> None:
     """Refuse an index of tiles that names more proofs than the bytes of its tiles have entries. The check precedes the
-    parsing of the index, because a number in a list takes two bytes of window.json and a hundred times as many in
-    memory.
+    parsing of the index, because a number in a list takes two bytes of window.json and 100 times as many in memory.
 
     :param proofs: the part of window.json that names the tiles of proofs, as it was read
     :param field: the window file's name
@@ -199,8 +198,7 @@ def read_entries(
     """The ledger's entries.
 
     :param first: the number of tiles to skip, with their entries
-    :param unreadable: receives the error of the first unreadable tile, and the entries end before that tile; None
-        raises the error
+    :param unreadable: receives the error of the first unreadable tile, which ends the entries; None raises the error
     :raises SizeError: the entries exceed the memory limit
     :raises SchemaError: a tile's number of entries differs from the declared number
     :raises RagAuditError: as `Part.read`
@@ -232,8 +230,7 @@ def read_entries(
 
 
 class TiledProofs(Mapping[str, Json]):
-    """Proofs by the `seq` of their entry. A few tiles at a time are in memory. Iteration in the order of the tiles
-    reads each tile once.
+    """Proofs by the `seq` of their entry. A few tiles at a time are in memory; iteration in order reads each tile once.
 
     :raises SchemaError: a `seq` occurs twice
     """

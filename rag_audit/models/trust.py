@@ -176,12 +176,11 @@ class Require(Model):
     beta: DecimalText | None = None
     eta: DecimalText | None = None
     challenge: Literal["published", "own", "full"] = "own"
-    """in sampled mode, the challenge that must have been answered: one that the provider published, or the
-    verifier's own"""
+    """in sampled mode, the challenge that must be answered: one published by the provider, or the verifier's own"""
     allow_unsafe_setup: bool = False
     allow_minority_quorum: bool = False
-    """whether a quorum of half the witnesses or fewer is allowed; with such a quorum, two different ledgers can each
-    have a quorum"""
+    """whether a quorum of half the witnesses or fewer is allowed, under which two different ledgers can each have
+    one"""
 
 
 class Trust(Model):

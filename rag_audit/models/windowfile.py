@@ -91,8 +91,8 @@ class WindowFile(Model):
 
     @classmethod
     def load_to_judge(cls, path: Path) -> tuple[WindowFile, dict[str, str], list[RagAuditError]]:
-        """`load_with_digests` for a verifier, which judges the readable parts: one missing tile must not hide the
-        results of the others.
+        """`load_with_digests` for a verifier, which judges the readable parts: a missing tile must not hide other
+        results.
 
         :returns: the file, the digests, and the error of the first tile of entries that cannot be read, before which
             the file's entries then end. A tile of proofs that cannot be read raises where its proofs are asked for

@@ -21,8 +21,7 @@ class Lazy(Sequence[T], Generic[T]):
     """A sequence that makes its items on demand and does not store them.
 
     :param number: the number of items
-    :param make: makes the item with a given number; it may raise `RagAuditError`, which is then the outcome of only
-        that item
+    :param make: makes the item with a given number; it may raise `RagAuditError`, the outcome of only that item
     """
 
     number: int

@@ -1,8 +1,7 @@
 """The interface of proof systems for verifiers (`proving` has the provider's interface).
 
 `ProofSystem` does everything that is specific to one system; `proofs.backends` finds the systems, and no other code
-depends on a name. All systems prove the same statements (`proofs.statements`). A single record is a batch of one
-record.
+depends on a name. All systems prove the same statements (`proofs.statements`). A single record is a batch of one.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ Made = TypeVar("Made", covariant=True)
 
 
 class Job(Protocol[Made]):
-    """A job that makes a proof. It contains secrets, and is picklable, so any `concurrent.futures.Executor` can run
-    it."""
+    """A picklable job that makes a proof, for any `concurrent.futures.Executor`. It contains secrets."""
 
     def run(self) -> Made:
         """Do the job's work.
@@ -91,9 +89,8 @@ class OpenedProofs(Protocol):
         check: Check = at_once,
     ) -> Refusals:
         """The reasons why proofs do not hold for the records that carry them, by index, ascending: `InvalidProof` for a
-        false proof, another error (exit code 2) for bytes that are not a well-formed proof. Each proof has its own
-        outcome. A record that spoils a batch proof is refused as false, and the other records of that proof as
-        undecided.
+        false proof, another error (exit code 2) for malformed bytes. Each proof has its own outcome. A record that
+        spoils a batch proof is refused as false, and the other records of that proof as undecided.
 
         :param statements: the record that carries each proof; both are read on demand, and an error (`RagAuditError`)
             on reading is the outcome of that proof
@@ -233,8 +230,7 @@ class ProofSystem(Protocol):
 
 
 def places(name: str, value: Json) -> int:
-    """The number of records that a proof from a file is for, from its form without verification: a batch proof lists
-    them.
+    """The number of records that a proof from a file is for, from its form: a batch proof lists them.
 
     >>> places("retrieve", {"records": ["ab", "cd"]}), places("retrieve", {}), places("embed", {"records": ["ab"]})
     (2, 1, 1)

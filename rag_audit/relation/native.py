@@ -44,8 +44,7 @@ def hash_list(tag: int, xs: Iterable[int]) -> int:
 
 @lru_cache(maxsize=1 << 10)
 def _start(tag: int, count: int) -> bytes:
-    """The common first hash of every list with this tag and length. For the short lists of a query it is half of the
-    work."""
+    """The common first hash of every list with this tag and length: half of the work for a query's short lists."""
     return _native.poseidon_hash(to_bytes(TAG_LIST) + to_bytes(tag) + to_bytes(count))
 
 

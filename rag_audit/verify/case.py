@@ -51,8 +51,7 @@ class Status(StrEnum):
     UNDECIDED = "undecided"
     """the input is malformed or missing, so the check is neither true nor false"""
     UNPROVEN = "unproven"
-    """no check proved the window false, but facts that the figures depend on are not established as trust.toml
-    demands"""
+    """no check proved the window false, but facts behind the figures are not established as trust.toml demands"""
     UNMET = "unmet"
     """the finding is true, but less than trust.toml requires"""
 
@@ -195,8 +194,8 @@ class Figures(TypedDict, total=False):
     :param odds_unlisted: the largest factor of the tenants with samples, for k_max accounts
     :param odds_unlisted_all_accounts: the largest factor for all accounts that a tenant may have
     :param positions_per_document: the positions of a document that both factors assume
-    :param by_chance: for tenants with randomized response, the probability that chance without relevance lists a given
-        position to one of k_max accounts
+    :param by_chance: with randomized response, the probability that chance lists a given position to one of k_max
+        accounts
     :param listable: number of each tenant's positions that may have been listed
     """
 

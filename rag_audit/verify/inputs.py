@@ -212,8 +212,7 @@ def printable_name(path: Path) -> str:
 
 
 def read_previous(path: Path, inputs: Inputs) -> WindowFile | RagAuditError:
-    """An earlier window, or the error if it cannot be read. `opening.chain` reports the error; the other windows still
-    count.
+    """An earlier window, or its error if it cannot be read. `opening.chain` reports the error; other windows count.
 
     :raises EncodingError: the path does not exist, or the folder has no window.json
     """

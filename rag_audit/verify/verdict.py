@@ -53,8 +53,7 @@ def without_figures(figures: Figures) -> Figures:
 
 
 def without_findings(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """The checks, with the privacy figures removed from their findings. A failed check keeps its reason, which is not a
-    figure.
+    """The checks without the privacy figures in their findings. A failed check retains its reason, which is no figure.
 
     >>> [made] = without_findings([Check("bound.computed", Status.PASS, "a finite bound", "exact 12.39")])
     >>> made.found == WITHHELD

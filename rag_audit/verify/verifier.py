@@ -63,14 +63,11 @@ def open_window(
     """Read a window and all inputs of its verification, for a third party that trusts only `trust`.
 
     :param receipts: countersigned receipt files, or folders of them
-    :param previous: earlier windows, in any order; with them the verifier checks the chain instead of relying on the
-        witnesses
-    :param engine: the verifier of proofs: native; py_ecc or snarkjs, for circuits' proofs; or reference, the second
-        verifiers of all systems
+    :param previous: earlier windows, in any order, for checking the chain instead of relying on the witnesses
+    :param engine: the verifier of proofs: native; py_ecc or snarkjs, for circuits; or reference, for all systems
     :param max_epsilon: a tighter limit than trust.toml's
     :param allow_unsafe_setup: accept one-party keys; the verdict then states this
-    :param challenges: notes that the verifier drew itself; all of them must be answered, whatever other challenges the
-        window has
+    :param challenges: notes that the verifier drew itself; all must be answered, in addition to others in the window
     :param inputs: receives the names and digests of the files as they are read, also of a run that ends in an error
     :raises RagAuditError: the window, the trust file or a challenge of the verifier's own cannot be read (exit code 2)
 
@@ -229,8 +226,7 @@ def open_case(
 
 
 def _reembed(case: Case, reembedding: Reembedding | None) -> tuple[Reembed | None, list[str]]:
-    """The function that re-embeds disclosed questions, if trust.toml pins its artefacts and they are available, and
-    warnings."""
+    """The function that re-embeds disclosed questions, if trust.toml pins its available artefacts, and warnings."""
     part = case.manifest["embedder"]
     if not any(r.receipt.disclosed for r in case.receipts):
         return None, []

@@ -16,15 +16,14 @@ from rag_audit.mechanisms.accounting.values import count, round_up
 from rag_audit.relation.coins import COIN_RANGE, check_coin
 
 COIN_BIAS = 2.0**-52
-"""Maximum difference of ln of a Bernoulli bit's probability from ln of the policy's, since words of the stream are
-residues."""
+"""Maximum difference of ln of a Bernoulli bit's probability from ln of the policy's: stream words are residues."""
 _LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """A tenant with sampling. Each position is sampled for a whole window with probability pi = keep / 2^40; the others
-    score 0.
+    """A tenant with sampling. Each position is sampled for a whole window with probability pi = keep / 2^40, or scores
+    0.
 
     :param keep: pi over 2^40
     :raises PolicyError: keep is not in 1..2^40 - 1
@@ -44,8 +43,7 @@ class Sampling:
         """The maximum factor by which the absence of a document becomes more likely for accounts that never received
         it, rounded up; infinite if there is no finite factor (docs/accounting.md, "Exclusion factor").
 
-        :param queries: total number of queries of all these accounts; the factor of a sample without lists by chance
-            does not depend on them
+        :param queries: total queries of all these accounts; the factor of a sample without lists by chance ignores them
         :param positions: the positions that the document fills
         :raises PolicyError: queries or positions is not a positive integer
         """
@@ -53,8 +51,7 @@ class Sampling:
 
     def log_listed(self, queries: int, positions: int) -> float:
         """The negative logarithm of the least probability that none of a document's positions is listed although the
-        window samples none of them: 0 for a sample of exact scores, because its answers return no text of such a
-        position.
+        window samples none of them: 0 for a sample of exact scores, whose answers return no text of such a position.
 
         :param queries: total number of queries of all accounts
         :param positions: the positions that the document fills
@@ -64,8 +61,8 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Listing(Sampling):
-    """A tenant with a sample and randomized response: relevant sampled positions are listed, and each other one with
-    probability q = chance / 2^40.
+    """A tenant with a sample and randomized response. It lists relevant sampled positions, others with q = chance /
+    2^40.
 
     :param chance: q over 2^40
     :raises PolicyError: keep or chance is not in 1..2^40 - 1
@@ -120,8 +117,7 @@ class Listing(Sampling):
 
 @dataclass(frozen=True)
 class NoisedSampling(Sampling):
-    """A tenant with a sample and noise. The scores of sampled positions, and the zeros of all other positions, get
-    noise.
+    """A tenant with a sample and noise: the scores of sampled positions, and the zeros of all others, get noise.
 
     :param listed: K, the positions of an answer
     :param capacity: N
@@ -145,8 +141,7 @@ def odds_over_windows(windows: Sequence[tuple[Sampling, int]], positions: int = 
     """The product of the windows' factors (`Sampling.odds_unlisted`). Each window draws and places its positions anew.
     The result is rounded up, and inf if it exceeds every float.
 
-    The product for samples without lists by chance is exact, so no margin is added: two machines always get the same
-    result.
+    The product for samples without lists by chance is exact, so no margin is added: all machines get the same result.
 
     >>> odds_over_windows([(Sampling(keep=1 << 39), 100), (Sampling(keep=1 << 39), 100)])
     4.0001

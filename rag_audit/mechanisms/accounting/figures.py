@@ -37,12 +37,10 @@ class PolicyFigures(TypedDict):
     """The figures that follow from a policy without other inputs; reals are decimal strings.
 
     :param bounds: every bound of the noise, by name; absent without noise
-    :param eps_audit: epsilon over all outcomes and tenants, from the best bound; `eps_audit_by` is the name of that
-        bound
+    :param eps_audit: epsilon over all outcomes and tenants, from the best bound; `eps_audit_by` names that bound
     :param eps_all_accounts: epsilon for all `accounts_max` accounts that the largest tenant may have
     :param tenants: the mechanisms by tenant, for a policy that names them
-    :param odds_unlisted: the largest factor of the tenants with samples; absent if there are none, or if a tenant has
-        no mechanism
+    :param odds_unlisted: the largest factor of the tenants with samples; absent without any, or if one has no mechanism
     :param odds_unlisted_all_accounts: the same for all accounts that each tenant may have
     :param positions_per_document: the positions of a document that both figures assume
     """
@@ -70,15 +68,13 @@ def policy_figures(
     delta: Real,
     accounts_max: int | None = None,
 ) -> PolicyFigures:
-    """Every figure that follows from a policy without other inputs, by its name in a verdict; reals are decimal
-    strings.
+    """Every figure that follows from a policy without other inputs, by its name in a verdict, as decimal strings.
 
     >>> figures = policy_figures(Mechanism((1, 8, 64), 1024), n=10, eps_acc="4", delta_acc="1e-7", k=2, delta="1e-6")
     >>> figures["eps_audit"]
     '30.259'
 
-    :param accounts_max: maximum number of accounts of the largest tenant; without it the figures for all accounts are
-        omitted
+    :param accounts_max: maximum number of accounts of the largest tenant; None omits the figures for all accounts
     :raises PolicyError: see `audit_bounds`
     """
     bounds = audit_bounds(mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta)

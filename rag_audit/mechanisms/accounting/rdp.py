@@ -42,8 +42,7 @@ def gaussian_divergences(sigma_over_delta: float, compositions: int) -> list[flo
 def convert(divergences: Sequence[float], delta: float) -> float:
     """The least epsilon at delta over the orders (Canonne, Kamath, Steinke, arXiv 2004.00010, Prop. 12).
 
-    It is 0 if a single divergence bounds the total variation by delta: sqrt(1 - e^-rho) <= delta (Bretagnolle and
-    Huber).
+    It is 0 if a single divergence bounds the total variation by delta: sqrt(1 - e^-rho) <= delta (Bretagnolle, Huber).
 
     >>> round(convert(gaussian_divergences(50.0, 200), 1e-6), 3)
     1.305

@@ -15,8 +15,7 @@ def crossing(function: Callable[[float], float], low: float, high: float, *, rto
     """The argument where a monotone function changes its sign, within rtol of the larger end's magnitude.
 
     The method is regula falsi with the Illinois rule, which halves the weight of an unmoved end. It bisects if a value
-    is infinite, and if two steps have not halved the interval. It needs about ten evaluations, where pure bisection
-    needs forty.
+    is infinite, and if two steps have not halved the interval. It needs about ten evaluations; bisection needs forty.
 
     >>> round(crossing(lambda x: x * x - 2, 0.0, 2.0), 6)
     1.414214

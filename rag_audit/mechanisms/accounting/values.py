@@ -103,8 +103,7 @@ def count(value: object, field: str) -> int:
 
 
 def check_delta_split(delta_policy: Real, k_max: int, delta_acc: Real) -> None:
-    """Check that delta_policy exceeds the total delta of k_max accounts. The comparison uses decimals, so that equality
-    is exact.
+    """Check that delta_policy exceeds the total delta of k_max accounts. Decimals make the equality exact.
 
     >>> check_delta_split("1e-5", 4, "1e-6")
 

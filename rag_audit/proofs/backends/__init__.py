@@ -82,8 +82,8 @@ def protocols_digest() -> str:
 
 
 def proof_writer() -> Callable[[WindowFile, Path, CoalitionStatement | None], Sized]:
-    """The function that writes a window's proofs, and the proof of its coalition statement, for snarkjs. It returns
-    the written files."""
+    """The function that writes a window's proofs, and its coalition proof, for snarkjs. It returns the written
+    files."""
     [name] = _folders("export")
     writer: Callable[[WindowFile, Path, CoalitionStatement | None], Sized]
     writer = importlib.import_module(f"{__name__}.{name}.export").write_snarkjs

@@ -1,5 +1,4 @@
-"""The statements of all proof systems: one module for each kind of statement, with its public values and private
-inputs.
+"""The statements of all proof systems: one module for each kind, with its public values and private inputs.
 
 - `retrieve`: a record lists the positions that its tenant's mechanism selects (claims A2 to A4)
 - `embed`: a record's query vector follows from the query's tokens (claim A1)

@@ -81,8 +81,7 @@ class RecordPublic(SlotPublic):
     :param hq: the record's commitment to the query's tokens
     :param cq: the record's query-vector commitment
     :param htopk: the record's commitment to the listed positions
-    :param held: for a tenant with randomized response, the commitments to the account's disclosed set before and after
-        the record
+    :param held: with randomized response, the commitments to the account's disclosed set before and after the record
     """
 
     ctx: int
@@ -124,8 +123,7 @@ def record_public(
     beacon: bytes,
     before: QueryRecord | None = None,
 ) -> RecordPublic:
-    """The public values of a record's proofs. Prover and verifier both build them with this function, from published
-    entries only.
+    """The public values of a record's proofs. Prover and verifier both build them here, from published entries only.
 
     :param beacon: the beacon value that the slots of the record's account use
     :param before: for a tenant with randomized response, the account's previous record, i - 1; None before its first

@@ -24,8 +24,7 @@ def open_challenge(text: str, trust: Trust, *, field: str) -> Challenge:
 
 
 def required_records(case: Case) -> set[int] | None:
-    """The records that must have proofs: all in full mode, else the records that challenges draw; None if no draw
-    counts.
+    """The records that must have proofs: all in full mode, else the challenged records; None if no draw counts.
 
     Every challenge over this ledger must be answered in full. A verifier cannot see challenges that were drawn and
     never published, so the verifier's own challenge must be among those that count. Otherwise the provider could draw

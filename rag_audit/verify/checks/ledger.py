@@ -33,8 +33,7 @@ from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
 
 
 def check(case: Case) -> None:
-    """Run the group. If the end of a ledger is unreadable, run only the checks that cannot fail on the beginning of an
-    honest ledger.
+    """Run the group. On an unreadable end, run only the checks that cannot fail on an honest ledger's beginning.
 
     >>> from pathlib import Path
     >>> from rag_audit.verify.verifier import open_window

@@ -85,8 +85,7 @@ def _complete(case: Case) -> None:
 
 
 def _indices(case: Case) -> None:
-    """Check that no index and no list of documents is committed for two tenants, since caps and bounds count a tenant's
-    accounts.
+    """Check that no index or list of documents is committed for two tenants: caps and bounds count a tenant's accounts.
 
     Salts and blindings are drawn for each tenant, so equal commitments are one commitment under two names.
     """
@@ -181,8 +180,7 @@ def beacon_value(
 
 
 def _chain(case: Case) -> None:
-    """Check the windows before this one, and the window header's counts of abandoned windows and of windows without
-    a query."""
+    """Check the windows before this one, and the window header's counts of abandoned and of empty windows."""
     stated = Unanswered.before(case.opening)
     case.figures["abandoned"], case.figures["empty"] = stated.abandoned, stated.empty
     reached: list[ClosedWindow] = []

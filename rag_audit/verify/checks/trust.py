@@ -36,8 +36,7 @@ def check(case: Case) -> None:
 
 
 def check_policy(case: Findings) -> None:
-    """The requirements of trust.toml for a policy, and for the levels that its window reaches, which are in the
-    figures."""
+    """The requirements of trust.toml for a policy, and for the levels among the figures that its window reaches."""
     require, policy = case.trust.require, case.policy
     table = case.trust.pins.noise_table
     if table is None:
@@ -129,8 +128,7 @@ def _least_keep(case: Findings, keep: int) -> None:
 
 
 def _mechanisms(case: Findings) -> None:
-    """Check each tenant's mechanism, and its promised figure: epsilon, or odds_unlisted if sampling is its only
-    protection."""
+    """Check each tenant's mechanism and promised figure: epsilon, or odds_unlisted if only sampling protects it."""
     require, policy = case.trust.require, case.policy
     found = {t.tenant: policy.mechanism(t).name for t in policy.tenants}
     strange = [f"{tenant}: {kind}" for tenant, kind in found.items() if kind not in require.mechanisms]
@@ -169,8 +167,7 @@ def _minimal_tau(case: Findings) -> None:
 
 
 def _artefacts(case: Findings, embedder: EmbedderManifest) -> None:
-    """Check that the manifest has the pinned embedder artefacts, since a table fitted to one tenant would move every
-    score.
+    """Check that the manifest has the pinned artefacts: a table fitted to one tenant would move every score.
 
     The commitments that proofs of A1 use may stay unpinned, which only lowers the level of A1.
     """
