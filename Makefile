@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native page docs demo test test-page test-data test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
+.PHONY: help setup native page docs demo test coverage test-page test-data test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 LOCKS := $(wildcard requirements/*.txt)
@@ -42,7 +42,7 @@ $(WEB): $(NATIVE_SOURCES)
 	@$(PYTHON) packaging/build.py web
 
 page: setup $(WEB)  ## the verifier as one HTML file that opens no connection, below dist
-	@mkdir -p dist && $(BIN)/rag-audit page dist/verify.html
+	@mkdir -p dist && $(BIN)/rag-audit verifier page dist/verify.html
 
 $(VENV)/docs/.stamp: requirements/docs.txt
 	$(PYTHON) -m venv $(VENV)/docs
@@ -61,6 +61,14 @@ demo: setup  ## one window on real text, from commit to verdict, every party in 
 test: setup  ## the default suite: Rust and Python, small circuits; T=tests/ledger runs the Python tests of one folder, file or name
 	$(if $(T),,cargo test --manifest-path native/Cargo.toml --release --locked --quiet)
 	$(BIN)/python -m pytest -m "not full and not data and not page and not frameworks" -n 2 --no-loadscope-reorder --durations=10 $(T)
+
+$(VENV)/.coverage: requirements/coverage.txt $(VENV)/.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/coverage.txt
+	@touch $@
+
+coverage: setup $(VENV)/.coverage  ## the lines of rag_audit that the Python tests execute, as pages below dist/coverage; T as for test
+	$(BIN)/python -m pytest -m "not full and not data and not page and not frameworks" -n 2 --no-loadscope-reorder \
+	  --cov=rag_audit --cov-report=term --cov-report=html:dist/coverage $(T)
 
 test-page: setup $(VENV)/.frameworks $(WEB)  ## the browser verifier in Node and Chromium, and the retrievers of two frameworks
 	$(BIN)/python -m pytest -m "(page or frameworks) and not full" -n 2 --no-loadscope-reorder --durations=10
@@ -127,7 +135,7 @@ bench-full: setup  ## those and a million positions, Groth16 beside it, load ove
 	$(BIN)/python -m bench.suite --full
 
 experiments: setup  ## the paper's experiments at full size, resumed where they were interrupted
-	$(BIN)/rag-audit experiment run all --size full --jobs 2 --out experiment-results/full
+	$(BIN)/rag-audit lab experiment run all --size full --jobs 2 --out experiment-results/full
 
 WHEELS ?= x86_64 aarch64
 $(VENV)/wheels/.stamp: requirements/wheels.txt
