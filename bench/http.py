@@ -1,6 +1,7 @@
 """Load on a window over HTTP: `python -m bench.http [--documents N] [--accounts N] [--rate R] [--kills K] [--json]`.
 
-The real server, `rag-audit serve --http`, in a process of its own on loopback, and a bounded client in this one.
+The real server, `rag-audit provider serve --http`, in a process of its own on loopback, and a bounded client in this
+one.
 Requests are signed before the clock runs; then they are sent at a fixed rate, whatever becomes of the others, and a
 latency counts from the moment that a request was due. The server is killed (SIGKILL) and started again so many times in
 a second run, in which every account repeats the request that it has no answer to. At the end each receipt is checked,
@@ -59,6 +60,7 @@ class Server:
             sys.executable,
             "-m",
             "rag_audit",
+            "provider",
             "serve",
             str(self.folder),
             "--http",

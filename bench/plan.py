@@ -41,7 +41,7 @@ class Service:
     :param together: records in one proof
     :param shard: the most positions of one index
     :param memory_gib: of one serving machine
-    :param noise_mib: the most memory of noise drawn ahead, as `serve --noise-memory`
+    :param noise_mib: the most memory of noise drawn ahead, as `provider serve --noise-memory`
     :param busy: the share of a core that work may fill
     :param peak: queries in the busiest second over those of an average one
     """

@@ -2,7 +2,8 @@
 
     python docs/attacks/generate.py attacks/attacks.json [tables.md ..]
 
-`attacks.json` is of `rag-audit attack run all`, each `tables.md` what `rag-audit attack tables` printed, of some of the
+`attacks.json` is of `rag-audit lab attack run all`, each `tables.md` what `rag-audit lab attack tables` printed, of
+some of the
 collections. What stands between `<!-- run -->`, or `<!-- tables -->`, and `<!-- end -->` is replaced.
 """
 

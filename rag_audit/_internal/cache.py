@@ -3,7 +3,7 @@
 The cache contains compiled circuits, keys and the tools that make them, keyed by digests of their inputs. The package
 uses no file that another user could have written: every level belongs to this user and is closed to others, and a
 folder's manifest has the digest of each of its files. A process of the same user can also write manifests. Against
-that, proofs are checked under published keys, and `setup verify` recompiles the circuits.
+that, proofs are checked under published keys, and `provider setup verify` recompiles the circuits.
 """
 
 from __future__ import annotations

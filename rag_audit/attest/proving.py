@@ -157,7 +157,7 @@ class Prover:
                 "the entry is not a query record",
                 field="challenge",
                 found=sorted(unknown)[:5],
-                hint="draw the challenge over this window's final checkpoint (`rag-audit challenge`)",
+                hint="draw the challenge over this window's final checkpoint (`rag-audit verifier challenge`)",
             )
         path = self._publisher.proof_path
         lost = next((r for r in records if r.proof is not None and not path(r).exists()), None)

@@ -276,7 +276,8 @@ class Publisher:
             return
         if isinstance(source, DrandBeacon):
             raise WindowStateError("the beacon is a drand round, not witnesses' nonces", field="beacon",
-                                   hint=f"`rag-audit open --drand-signature` takes round {source.round}")  # fmt: skip
+                                   hint=f"`rag-audit provider open --drand-signature` takes"
+                                        f" round {source.round}")  # fmt: skip
         signed = self.cosigned(size)
         value, _ = witness_beacon(source, notes, signed, trusted=[m.vkey for m in members_of(source)],
                                   quorum=len(context.witnesses), window=context.opening.window)  # fmt: skip

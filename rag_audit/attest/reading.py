@@ -58,7 +58,7 @@ class WindowReader:
         self._layout = Layout(directory)
         if not self._layout.commitment.exists() or not begun(self._layout.ledger, self._layout.ledger_place):
             raise WindowStateError("there is no window in this folder", field=str(directory),
-                                   hint="`rag-audit open` makes one, or finishes what it began")  # fmt: skip
+                                   hint="`rag-audit provider open` makes one, or finishes what it began")  # fmt: skip
         self._stored: StoredCommitment = load_stored(directory)
         self.policy = Policy.parse(self._stored.policy, field="commitment.json.policy")
         rows = ledger_rows(self._layout.ledger, self._layout.ledger_place)
@@ -96,20 +96,20 @@ class WindowReader:
         if isinstance(self._entries[-1], Closing):
             missing = missing_cosignatures(public, size, witnesses)
             status = "closed" if missing else "final"
-            waits = "a verifier's challenge: `rag-audit prove --challenge`"
+            waits = "a verifier's challenge: `rag-audit provider prove --challenge`"
             if missing:
                 waits = (
                     f"cosignatures of {', '.join(missing)} on the final checkpoint: each runs `rag-audit witness"
-                    " cosign`, then run `rag-audit close` again"
+                    " cosign`, then run `rag-audit provider close` again"
                 )
         elif any(isinstance(e, BeaconEntry) and e.entry == 0 for e in self._entries):
             status = "active"
             if now < opening.opens_at:
                 waits = f"its time: it opens at {local_time(opening.opens_at)}"
             elif now <= opening.closes_at:
-                waits = f"queries until {local_time(opening.closes_at)}: `rag-audit serve`"
+                waits = f"queries until {local_time(opening.closes_at)}: `rag-audit provider serve`"
             else:
-                waits = f"`rag-audit close`: it ended at {local_time(opening.closes_at)}"
+                waits = f"`rag-audit provider close`: it ended at {local_time(opening.closes_at)}"
         else:
             status, waits = "committed", waited_for(opening, public, witnesses)
         return Standing(

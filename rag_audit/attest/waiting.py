@@ -37,16 +37,16 @@ def waited_for(opening: Opening, public: PublicFolder, witnesses: Sequence[Verif
     """The event that an inactive window waits for, and the command that causes it."""
     if missing := missing_cosignatures(public, 1, witnesses):
         return (
-            f"cosignatures of {', '.join(missing)}: each runs `rag-audit witness cosign`, then run `rag-audit open`"
+            f"cosignatures of {', '.join(missing)}: each runs `rag-audit witness cosign`, then run `rag-audit"
+            f" provider open`"
             " on the window's folder again"
         )
     if not isinstance(opening.beacon, WitnessBeacon):
-        return (
-            f"round {opening.beacon.round} of drand: `rag-audit open --drand-signature` takes its signature"
-        )
+        return f"round {opening.beacon.round} of drand: `rag-audit provider open --drand-signature` takes its signature"
     if silent := [w.name for w in opening.beacon.witnesses if not public.note("beacon", 1, w.name).exists()]:
         return (
-            f"reveals of {', '.join(silent)}: each runs `rag-audit witness beacon`, then run `rag-audit open` on the"
+            f"reveals of {', '.join(silent)}: each runs `rag-audit witness beacon`, then run `rag-audit provider"
+            f" open` on the"
             " window's folder again"
         )
-    return "`rag-audit open` on the window's folder, which takes the reveals that lie there"
+    return "`rag-audit provider open` on the window's folder, which takes the reveals that lie there"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import click
 
@@ -17,140 +18,165 @@ COMMANDS = {
         "rag_audit.cli.doctor.command.doctor",
         "Say what this installation has for each role, what is missing, and the command that brings it.",
     ),
-    "attack": (
-        "rag_audit.lab.commands.attack.attack",
-        "Run published membership attacks against your own service, before others do.",
-    ),
-    "canary": (
-        "rag_audit.lab.commands.canary.canary",
-        "Put texts into your own index by coins, and see how many are told apart afterwards.",
-    ),
-    "experiment": (
-        "rag_audit.lab.commands.experiment.experiment",
-        "The paper's figures and tables, measured again beside the audited engine.",
-    ),
-    "keygen": (
-        "rag_audit.cli.keys.keygen",
-        "Make an Ed25519 key for a provider or verifier: OUT (mode 0600) and OUT.pub.",
-    ),
-    "worker-key": (
-        "rag_audit.cli.keys.worker_key",
-        "Make the key under which proving jobs travel to other machines: OUT (mode 0600), the same file on each.",
-    ),
-    "account": ("rag_audit.cli.account.account", "Make accounts and put them on a provider's roster."),
-    "query": (
-        "rag_audit.cli.account.query",
-        "Ask one question as an account, check the answer, and keep its receipt.",
-    ),
-    "receipt": ("rag_audit.cli.account.receipt", "Check receipts, or countersign them for a verifier."),
-    "witness": (
-        "rag_audit.cli.witness.witness",
-        "Be a witness: cosign a provider's checkpoints and draw its beacon.",
-    ),
-    "trust": ("rag_audit.cli.trust.trust", "Write the trust file of a verifier."),
-    "policy": (
-        "rag_audit.cli.policy.policy",
-        "Write a window's policy, and show its bounds and its cost in recall.",
-    ),
-    "cumulative": (
-        "rag_audit.cli.cumulative.cumulative",
-        "Compose WINDOWS over one index: window.json files, their folders, or policy files.",
-    ),
-    "export": (
-        "rag_audit.cli.export.export",
-        "Write a closed WINDOW (window.json, or its folder) in formats that other tools read.",
-    ),
-    "open": (
-        "rag_audit.cli.opening.open_",
-        "Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.",
-    ),
-    "documents": (
-        "rag_audit.cli.documents.documents_",
-        "Copy documents from SOURCE into a folder that `open --docs` reads.",
-    ),
-    "diff": (
-        "rag_audit.cli.diff.diff",
-        "Say which documents of --docs the window in DIRECTORY does not hold, and which ones it alone holds.",
-    ),
-    "enrol": (
-        "rag_audit.cli.opening.enrol",
-        "Add the accounts of roster LINEs to an open window; their queries wait for the beacon that the witnesses"
-        " draw.",
-    ),
-    "enrolments": (
-        "rag_audit.cli.enrolments.enrolments",
-        "List, approve and reject the enrolment requests that a service keeps, while it runs.",
-    ),
-    "status": (
-        "rag_audit.cli.status.status",
-        "Say where the window in DIRECTORY stands and what it waits for, while it serves too.",
-    ),
-    "clean": (
-        "rag_audit.cli.status.clean",
-        "Remove the parts of earlier window files from the public folder of the window in DIRECTORY.",
-    ),
     "run": (
         "rag_audit.cli.run.run",
         "Open windows on a schedule, serve them, close and prove them, as the file CONFIG says"
         " (docs/deploy/README.md).",
     ),
-    "serve": (
-        "rag_audit.cli.window.serve",
-        "Answer signed requests, one JSON line for each, or over HTTP (docs/http.md).",
-    ),
-    "close": (
-        "rag_audit.cli.window.close",
-        "Close a window; run again to take the witnesses' cosignatures of the final checkpoint.",
-    ),
-    "estimate": (
-        "rag_audit.cli.estimate.estimate",
-        "Look for coalitions: accounts whose queries are near to each other.",
-    ),
-    "prove": ("rag_audit.cli.window.prove", "Make the missing proofs and add them to window.json."),
-    "forget": (
-        "rag_audit.cli.window.forget_",
-        "Delete a window's seed and retained queries now, before the policy's date: nothing can be proved after it.",
-    ),
-    "challenge": (
-        "rag_audit.cli.verify.challenge",
-        "Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw.",
-    ),
     "verify": (
         "rag_audit.cli.verify.verify",
         "Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason.",
     ),
-    "explain": (
+    "provider clean": (
+        "rag_audit.cli.status.clean",
+        "Remove the parts of earlier window files from the public folder of the window in DIRECTORY.",
+    ),
+    "provider close": (
+        "rag_audit.cli.window.close",
+        "Close a window; run again to take the witnesses' cosignatures of the final checkpoint.",
+    ),
+    "provider diff": (
+        "rag_audit.cli.diff.diff",
+        "Say which documents of --docs the window in DIRECTORY does not hold, and which ones it alone holds.",
+    ),
+    "provider documents": (
+        "rag_audit.cli.documents.documents_",
+        "Copy documents from SOURCE into a folder that `provider open --docs` reads.",
+    ),
+    "provider enrol": (
+        "rag_audit.cli.opening.enrol",
+        "Add the accounts of roster LINEs to an open window; their queries wait for the beacon that the witnesses"
+        " draw.",
+    ),
+    "provider enrolments": (
+        "rag_audit.cli.enrolments.enrolments",
+        "List, approve and reject the enrolment requests that a service keeps, while it runs.",
+    ),
+    "provider estimate": (
+        "rag_audit.cli.estimate.estimate",
+        "Look for coalitions: accounts whose queries are near to each other.",
+    ),
+    "provider export": (
+        "rag_audit.cli.export.export",
+        "Write a closed WINDOW (window.json, or its folder) in formats that other tools read.",
+    ),
+    "provider forget": (
+        "rag_audit.cli.window.forget_",
+        "Delete a window's seed and retained queries now, before the policy's date: nothing can be proved after it.",
+    ),
+    "provider keygen": (
+        "rag_audit.cli.keys.keygen",
+        "Make an Ed25519 key for a provider or verifier: OUT (mode 0600) and OUT.pub.",
+    ),
+    "provider open": (
+        "rag_audit.cli.opening.open_",
+        "Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.",
+    ),
+    "provider policy": (
+        "rag_audit.cli.policy.policy",
+        "Write a window's policy, and show its bounds and its cost in recall.",
+    ),
+    "provider prove": ("rag_audit.cli.window.prove", "Make the missing proofs and add them to window.json."),
+    "provider serve": (
+        "rag_audit.cli.window.serve",
+        "Answer signed requests, one JSON line for each, or over HTTP (docs/http.md).",
+    ),
+    "provider setup": ("rag_audit.cli.setup.setup", "Make proving and verification keys."),
+    "provider status": (
+        "rag_audit.cli.status.status",
+        "Say where the window in DIRECTORY stands and what it waits for, while it serves too.",
+    ),
+    "provider worker-key": (
+        "rag_audit.cli.keys.worker_key",
+        "Make the key under which proving jobs travel to other machines: OUT (mode 0600), the same file on each.",
+    ),
+    "account": ("rag_audit.cli.account.account", "Make accounts and put them on a provider's roster."),
+    "witness": (
+        "rag_audit.cli.witness.witness",
+        "Be a witness: cosign a provider's checkpoints and draw its beacon.",
+    ),
+    "verifier challenge": (
+        "rag_audit.cli.verify.challenge",
+        "Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw.",
+    ),
+    "verifier cumulative": (
+        "rag_audit.cli.cumulative.cumulative",
+        "Compose WINDOWS over one index: window.json files, their folders, or policy files.",
+    ),
+    "verifier explain": (
         "rag_audit.cli.explain.explain",
         "Explain CHECK, an id from a verdict with or without its tenant (proof.valid.law), or list all of them.",
     ),
-    "page": (
+    "verifier keygen": (
+        "rag_audit.cli.keys.keygen",
+        "Make an Ed25519 key for a provider or verifier: OUT (mode 0600) and OUT.pub.",
+    ),
+    "verifier page": (
         "rag_audit.cli.page.page",
         "Write the page that verifies windows in a browser, without any network, to FILE.",
     ),
-    "setup": ("rag_audit.cli.setup.setup", "Make proving and verification keys."),
+    "verifier trust": ("rag_audit.cli.trust.trust", "Write the trust file of a verifier."),
+    "lab attack": (
+        "rag_audit.lab.commands.attack.attack",
+        "Run published membership attacks against your own service, before others do.",
+    ),
+    "lab canary": (
+        "rag_audit.lab.commands.canary.canary",
+        "Put texts into your own index by coins, and see how many are told apart afterwards.",
+    ),
+    "lab experiment": (
+        "rag_audit.lab.commands.experiment.experiment",
+        "The paper's figures and tables, measured again beside the audited engine.",
+    ),
 }
 """Each command's function, and the first sentence of its help. Only the called command's module is loaded, so a
 verifier's process contains no code of the provider, and `--help` loads none."""
 
 
+GROUPS = {
+    "provider": "Operate a window: policy, opening, service, proofs, publication.",
+    "verifier": "Write a trust file, draw challenges, and understand verdicts.",
+    "lab": "Attack your own service, and repeat the published experiments.",
+}
+"""The groups whose commands `COMMANDS` lists, with their help. The commands of `account` and `witness` are in the
+modules of these groups."""
+
+
 class Commands(Group):
-    """The group of all commands. Each command's module is loaded on use."""
+    """A group whose commands are loaded on use.
+
+    :param prefix: the words before the commands' own names in `COMMANDS`: none for the group of all commands, or the
+        group's name and a space
+    """
+
+    def __init__(self, *arguments: Any, prefix: str = "", **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._summaries = {
+            name.removeprefix(prefix): summary
+            for name, (_, summary) in COMMANDS.items()
+            if name.startswith(prefix) and " " not in name.removeprefix(prefix)
+        }
+        if not prefix:
+            self._summaries |= GROUPS
+        self._prefix = prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands."""
-        return sorted(COMMANDS)
+        """The names of the group's commands."""
+        return sorted(self._summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The named command, or None."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self._summaries:
             return None
-        module, _, name = COMMANDS[cmd_name][0].rpartition(".")
+        if not self._prefix and cmd_name in GROUPS:
+            return Commands(cmd_name, prefix=f"{cmd_name} ", help=GROUPS[cmd_name])
+        module, _, name = COMMANDS[self._prefix + cmd_name][0].rpartition(".")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of commands."""
-        rows = {name: click.Command(name, help=summary) for name, (_, summary) in COMMANDS.items()}
+        rows = {name: click.Command(name, help=summary) for name, summary in self._summaries.items()}
         click.Group(commands=rows).format_commands(ctx, formatter)
 
 

@@ -84,8 +84,10 @@ def _lines(path: Path) -> list[RosterEntry]:
 @path_option("--account", "directory", required=True, help="the account's folder")
 @path_option("--window", "public", help="the window's public folder; not needed with --url")
 @click.option("--provider", help="the provider's vkey, or a file with it; not needed with --later")
-@click.option("--url", help="the provider's service (`rag-audit serve --http`)")
-@click.option("--socket", "address", type=SOCKET, help="the provider's socket (`rag-audit serve --socket`)")
+@click.option("--url", help="the provider's service (`rag-audit provider serve --http`)")
+@click.option(
+    "--socket", "address", type=SOCKET, help="the provider's socket (`rag-audit provider serve --socket`)"
+)
 @path_option(
     "--provider-dir", help="the provider's window folder on this machine, for which the service is started"
 )
@@ -241,7 +243,8 @@ def _origin(document: AnsweredDocument) -> list[str]:
 
 
 def _fetched(client: Client | None, directory: Path) -> Publication:
-    """The publication of a service's window. The function stores it in the account's folder for `receipt export`."""
+    """The publication of a service's window. The function stores it in the account's folder for `account receipt
+    export`."""
     assert client is not None
     window = client.publication()
     folder = directory / "windows" / window.opening_digest()[:16]
@@ -283,7 +286,7 @@ def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
 
 def _over_process(directory: Path) -> Callable[[SignedRequest], Json]:
     def send(request: SignedRequest) -> Json:
-        command = [sys.executable, "-m", "rag_audit", "serve", str(directory), "--stdio"]
+        command = [sys.executable, "-m", "rag_audit", "provider", "serve", str(directory), "--stdio"]
         done = subprocess.run(command, input=request.canonical() + b"\n", capture_output=True, check=False)
         if done.returncode or not done.stdout:
             raise SetupError(
@@ -329,7 +332,7 @@ def receipt_pack(receipts: tuple[Path, ...], window: Path, out: Path, as_json: b
 
 @receipt.command("check")
 @path_option("--account", "directory", required=True, help="the account's folder")
-@click.option("--url", required=True, help="the provider's service (`rag-audit serve --http`)")
+@click.option("--url", required=True, help="the provider's service (`rag-audit provider serve --http`)")
 @click.option("--provider", required=True, help="the provider's vkey, or a file with it")
 @click.option("--witness", "witnesses", multiple=True, help="a witness's vkey, or a file with it; any number")
 @json_option
@@ -382,3 +385,7 @@ def receipt_export(
     else:
         written = account.export_receipts(window, out, disclose=disclose)
     emit({"receipts": [str(p) for p in written]}, as_json, [str(p) for p in written])
+
+
+account.add_command(query)
+account.add_command(receipt)

@@ -1,4 +1,5 @@
-"""`rag-audit policy check`, and the same check before `open`: the result of a verifier's trust file for a window."""
+"""`rag-audit provider policy check`, and the same check before `open`: the result of a verifier's trust file for a
+window."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def change_of(check: str, policy: Policy) -> str | None:
 
 @click.command("check")
 @click.argument("file", type=PATH)
-@path_option("--trust", required=True, help="the verifier's trust file (`rag-audit trust new`)")
+@path_option("--trust", required=True, help="the verifier's trust file (`rag-audit verifier trust new`)")
 @json_option
 @click.pass_context
 def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`rag-audit cumulative`: the bound for several windows over one index."""
+"""`rag-audit verifier cumulative`: the bound for several windows over one index."""
 
 from __future__ import annotations
 

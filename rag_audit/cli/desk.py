@@ -1,4 +1,4 @@
-"""Runs commands inside the page of `rag-audit page`, on files that its reader dropped there."""
+"""Runs commands inside the page of `rag-audit verifier page`, on files that its reader dropped there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rag-audit diff`: the changes that a new window over updated documents would make."""
+"""`rag-audit provider diff`: the changes that a new window over updated documents would make."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = 60
 
 @click.command()
 @click.argument("directory", type=PATH)
-@path_option("--docs", required=True, help="the documents of the next window, as `open --docs`")
+@path_option("--docs", required=True, help="the documents of the next window, as `provider open --docs`")
 @reading_options
 @flag_option("--list", "listed", help="show the beginning of each document that comes or goes")
 @json_option

@@ -1,4 +1,5 @@
-"""`rag-audit documents`: documents copied from where they are; and the options of commands that read documents."""
+"""`rag-audit provider documents`: documents copied from where they are; and the options of commands that read
+documents."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ reading_options = gathered(
 
 @click.command("documents")
 @click.argument("source")
-@path_option("--out", required=True, help="the folder for <tenant>.jsonl, as `open --docs` reads it")
+@path_option("--out", required=True, help="the folder for <tenant>.jsonl, as `provider open --docs` reads it")
 @click.option("--tenant", help="the tenant of all documents")
 @click.option("--tenant-column", help="the column that names each document's tenant")
 @default_option("--text-column", default="text", help="the column with the text")
@@ -102,11 +103,11 @@ def documents_(
     skip_unreadable: bool,
     as_json: bool,
 ) -> None:
-    """Copy documents from SOURCE into a folder that `open --docs` reads.
+    """Copy documents from SOURCE into a folder that `provider open --docs` reads.
 
     SOURCE is a .jsonl, .parquet or .faiss file, qdrant://host:port/collection, qdrant:FOLDER/collection, or
     postgresql://user@host/database. What a window commits to is this copy: when the source changes, copy again and see
-    with `rag-audit diff` what the next window would change.
+    with `rag-audit provider diff` what the next window would change.
     """
     if (tenant is None) == (tenant_column is None):
         raise click.UsageError("give one of --tenant and --tenant-column")

@@ -1,4 +1,4 @@
-"""`rag-audit enrolments`: the requests that accounts sent to a service, and the provider's decisions."""
+"""`rag-audit provider enrolments`: the requests that accounts sent to a service, and the provider's decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rag-audit estimate`: the coalition estimate of a window, and the estimator's error rates."""
+"""`rag-audit provider estimate`: the coalition estimate of a window, and the estimator's error rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`rag-audit explain`: the meaning of a verdict's check, the possible causes of its failing, and the remedies."""
+"""`rag-audit verifier explain`: the meaning of a verdict's check, the possible causes of its failing, and the
+remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rag-audit policy explore`: the recall that a policy's noise leaves."""
+"""`rag-audit provider policy explore`: the recall that a policy's noise leaves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rag_audit.retrieval.inventory import Inventory
 @path_option(
     "--index",
     required=True,
-    help='documents: JSON Lines {"id": .., "text": ..}, or a folder as for `open --docs`',
+    help='documents: JSON Lines {"id": .., "text": ..}, or a folder as for `provider open --docs`',
 )
 @skip_option
 @path_option("--questions", required=True, help='JSON Lines {"question": .., "passage": <id>}')

@@ -1,4 +1,4 @@
-"""`rag-audit export`: a window in the formats of other tools."""
+"""`rag-audit provider export`: a window in the formats of other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rag-audit keygen` and `rag-audit worker-key`."""
+"""`rag-audit provider keygen` and `rag-audit provider worker-key`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The option of `policy new` that names tenants' mechanisms."""
+"""The option of `provider policy new` that names tenants' mechanisms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rag-audit open` and `enrol`: a window's beginning, and accounts that join it later."""
+"""`rag-audit provider open` and `enrol`: a window's beginning, and accounts that join it later."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from rag_audit.verify.ahead import Parties
 
 @click.command("open")
 @click.argument("directory", type=PATH)
-@path_option("--policy", "policy_file", help="the window's policy (`rag-audit policy new`)")
+@path_option("--policy", "policy_file", help="the window's policy (`rag-audit provider policy new`)")
 @path_option("--roster", help="accounts (`rag-audit account add`)")
 @path_option("--docs", help="folder with a <tenant>.jsonl or a folder of text files for each tenant")
 @reading_options
-@path_option("--key", help="the provider's signing key (`rag-audit keygen`)")
+@path_option("--key", help="the provider's signing key (`rag-audit provider keygen`)")
 @click.option("--origin", callback=line, help="the ledger's name; the key's name by default")
 @choice_option(
     "--embedder",
     "name",
     choices=EMBEDDERS,
     default=DEFAULT_EMBEDDER,
-    help="what embeds documents and queries, as `policy new --embedder` was told",
+    help="what embeds documents and queries, as `provider policy new --embedder` was told",
 )
 @model_option
 @path_option("--witness", "witnesses", multiple=True, help="a witness's nonce line; repeat for each")

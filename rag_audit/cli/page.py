@@ -1,4 +1,4 @@
-"""`rag-audit page`: the verifier as a page for a browser."""
+"""`rag-audit verifier page`: the verifier as a page for a browser."""
 
 from __future__ import annotations
 

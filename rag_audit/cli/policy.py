@@ -1,4 +1,4 @@
-"""`rag-audit policy`: write a policy from a target, and show its bounds and the recall that it leaves."""
+"""`rag-audit provider policy`: write a policy from a target, and show its bounds and the recall that it leaves."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ DESCRIBED = described()
 
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
-"""The number of tokens at which `policy new` lets documents be truncated."""
+"""The number of tokens at which `provider policy new` lets documents be truncated."""
 
 
 class _Draft(TypedDict):
-    """The options of `policy new` that go to the draft as they are."""
+    """The options of `provider policy new` that go to the draft as they are."""
 
     n: int
     k_max: int
@@ -68,7 +68,7 @@ class _Draft(TypedDict):
 
 
 class _Constants(TypedDict):
-    """The options of `policy bounds` that replace a policy. Without a policy all of them are required."""
+    """The options of `provider policy bounds` that replace a policy. Without a policy all of them are required."""
 
     n: int
     k: int
@@ -172,7 +172,7 @@ def _tenants(items: Sequence[str], system: str) -> tuple[dict[str, int], dict[st
     "--theta",
     callback=theta_fraction,
     default=defaults.THETA,
-    help="cosine from which two queries count as near; set it with `rag-audit estimate calibrate --questions`",
+    help="cosine from which two queries count as near; set it with `rag-audit provider estimate calibrate --questions`",
 )
 @default_option(
     "--tau",
@@ -309,7 +309,7 @@ def new(
             f"{out}: C_policy {draft.digest()}",
             f"{explained}: this explanation",
             "what it leaves of retrieval, which no bound says:"
-            f" rag-audit policy explore --policy {out} --index .. --questions ..",
+            f" rag-audit provider policy explore --policy {out} --index .. --questions ..",
         ],
     )
 

@@ -31,7 +31,7 @@ def run(config: Path) -> None:
     """Open windows on a schedule, serve them, close and prove them, as the file CONFIG says (docs/deploy/README.md).
 
     Everything that has happened is in the run's folder: after any end, SIGKILL's too, the same command goes on. SIGTERM
-    and Ctrl-C end it once the answers under way have left. `rag-audit status CONFIG` says where it stands.
+    and Ctrl-C end it once the answers under way have left. `rag-audit provider status CONFIG` says where it stands.
     """
     told = RunConfig.load(config)
     key = signing_key(told.path(told.told.key))

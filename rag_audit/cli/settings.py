@@ -31,10 +31,10 @@ def settings_of(directory: Path) -> Settings:
     path = Layout(directory).settings
     if not path.exists() and Layout(directory).commitment.exists():
         raise SetupError("the window was opened by a program: the command does not know the provider's key",
-                         field=str(path), hint=f"rag-audit open {directory} --key FILE, once")  # fmt: skip
+                         field=str(path), hint=f"rag-audit provider open {directory} --key FILE, once")  # fmt: skip
     if not path.exists():
         raise SetupError(
-            "there is no window in this folder", field=str(directory), hint="rag-audit open --help"
+            "there is no window in this folder", field=str(directory), hint="rag-audit provider open --help"
         )
     return Settings.parse(read_json(path, max_bytes=1 << 16), field=str(path))
 

@@ -1,4 +1,4 @@
-"""`rag-audit setup`: keys of the circuits that a policy names, made by one party or by several."""
+"""`rag-audit provider setup`: keys of the circuits that a policy names, made by one party or by several."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ circuit_option = click.option("--circuit", help="name of one of the policy's cir
 together_option = click.option(
     "--together",
     type=click.IntRange(2, MAX_QUERIES),
-    help="also the circuits that prove so many records of a tenant at once (`prove --together`)",
+    help="also the circuits that prove so many records of a tenant at once (`provider prove --together`)",
 )
 ptau_option = path_option("--ptau", required=True, help="the ceremony's powers of tau, prepared for phase 2")
 ptau_digest_option = click.option(
@@ -132,7 +132,7 @@ def start(policy: Path, circuits: Circuits, ptau: Path, out: Path, as_json: bool
 def contribute(old: Path, new: Path, name: str, as_json: bool) -> None:
     """Mix a fresh secret into the key OLD, write the key to NEW, and forget the secret.
 
-    Publish the printed digest, with which you find your contribution in the final key (`setup verify`).
+    Publish the printed digest, with which you find your contribution in the final key (`provider setup verify`).
     """
     made = ceremony.contribute(old, new, name)
     value = {"key": str(new), **made.as_json()}
@@ -211,7 +211,8 @@ def finalise(
 ) -> None:
     """Check ZKEY as `verify` does and install it: windows are proved with it from now on, so do it between windows.
 
-    Relying parties check the file of --out with `trust new --zkey`. The setup is a `ceremony` if each phase has two or
+    Relying parties check the file of --out with `verifier trust new --zkey`. The setup is a `ceremony` if each phase
+    has two or
     more contributions of a secret.
     """
     value = None if beacon is None else parse_hex(beacon, max(1, len(beacon) // 2), field="--beacon")
@@ -227,7 +228,8 @@ def checked_pins(
     ptau: Path | None,
     circuits: Circuits,
 ) -> list[CircuitPin]:
-    """The pins of keys that this function checks like `setup verify`. Their labels come from the setup that the files
+    """The pins of keys that this function checks like `provider setup verify`. Their labels come from the setup that
+    the files
     show.
 
     :param zkeys: `FILE`, or `CIRCUIT=FILE` if the policy has several circuits
@@ -272,7 +274,7 @@ def _show(made: Sequence[tuple[Instance, KeyFiles]], as_json: bool) -> None:
 
 
 def _listed(instance: Instance, vk: str, label: str) -> dict[str, str]:
-    """A key in the form that `trust new --setup` reads."""
+    """A key in the form that `verifier trust new --setup` reads."""
     return {"circuit": instance.digest(), "name": instance.name, "vk": vk, "setup": label}
 
 

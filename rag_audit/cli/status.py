@@ -1,4 +1,4 @@
-"""`rag-audit status` and `clean`: a window's state, and the unneeded files in its folder."""
+"""`rag-audit provider status` and `clean`: a window's state, and the unneeded files in its folder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def status(directory: Path, as_json: bool) -> None:
              [head, *(_row(row) for row in rows)])  # fmt: skip
         return
     if unfinished(directory) and Layout(directory).prepared.exists():
-        waits = f"`rag-audit open {directory}`, with --opens-in, and --previous once the window before it is closed"
+        waits = (
+            f"`rag-audit provider open {directory}`, with --opens-in, and --previous once the window before it"
+            " is closed"
+        )
         emit({"status": "prepared", "waits_for": waits}, as_json, ["prepared", f"waits for {waits}"])
         return
     found = WindowReader(directory).standing(now_ms())
@@ -89,7 +92,7 @@ def clean(directory: Path, as_json: bool) -> None:
     public = Layout(directory).public
     if not public.window.exists():
         raise SetupError("no window file is published", field=str(public.window),
-                         hint="`rag-audit close` publishes it")  # fmt: skip
+                         hint="`rag-audit provider close` publishes it")  # fmt: skip
     lock = lock_folder(
         directory
     )  # a process that is proving writes parts before the window file that names them

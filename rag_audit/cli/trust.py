@@ -1,4 +1,4 @@
-"""`rag-audit trust`: a verifier's trusted keys and requirements, in a file of the verifier's own."""
+"""`rag-audit verifier trust`: a verifier's trusted keys and requirements, in a file of the verifier's own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ REMARKS = {
     "max_odds_unlisted": "where tenants sample, which mechanisms has to name: for a document of one position",
     "max_delta": "well below one over the number of documents",
     "min_k_max": "accounts that pool their answers",
-    "max_theta": "for 16 accounts of 200 questions; `rag-audit estimate calibrate` says it for other sizes",
+    "max_theta": "for 16 accounts of 200 questions; `rag-audit provider estimate calibrate` says it for other sizes",
     "min_tau": "0 is the whole window; else a text with its unit, as 500 positions or 3600 seconds",
     "max_K_share": "of a tenant's positions, what one answer may hand out",
     "max_abandoned": "windows that were dropped since the last complete one: each is one more draw of the seed",
@@ -79,14 +79,15 @@ def trust() -> None:
     "--setup",
     "setups",
     multiple=True,
-    help="output of `rag-audit setup new --json`: circuits and keys in someone else's words, so pinned as unsafe",
+    help="output of `rag-audit provider setup new --json`: circuits and keys in someone else's words, so pinned as"
+    " unsafe",
 )
 @click.option(
     "--zkey",
     "zkeys",
     multiple=True,
     metavar="[CIRCUIT=]FILE",
-    help="a proving key, which is checked here against --policy and --ptau (`setup verify`) and pinned",
+    help="a proving key, which is checked here against --policy and --ptau (`provider setup verify`) and pinned",
 )
 @path_option(
     "--policy",

@@ -30,7 +30,7 @@ EXAMPLE_NEXT = (
 
 @click.command()
 @click.argument("window", type=PATH, required=False)
-@path_option("--trust", help="what this verifier trusts (`rag-audit trust new`)  [required]")
+@path_option("--trust", help="what this verifier trusts (`rag-audit verifier trust new`)  [required]")
 @path_option("--receipts", multiple=True, help="countersigned receipts: files or folders")
 @path_option(
     "--previous", multiple=True, help="a window before this one, to check the chain; repeat for each"
@@ -52,7 +52,7 @@ EXAMPLE_NEXT = (
 @path_option("--model", help="the folder of an ONNX embedder's files, to embed disclosed queries again")
 @path_option(
     "--attacks",
-    help="the provider's attacks.json (`rag-audit attack run`), shown beside the verdict, which it does not change",
+    help="the provider's attacks.json (`rag-audit lab attack run`), shown beside the verdict, which it does not change",
 )
 @default_option("--jobs", type=PROCESSES, default=1,
               help="processes that verify proofs; the native verifier uses every core by itself")  # fmt: skip

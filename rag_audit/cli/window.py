@@ -1,4 +1,4 @@
-"""`rag-audit serve`, `close`, `prove` and `forget`: the provider's open window."""
+"""`rag-audit provider serve`, `close`, `prove` and `forget`: the provider's open window."""
 
 from __future__ import annotations
 

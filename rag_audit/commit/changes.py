@@ -39,7 +39,7 @@ def changes(directory: Path, documents: Mapping[str, Sequence[Passage]]) -> dict
     path = Layout(directory).documents
     if not path.exists():
         raise WindowStateError("the folder holds no texts of a window", field=str(directory),
-                               hint="name a window's folder: the one that `rag-audit open` made")  # fmt: skip
+                               hint="name a window's folder: the one that `rag-audit provider open` made")  # fmt: skip
     found = {}
     with DocumentStore(path) as store:
         for tenant in sorted({*documents, *store.tenants()}):

@@ -120,7 +120,7 @@ def load_preparation(directory: Path) -> tuple[Preparation, WindowSecrets]:
     layout = Layout(directory)
     if not layout.prepared.exists():
         raise WindowStateError("no window is prepared in this folder", field=str(directory),
-                               hint="`rag-audit open --prepare` prepares one, or goes on with it")  # fmt: skip
+                               hint="`rag-audit provider open --prepare` prepares one, or goes on with it")  # fmt: skip
     value = read_json(layout.prepared, max_bytes=MAX_COMMITMENT_BYTES)
     found = Preparation.parse(value, field="prepared.json")
     window_secrets = WindowSecrets.load(layout.secrets)
@@ -130,7 +130,7 @@ def load_preparation(directory: Path) -> tuple[Preparation, WindowSecrets]:
     for path in (layout.documents, *(p for n in names for p in (layout.rows(n), layout.positions(n)))):
         if not path.exists():
             raise StoreError("a part of the prepared window is missing", field=str(path),
-                             hint="`rag-audit open --prepare` makes what is missing")  # fmt: skip
+                             hint="`rag-audit provider open --prepare` makes what is missing")  # fmt: skip
     return found, window_secrets
 
 
@@ -214,7 +214,8 @@ def require_future(policy: Policy, now: int) -> None:
     if policy.opens_at <= now:
         raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
                           expected=f"later than {now}", found=policy.opens_at,
-                          hint="`open --opens-in 15m` dates it once all is committed, and keeps what is")  # fmt: skip
+                          hint="`provider open --opens-in 15m` dates it once all is committed, and keeps"
+                               " what is")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -385,7 +386,7 @@ def open_prepared(
         check_roster(accounts, chosen)
         if (source := beacon or made.beacon) is None:
             raise PolicyError("the window was prepared without a beacon", field="beacon",
-                              hint="a nonce line of each witness: `rag-audit open --witness`")  # fmt: skip
+                              hint="a nonce line of each witness: `rag-audit provider open --witness`")  # fmt: skip
         window_secrets = draw_seed(directory, window_secrets)
         opening = opening_of(
             origin=origin or made.origin or key.name, policy=chosen, roster=accounts, manifest=manifest,

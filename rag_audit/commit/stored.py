@@ -94,7 +94,8 @@ def lock_folder(directory: Path) -> int:
     if handle is not None:
         return handle
     raise WindowStateError("another process has this window open", field=str(directory),
-                           hint="stop it, or read beside it: `rag-audit status`, `estimate window`")  # fmt: skip
+                           hint="stop it, or read beside it: `rag-audit provider status`, `provider estimate"
+                                " window`")  # fmt: skip
 
 
 def unfinished(directory: Path) -> bool:

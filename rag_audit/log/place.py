@@ -13,7 +13,7 @@ from rag_audit.log.appending import Ledger
 from rag_audit.log.store import LedgerStore, read_ledger
 
 SQLITE = "sqlite"
-"""The store that a window has by default, as `open --store` names it."""
+"""The store that a window has by default, as `provider open --store` names it."""
 MAX_PLACE_BYTES = 1 << 16
 
 

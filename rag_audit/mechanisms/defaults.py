@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 EPS_JOINT = "8"
-"""Epsilon of a coalition of k_max accounts: the target of `policy new`, and the maximum that `trust new` accepts."""
+"""Epsilon of a coalition of k_max accounts: the target of `provider policy new`, and the maximum that `verifier trust
+new` accepts."""
 EPS_LISTING = "80"
-"""The maximum epsilon of a coalition of k_max accounts if `trust new` accepts randomized response and no noise: 8
+"""The maximum epsilon of a coalition of k_max accounts if `verifier trust new` accepts randomized response and no
+noise: 8
 for each of the ten accounts, since the epsilon of randomized response grows by about this amount with each account,
 and does not grow with the number of queries."""
 DELTA = "1e-5"

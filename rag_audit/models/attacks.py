@@ -1,4 +1,4 @@
-"""The results of `rag-audit attack run`, shown with a verdict (docs/attacks.md, "Attack results in a report").
+"""The results of `rag-audit lab attack run`, shown with a verdict (docs/attacks.md, "Attack results in a report").
 
 The results are the provider's own measurement: they are unsigned, and no check depends on them. A verifier parses the
 file with the same care as any other file from outside.

@@ -14,7 +14,7 @@ from rag_audit.models.trust import TAU_FORMS, Groth16Pin, Require
 Element = TypeVar("Element", bound=Item)
 
 _ADVICE = {
-    "max_theta": ": what `rag-audit estimate calibrate` says of public questions at the policy's size",
+    "max_theta": ": what `rag-audit provider estimate calibrate` says of public questions at the policy's size",
     "min_tau": f": {TAU_FORMS}",
     "max_odds_unlisted": " where tenants sample",
     "min_keep": " where tenants sample",

@@ -17,7 +17,7 @@ class Description:
     :param use: its use case, for the help of `--system`
     :param example: the size of a coalition proof in the syntax of `--certificate`
     :param second: its verifiers other than the native one, for the help of `--engine`
-    :param batches: the needs of `prove --together` in this system; empty if it has none
+    :param batches: the needs of `provider prove --together` in this system; empty if it has none
     :param keyed: whether its circuits have keys, and so a setup
     """
 

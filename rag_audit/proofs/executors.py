@@ -82,7 +82,7 @@ def worker_key() -> bytes:
             "proving jobs leave this machine only under a key, and there is none",
             field=KEY_VARIABLE,
             expected="the path of a key file, here and on every worker",
-            hint="rag-audit worker-key FILE, and copy FILE to the workers by a safe way",
+            hint="rag-audit provider worker-key FILE, and copy FILE to the workers by a safe way",
         )
     text = read_private(Path(name), max_bytes=66).decode("ascii", "replace")
     return parse_hex(text.removesuffix("\n").removesuffix("\r"), 32, field=name)

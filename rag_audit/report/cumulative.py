@@ -1,4 +1,4 @@
-"""The composed bound for several windows over one index, for `rag-audit cumulative`.
+"""The composed bound for several windows over one index, for `rag-audit verifier cumulative`.
 
 Each window has its own bound, and a coalition that asks in all of them learns from all of them. The windows' privacy
 losses add, so the function convolves their distributions; the sum of the epsilons would be far too large.

@@ -52,7 +52,7 @@ def explained(check: str) -> Explanation:
             field="CHECK",
             expected=", ".join(near) if near else "an id of docs/protocol.md",
             found=check,
-            hint="rag-audit explain alone lists all of them",
+            hint="rag-audit verifier explain alone lists all of them",
         )
     return found
 

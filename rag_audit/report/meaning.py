@@ -304,5 +304,5 @@ def chain_words(report: Report) -> list[str]:
             f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta}; {c.condition}"
         )
     elif chain.before is not None:
-        lines.append("windows over one index add up: rag-audit cumulative has their eps together")
+        lines.append("windows over one index add up: rag-audit verifier cumulative has their eps together")
     return lines

@@ -116,7 +116,7 @@ def _of_engine(run: AttackRun, policy: Policy, field: str) -> Attacks:
             field=f"{field}.results",
             expected="; ".join(f"{tenant}: {described(m)}" for tenant, m in had.items()),
             found="; ".join(dict.fromkeys(described(run.mechanisms[r.cell.mechanism]) for r in run.results)),
-            hint=f"rag-audit attack run all {_options(had, policy)}",
+            hint=f"rag-audit lab attack run all {_options(had, policy)}",
         )
     ranked = any(mechanisms[name].ranked for names in by_mechanism.values() for name in names)
     wanted = {"n": policy.n, "k_max": policy.k_max, **({"top_k": policy.top_k} if ranked else {})}
@@ -124,7 +124,7 @@ def _of_engine(run: AttackRun, policy: Policy, field: str) -> Attacks:
         if getattr(run, name) != value:
             raise MeasurementError("the attacks were measured under another policy", field=f"{field}.{name}",
                                    expected=value, found=getattr(run, name),
-                                   hint=f"rag-audit attack run all {_options(had, policy)}")  # fmt: skip
+                                   hint=f"rag-audit lab attack run all {_options(had, policy)}")  # fmt: skip
     certify, parts, shown = _Certified(run), [], 0
     plain = {
         r.attack: r for r in run.results

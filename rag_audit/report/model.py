@@ -257,7 +257,7 @@ class WindowReport(Model):
 
 
 class Explanation(Model):
-    """The meaning of a failing check for a reader (`rag-audit explain CHECK`)."""
+    """The meaning of a failing check for a reader (`rag-audit verifier explain CHECK`)."""
 
     means: Text
     """the statement that holds if the check passes"""

@@ -32,7 +32,7 @@ def next_steps_of(
             "rely on no figure of this window",
             "compare the pins of trust.toml with the values that their source publishes, by another way than the window"
             " file, and correct trust.toml if a pin is wrong",
-            f"read what the check means: rag-audit explain {deciding[0]}",
+            f"read what the check means: rag-audit verifier explain {deciding[0]}",
             "if the pins are right, ask the provider why the window used another value",
             keep,
         ]
@@ -40,7 +40,7 @@ def next_steps_of(
         return [
             "rely on no figure of this window",
             "fetch window.json and the files beside it again from the provider's public folder, and verify again",
-            f"read what the check means: rag-audit explain {deciding[0]}",
+            f"read what the check means: rag-audit verifier explain {deciding[0]}",
             "if the published file fails too, ask the provider for an answer in writing, and show the file to the"
             " witnesses and to other verifiers",
             keep,
@@ -48,40 +48,40 @@ def next_steps_of(
     if outcome == "FAIL":
         return [
             "rely on no figure of this window",
-            f"read what the check means: rag-audit explain {deciding[0]}",
+            f"read what the check means: rag-audit verifier explain {deciding[0]}",
             keep,
             "ask the provider for an answer in writing, and show what you have to the witnesses and to other verifiers",
         ]
     if outcome == "UNDECIDED" and all(check.startswith("receipt.") for check in deciding):
         return [
             "rely on no figure of this window yet",
-            f"read what is missing: rag-audit explain {deciding[0]}",
+            f"read what is missing: rag-audit verifier explain {deciding[0]}",
             "ask the account that handed in the receipt to export the receipt again, or leave that receipt out, and"
             " verify again",
         ]
     if outcome == "UNDECIDED":
         return [
             "rely on no figure of this window yet",
-            f"read what is missing: rag-audit explain {deciding[0]}",
+            f"read what is missing: rag-audit verifier explain {deciding[0]}",
             "fetch the files again from the provider's public folder, and verify again",
             "compare releases: a newer window may need a newer rag-audit",
         ]
     if outcome == "UNPROVEN":
         return [
             "rely on no figure of this window yet: what it rests on was not shown to you",
-            *(f"read what {check} leaves open: rag-audit explain {check}" for check in deciding[:3]),
+            *(f"read what {check} leaves open: rag-audit verifier explain {check}" for check in deciding[:3]),
             *_remedies(checks, deciding),
         ]
     absent = [c.base.partition(".")[2] for c in checks if c.decides and c.expected == ABSENT]
     if outcome == "UNMET" and len(absent) == len(deciding):
         return [
             f"set {listed(absent)} in trust.toml, and verify again",
-            *(f"read what {check} asks for: rag-audit explain {check}" for check in deciding[:3]),
+            *(f"read what {check} asks for: rag-audit verifier explain {check}" for check in deciding[:3]),
         ]
     if outcome == "UNMET":
         return [
             "decide whether the window is enough for you: it is sound, and less than trust.toml asks for",
-            *(f"read what {check} asks for: rag-audit explain {check}" for check in deciding[:3]),
+            *(f"read what {check} asks for: rag-audit verifier explain {check}" for check in deciding[:3]),
             "ask the provider for a next window that meets it, or lower the requirement in trust.toml, and say so",
         ]
     steps = [keep, "verify the next window with --previous, so that no window can be dropped in between"]

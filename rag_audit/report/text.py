@@ -31,7 +31,7 @@ _SHORTENED = 140
 _LABEL = 11
 _COLOURS = {"PASS": "32", "FAIL": "31", "UNDECIDED": "33", "UNPROVEN": "33", "UNMET": "33"}
 _SHOWN = 3
-"""Checks that are explained in full; the others are in the table, and `rag-audit explain` has each."""
+"""Checks that are explained in full; the others are in the table, and `rag-audit verifier explain` has each."""
 
 
 def render(report: Report | ShortReport, *, checks: bool = False, colour: bool = False) -> str:

@@ -135,7 +135,7 @@ def verify_window(
     """Verify a window as a third party that trusts only `trust`. The other parameters are those of `open_window`.
 
     :param model: the folder of the embedder's files, if it has any, to re-execute A1 on disclosed queries
-    :param attacks: the measurements of `rag-audit attack run`, attacks.json, to be shown with the verdict
+    :param attacks: the measurements of `rag-audit lab attack run`, attacks.json, to be shown with the verdict
     :param checking: makes the object that verifies the window's proofs; by default this process verifies all of them
     :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
     :raises RagAuditError: the window, the trust file, the attacks or a challenge of the verifier's own cannot be read

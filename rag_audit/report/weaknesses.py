@@ -53,7 +53,7 @@ def weaknesses_of(
         weak("sampled", missed, 'mode = "full" in trust.toml')
     if figures.challenge == "published":
         weak("challenge", "the draw is one that the provider published, who may have chosen among several",
-             "a draw of the verifier's own (rag-audit challenge, verify --challenge)")  # fmt: skip
+             "a draw of the verifier's own (rag-audit verifier challenge, verify --challenge)")  # fmt: skip
     if figures.coalition != "checked":
         weak("coalition", "how many accounts repeat a question almost word for word is the provider's word or not said",
              "a coalition proof (policy new --certificate)")  # fmt: skip

@@ -62,7 +62,7 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
 SUFFIXES = _PLAIN | PARSERS.keys()
 """Endings of names of the files that are read."""
 _WORD, _SLIDES, _SHEET = (f"save the file as {suffix} or .pdf" for suffix in _OFFICE)
-_TABLE = "copy the table's rows into JSON Lines or Parquet (`rag-audit documents`)"
+_TABLE = "copy the table's rows into JSON Lines or Parquet (`rag-audit provider documents`)"
 UNSUPPORTED: Mapping[str, str] = {
     **dict.fromkeys([".doc", ".docm", ".dot", ".dotx", ".odt", ".pages", ".rtf"], _WORD),
     **dict.fromkeys([".odp", ".pps", ".ppsx", ".ppt", ".pptm"], _SLIDES),

@@ -80,8 +80,8 @@ def reading(what: str, path: Path, *, missing: str, remedy: str) -> Iterator[Non
 
 def reading_trust(path: Path) -> AbstractContextManager[None]:
     """`reading` of trust.toml."""
-    return reading("trust file", path, missing="create one with `rag-audit trust new`",
-                   remedy="correct the trust file, or make a new one with `rag-audit trust new`")  # fmt: skip
+    return reading("trust file", path, missing="create one with `rag-audit verifier trust new`",
+                   remedy="correct the trust file, or make a new one with `rag-audit verifier trust new`")  # fmt: skip
 
 
 @contextmanager
@@ -97,8 +97,9 @@ def reading_window(path: Path) -> Iterator[None]:
 
 def reading_challenge(path: Path) -> AbstractContextManager[None]:
     """`reading` of a challenge that the verifier drew itself."""
-    return reading("challenge", path, missing="draw one with `rag-audit challenge`",
-                   remedy="draw a new one with `rag-audit challenge`, by a key that trust.toml names")  # fmt: skip
+    return reading("challenge", path, missing="draw one with `rag-audit verifier challenge`",
+                   remedy="draw a new one with `rag-audit verifier challenge`,"
+                          " by a key that trust.toml names")  # fmt: skip
 
 
 def read_trust(path: Path, inputs: Inputs) -> Trust:

@@ -174,7 +174,7 @@ def test_a_run_of_something_else_is_not_what_was_asked_for(changes: dict[str, An
     assert caught.value.exit_code is ExitCode.UNMET
     if field in ("n", "results"):
         assert caught.value.hint == (
-            f"rag-audit attack run all --mechanism none --mechanism {NOISE} --k 2 --n 3 --top-k 2"
+            f"rag-audit lab attack run all --mechanism none --mechanism {NOISE} --k 2 --n 3 --top-k 2"
         )
 
 

@@ -24,7 +24,7 @@ def notes(texts: list[str], tmp_path: Path) -> Path:
 
 
 def test_the_list_names_every_attack_and_its_paper() -> None:
-    found = run("attack", "list")
+    found = run("lab", "attack", "list")
     assert found.exit_code == 0
     assert (
         "mba " in found.output and "paper 000" in found.output and "needs log-probabilities" in found.output
@@ -33,7 +33,7 @@ def test_the_list_names_every_attack_and_its_paper() -> None:
 
 def test_a_run_prints_a_table_and_writes_its_files(notes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    found = run("attack", "run", "rag-mia", "--data", notes, "--members", 30, "--mechanism", "none", "--mechanism",
+    found = run("lab", "attack", "run", "rag-mia", "--data", notes, "--members", 30, "--mechanism", "none", "--mechanism",
                 "listing:0.7", "--k", 2, "--trials", 30, "--out", out, "--json")  # fmt: skip
     assert found.exit_code == 0, found.output
     value = json.loads(found.stdout)
@@ -49,7 +49,7 @@ def test_a_run_prints_a_table_and_writes_its_files(notes: Path, tmp_path: Path) 
 
 @pytest.mark.full
 def test_cells_in_two_processes_are_those_of_one(notes: Path, tmp_path: Path) -> None:
-    words = ["attack", "run", "rag-mia", "--data", notes, "--members", 30, "--trials", 20, "--mechanism", "none",
+    words = ["lab", "attack", "run", "rag-mia", "--data", notes, "--members", 30, "--trials", 20, "--mechanism", "none",
              "--mechanism", "noise:1:128", "--k", 1, "--json"]  # fmt: skip
     found = [run(*words, "--jobs", jobs, "--out", tmp_path / str(jobs)) for jobs in (1, 2)]
     assert [f.exit_code for f in found] == [0, 0]
@@ -63,7 +63,7 @@ def test_a_missing_classifier_is_named_before_anything_is_asked(
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else found(name))
     out = tmp_path / "out"
-    done = run("attack", "run", "all", "--data", notes, "--out", out)
+    done = run("lab", "attack", "run", "all", "--data", notes, "--out", out)
     assert done.exit_code == 2 and "scikit-learn" in done.stderr and "ragaudit-zk[experiments]" in done.stderr
     assert not [*out.rglob("*.json")]
 
@@ -72,7 +72,7 @@ def test_a_bound_that_is_exceeded_ends_in_one(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner.mechanisms, "certified_epsilon", lambda *_, **__: 0.001)
-    found = run("attack", "run", "rag-mia", "--data", notes, "--members", 40, "--mechanism", "noise:1:128", "--k", 1,
+    found = run("lab", "attack", "run", "rag-mia", "--data", notes, "--members", 40, "--mechanism", "noise:1:128", "--k", 1,
                 "--trials", 60, "--out", tmp_path / "out")  # fmt: skip
     assert found.exit_code == 1
     assert "one of the two is wrong" in found.output
@@ -91,23 +91,23 @@ def test_a_bound_that_is_exceeded_ends_in_one(
 )
 def test_bad_input_is_named(options: list[str], said: str, notes: Path, tmp_path: Path) -> None:
     words = [str(notes) if word == "NOTES" else word for word in options]
-    found = run("attack", "run", *words, "--data", notes, "--out", tmp_path / "out")
+    found = run("lab", "attack", "run", *words, "--data", notes, "--out", tmp_path / "out")
     assert found.exit_code == 2
     assert said in found.output
 
 
 def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
-    found = run("attack", "run", "rag-mia", "--data", tmp_path / "none", "--out", tmp_path / "out")
+    found = run("lab", "attack", "run", "rag-mia", "--data", tmp_path / "none", "--out", tmp_path / "out")
     assert found.exit_code == 2
     assert "there are no such documents" in found.output
 
 
 def test_canaries_from_coins_to_a_bound(notes: Path, tmp_path: Path) -> None:
     file, marked = tmp_path / "canaries", tmp_path / "marked.jsonl"
-    assert run("canary", "new", file, "--docs", notes, "--count", 120).exit_code == 0
+    assert run("lab", "canary", "new", file, "--docs", notes, "--count", 120).exit_code == 0
     inserted = sum(json.loads(line)["inserted"] for line in file.read_text().splitlines())
-    assert run("canary", "insert", file, "--docs", notes, "--out", marked).exit_code == 0
+    assert run("lab", "canary", "insert", file, "--docs", notes, "--out", marked).exit_code == 0
     assert marked.read_text().count("\n") == 160 + inserted
-    found = run("canary", "test", file, "--docs", notes, "--mechanism", "none", "--json")
+    found = run("lab", "canary", "test", file, "--docs", notes, "--mechanism", "none", "--json")
     assert found.exit_code == 0, found.output
     assert float(json.loads(found.stdout)["eps_lower"]) > 0.3

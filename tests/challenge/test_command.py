@@ -1,4 +1,4 @@
-"""`rag-audit challenge` signs no draw over a ledger that can still change."""
+"""`rag-audit verifier challenge` signs no draw over a ledger that can still change."""
 
 import json
 import re
@@ -25,7 +25,17 @@ def key(tmp_path: Path) -> Path:
 
 
 def run(window: Path, key: Path, trust: Path = EXAMPLES / "trust.toml") -> Result:
-    arguments = ["challenge", window, "--key", key, "--trust", trust, "--out", key.parent / "note.txt"]
+    arguments = [
+        "verifier",
+        "challenge",
+        window,
+        "--key",
+        key,
+        "--trust",
+        trust,
+        "--out",
+        key.parent / "note.txt",
+    ]
     return CliRunner().invoke(main, [str(a) for a in arguments])
 
 

@@ -98,7 +98,7 @@ class Shell:
         question."""
         streams = Path(tempfile.mkdtemp(dir=self.root))
         (streams / "in").touch()
-        arguments = ["serve", "window", "--socket", "socket"]
+        arguments = ["provider", "serve", "window", "--socket", "socket"]
         process = forked.start(arguments, self.root, streams, self._environment())
         try:
             said = ""
@@ -163,9 +163,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         for number, text in enumerate(texts):
             (folder / f"{number}.txt").write_text(text)
     (sh.root / "provider").mkdir()
-    sh.ok("keygen", "provider/key", "--name", ORIGIN)
+    sh.ok("provider", "keygen", "provider/key", "--name", ORIGIN)
     (sh.root / "verifier").mkdir()
-    sh.ok("keygen", "verifier/key", "--name", "verifier.example.org")
+    sh.ok("provider", "keygen", "verifier/key", "--name", "verifier.example.org")
     for name in WITNESSES:
         vkey = sh.ok("witness", "init", name, "--name", name)
         (sh.root / f"{name}.pub").write_text(vkey)
@@ -175,13 +175,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (sh.root / f"{account}.line").write_text(line)
         sh.ok("account", "add", "roster.json", "-", stdin=line)
     # Keys first: making them takes longer than the time between policy and opening.
-    policy = ["policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=8:groth16", "--tenant", "medicine=8:groth16",
+    policy = ["provider", "policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=8:groth16", "--tenant", "medicine=8:groth16",
               "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
               "--accounts-max", "3", "--lasts", "1h", "--query-tokens", "2", "--theta", "0.8",
               "--certificate", "none"]  # fmt: skip
     sh.ok(*policy)
-    (sh.root / "setup.json").write_text(json.dumps(sh.value("setup", "new", "policy.json", "--together", 2)))
-    sh.ok("trust", "new", "verifier/trust.toml", "--origin", ORIGIN, "--provider", "provider/key.pub",
+    (sh.root / "setup.json").write_text(
+        json.dumps(sh.value("provider", "setup", "new", "policy.json", "--together", 2))
+    )
+    sh.ok("verifier", "trust", "new", "verifier/trust.toml", "--origin", ORIGIN, "--provider", "provider/key.pub",
           "--witness", "w1.pub", "--witness", "w2.pub", "--verifier", "verifier/key.pub",
           "--account", "law-1.line", "--setup", "setup.json",
           *(a for s in ("max_epsilon=60", "max_delta=1e-5", "min_k_max=2", "max_theta=0.8", "min_tau=0",
@@ -190,7 +192,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     for name in ("policy.json", "policy.json.explained.txt"):
         (sh.root / name).unlink()  # a policy is never overwritten, and this one opens later
     sh.ok(*policy, "--opens-in", f"{LEAD_SECONDS}s")
-    first = ["open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs",
+    first = ["provider", "open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs",
              "--key", "provider/key", "--witness", "w1.nonce", "--witness", "w2.nonce"]  # fmt: skip
     assert sh.value(*first, traced=True)["status"] == "committed"
     public = "window/public"
@@ -198,30 +200,33 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         sh.ok("witness", "cosign", name, public, "--trust", "verifier/trust.toml")
     for name in WITNESSES:
         sh.ok("witness", "beacon", name, public, "--trust", "verifier/trust.toml")
-    assert sh.value("open", "window", traced=True)["status"] == "active"
+    assert sh.value("provider", "open", "window", traced=True)["status"] == "active"
     sh.put_forward(LEAD_SECONDS + 1)
     sh.ok(*question("law-1", "law", 0), "--provider-dir", "window")
     with sh.serving() as there:
         sh.ok(*question("medicine-1", "medicine", 0), *there)
     enrol_late(sh)
-    assert sh.value("close", "window", traced=True)["status"] == "closed"
+    assert sh.value("provider", "close", "window", traced=True)["status"] == "closed"
     for name in WITNESSES:
         sh.ok("witness", "cosign", name, public, "--trust", "verifier/trust.toml")
-    assert sh.value("close", "window", traced=True)["status"] == "final"
-    sh.ok("challenge", f"{public}/window.json", "--key", "verifier/key", "--trust", "verifier/trust.toml",
+    assert sh.value("provider", "close", "window", traced=True)["status"] == "final"
+    sh.ok("verifier", "challenge", f"{public}/window.json", "--key", "verifier/key", "--trust", "verifier/trust.toml",
           "--out", "challenge.txt")  # fmt: skip
     assert (
-        sh.value("prove", "window", "--challenge", "challenge.txt", "--together", 2, traced=True)["made"] == 6
+        sh.value("provider", "prove", "window", "--challenge", "challenge.txt", "--together", 2, traced=True)[
+            "made"
+        ]
+        == 6
     )
     for account in (*ACCOUNTS, LATE):
-        sh.ok("receipt", "export", "--account", f"accounts/{account}", "--window", public,
+        sh.ok("account", "receipt", "export", "--account", f"accounts/{account}", "--window", public,
               "--out", "verifier/receipts", "--disclose")  # fmt: skip
     return sh
 
 
 def question(account: str, tenant: str, number: int) -> Sequence[str]:
     """An account's question, but for where it goes."""
-    return ("query", QUESTIONS[tenant][number], "--account", f"accounts/{account}", "--window", "window/public",
+    return ("account", "query", QUESTIONS[tenant][number], "--account", f"accounts/{account}", "--window", "window/public",
             "--provider", "provider/key.pub")  # fmt: skip
 
 
@@ -233,14 +238,14 @@ def enrol_late(sh: Shell) -> None:
     for name in WITNESSES:
         (sh.root / f"{name}.late").write_text(sh.ok("witness", "nonce", name))
         nonces += ["--witness", f"{name}.late"]
-    sh.ok("enrol", "window", f"{LATE}.line", *nonces, traced=True)
+    sh.ok("provider", "enrol", "window", f"{LATE}.line", *nonces, traced=True)
     ask = question(LATE, "law", 1)
     with sh.serving() as there:
         assert sh.fails(2, "RequestRefused", *ask, *there)["field"] == "provider"
     for step in ("cosign", "beacon"):
         for name in WITNESSES:
             sh.ok("witness", step, name, "window/public", "--trust", "verifier/trust.toml")
-    sh.ok("open", "window", traced=True)
+    sh.ok("provider", "open", "window", traced=True)
     with sh.serving() as there:
         sh.ok(*ask, *there)
 

@@ -48,12 +48,12 @@ class Served:
         return self.root / "socket"
 
     def start(self) -> None:
-        """Start `rag-audit serve`, and wait until it listens."""
+        """Start `rag-audit provider serve`, and wait until it listens."""
         streams = Path(tempfile.mkdtemp(dir=self.root))
         (streams / "in").touch()
         environment = {**os.environ, "TESTS_CLOCK_AHEAD": str(self.root / "clock")}
         self.process = forked.start(
-            ["serve", "window", "--socket", "socket"], self.root, streams, environment
+            ["provider", "serve", "window", "--socket", "socket"], self.root, streams, environment
         )
         while "listening on" not in (
             said := (streams / "err").read_text() if (streams / "err").exists() else ""
@@ -71,15 +71,15 @@ class Served:
         return len(list((self.root / "accounts" / account / "receipts").iterdir()))
 
     def attack(self, *words: object, accounts: Sequence[str], out: str) -> Result:
-        """`rag-audit attack run` or `canary test` with these words as these accounts."""
+        """`rag-audit lab attack run` or `canary test` with these words as these accounts."""
         options = [o for a in accounts for o in ("--account", self.root / "accounts" / a)]
         arguments = [*words, "--target", self.socket, "--window", self.root / "window/public", "--provider",
                      self.root / "key.pub", "--out", self.root / out, *options]  # fmt: skip
         return CliRunner().invoke(main, [str(a) for a in arguments])
 
     def run(self, *names: str, accounts: Sequence[str], out: str, options: Sequence[object] = ()) -> Result:
-        """`rag-audit attack run` on the window's notes."""
-        return self.attack("attack", "run", *names, "--data", self.root / "ours.jsonl", "--others",
+        """`rag-audit lab attack run` on the window's notes."""
+        return self.attack("lab", "attack", "run", *names, "--data", self.root / "ours.jsonl", "--others",
                            self.root / "theirs.jsonl", *options, accounts=accounts, out=out)  # fmt: skip
 
     def kept(self, out: str) -> int:
@@ -96,7 +96,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     for name, part in (("ours", notes[:MEMBERS]), ("theirs", notes[MEMBERS:])):
         (root / f"{name}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in part))
     new = CliRunner().invoke(
-        main, ["canary", "new", f"{root}/canaries", "--docs", f"{root}/ours.jsonl", "--count", "20"]
+        main, ["lab", "canary", "new", f"{root}/canaries", "--docs", f"{root}/ours.jsonl", "--count", "20"]
     )
     assert new.exit_code == 0, new.output
     marked = [json.loads(line) for line in (root / "canaries").read_text().splitlines()]
@@ -141,7 +141,7 @@ def test_an_attack_and_canaries_against_a_running_window(served: Served) -> None
     assert (written.opening, written.tenant) == (served.opening, "law")
     assert served.asked("law-1") == served.kept("alone") == 2 * MEMBERS
     tested = served.attack(
-        "canary", "test", served.root / "canaries", "--json", accounts=["law-2"], out="canaries-out"
+        "lab", "canary", "test", served.root / "canaries", "--json", accounts=["law-2"], out="canaries-out"
     )
     assert tested.exit_code == 0, tested.output
     value = json.loads(tested.stdout)
@@ -198,7 +198,7 @@ def test_an_account_that_is_not_enrolled_is_named(served: Served) -> None:
     for words in (
         lambda: served.run("rag-mia", accounts=["law-2", "stranger"], out="strange"),
         lambda: served.attack(
-            "canary", "test", served.root / "canaries", accounts=["stranger"], out="strange"
+            "lab", "canary", "test", served.root / "canaries", accounts=["stranger"], out="strange"
         ),
     ):
         found = words()

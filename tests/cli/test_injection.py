@@ -101,9 +101,10 @@ def test_an_origin_with_a_false_verdict(
     for words in (
         ("verify", path, *trust),
         ("verify", path, *trust, "--json"),
-        ("trust", "new", tmp_path / "out", "--show", path),
-        ("challenge", path, "--key", "verifier/key", *trust, "--out", tmp_path / "out"),
+        ("verifier", "trust", "new", tmp_path / "out", "--show", path),
+        ("verifier", "challenge", path, "--key", "verifier/key", *trust, "--out", tmp_path / "out"),
         (
+            "account",
             "receipt",
             "verify",
             "verifier/receipts/law-1-1.json",
@@ -144,7 +145,9 @@ def test_a_manifest_with_a_false_verdict(
     code, out, err = invoke(monkeypatch, *arguments(str(path)))
     assert code == 1 and visible(out) and visible(err)
     assert not [line for line in out.split("\n") if line.startswith("PASS")]
-    code, out, err = invoke(monkeypatch, "trust", "new", tmp_path / "out", "--show", path, "--origin", "x")
+    code, out, err = invoke(
+        monkeypatch, "verifier", "trust", "new", tmp_path / "out", "--show", path, "--origin", "x"
+    )
     assert visible(out) and visible(err) and "UNVERIFIED" in err
     assert not [line for line in err.split("\n") if line.startswith("PASS")]
 
@@ -159,7 +162,7 @@ def test_an_answer_keeps_its_lines_and_loses_what_acts(
     answer = Answer(type="answer", v=1, documents=[document], receipt="")
     monkeypatch.setattr("rag_audit.account.account.Account.ask", lambda *_, **__: answer)
     monkeypatch.chdir(service.root)
-    words = ("query", "why?", "--account", tmp_path / "account", "--window", "window/public",
+    words = ("account", "query", "why?", "--account", tmp_path / "account", "--window", "window/public",
              "--provider", "provider/key.pub", "--provider-dir", "window")  # fmt: skip
     code, out, err = invoke(monkeypatch, *words)
     assert (code, out) == (0, "a line\nanother\\x1b[2J\\u202e\n") and visible(err)

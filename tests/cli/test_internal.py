@@ -36,7 +36,7 @@ def run(monkeypatch: pytest.MonkeyPatch, cache: Path, error: BaseException) -> R
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setattr("rag_audit.cli.trust._show", fault)
-    words = ["trust", "new", SECRET, "--show", SECRET]
+    words = ["verifier", "trust", "new", SECRET, "--show", SECRET]
     monkeypatch.setattr(sys, "argv", ["rag-audit", *words])
     return CliRunner().invoke(main, words)
 
@@ -94,7 +94,7 @@ def test_a_fault_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("rag_audit.report.cumulative.load_window", fault)
-    words = ["cumulative", SECRET, "--json"]
+    words = ["verifier", "cumulative", SECRET, "--json"]
     monkeypatch.setattr(sys, "argv", ["rag-audit", *words])
     done = CliRunner().invoke(main, words)
     value: dict[str, Any] = json.loads(done.stdout)
@@ -166,7 +166,7 @@ def test_results_are_lines_that_the_command_made() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["attack", "run", "mba"], ["experiment", "run", "scalar", "--out", "results"]]
+    "words", [["lab", "attack", "run", "mba"], ["lab", "experiment", "run", "scalar", "--out", "results"]]
 )
 def test_a_package_of_another_role_is_named_with_what_installs_it(words: list[str], tmp_path: Path) -> None:
     """In a process of its own, since the packages are imported once in a process."""

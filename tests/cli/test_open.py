@@ -31,13 +31,19 @@ PLACE = ("index of law", 3 * RUN)
 def command(service: Shell, tmp_path: Path) -> list[str]:
     """A window of scan tenants in a folder of its own, for the parties of `service`."""
     root, policy = service.root, tmp_path / "policy.json"
-    service.ok("policy", "new", policy, "--window", tmp_path.name, "--tenant", "law=8", "--tenant", "medicine=8",
+    service.ok("provider", "policy", "new", policy, "--window", tmp_path.name, "--tenant", "law=8", "--tenant", "medicine=8",
                "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
                "--accounts-max", "3", "--lasts", "1h", "--opens-in", "1h", "--query-tokens", "2")  # fmt: skip
     options = {"--policy": policy, "--roster": root / "roster.json", "--docs": root / "docs",
                "--key": root / "provider" / "key"}  # fmt: skip
     nonces = [a for name in ("w1", "w2") for a in ("--witness", str(root / f"{name}.nonce"))]
-    return ["open", str(tmp_path / "window"), *(str(a) for pair in options.items() for a in pair), *nonces]
+    return [
+        "provider",
+        "open",
+        str(tmp_path / "window"),
+        *(str(a) for pair in options.items() for a in pair),
+        *nonces,
+    ]
 
 
 def test_an_interrupted_opening_goes_on(
@@ -54,7 +60,7 @@ def test_an_interrupted_opening_goes_on(
     folder = tmp_path / "window"
     secrets = json.loads((folder / "secrets.json").read_bytes())
     assert not list((folder / "public").iterdir())
-    other = CliRunner().invoke(main, command[:2])  # without what a new window needs
+    other = CliRunner().invoke(main, command[:3])  # without what a new window needs
     assert other.exit_code == 2 and "--policy" in other.stderr
 
     firsts: list[tuple[str, int]] = []
@@ -76,7 +82,7 @@ def test_an_interrupted_opening_goes_on(
     assert (
         changed == {"s0", "s1"} and kept.keys() == secrets.keys()
     )  # the seed is drawn when the window opens
-    again = CliRunner().invoke(main, [*command[:2], "--json"])
+    again = CliRunner().invoke(main, [*command[:3], "--json"])
     first = json.loads(done.stdout)
     read = {tenant: {"documents": len(texts), "files": len(texts)} for tenant, texts in TEXTS.items()}
     assert first.pop("inventory")["read"] == read

@@ -69,37 +69,38 @@ def inputs(service: Service, name: str, *, witnesses: bool = True, **changes: An
 
 def test_a_window_is_prepared_beside_another_and_opened_once_that_is_closed(service: Service) -> None:
     first, second, cache = service.root / "first", service.root / "second", service.root / "cache" / "vectors"
-    begun = value("open", first, *inputs(service, "w-1"), "--opens-in", "1h", "--vectors", cache)
+    begun = value("provider", "open", first, *inputs(service, "w-1"), "--opens-in", "1h", "--vectors", cache)
     assert begun["status"] == "committed"
     write_documents(service, {**TEXTS, "law": [*TEXTS["law"][1:], "A new law."]})
-    changed = value("diff", first, "--docs", service.root / "docs", "--list")["tenants"]
+    changed = value("provider", "diff", first, "--docs", service.root / "docs", "--list")["tenants"]
     assert changed["law"] == {"added": 1, "removed": 1, "unchanged": 4, "texts_added": ["A new law."],
                               "texts_removed": [TEXTS["law"][0]]}  # fmt: skip
     assert (
-        "law: 1 added, 1 removed, 4 unchanged" in run("diff", first, "--docs", service.root / "docs").stdout
+        "law: 1 added, 1 removed, 4 unchanged"
+        in run("provider", "diff", first, "--docs", service.root / "docs").stdout
     )
-    refused = run("open", second, *inputs(service, "w-2", witnesses=False), "--vectors", cache)
+    refused = run("provider", "open", second, *inputs(service, "w-2", witnesses=False), "--vectors", cache)
     assert refused.exit_code == 2 and "--witness" in refused.stderr  # only --prepare can do without
-    prepare = ["open", second, *inputs(service, "w-2"), "--vectors", cache, "--prepare"]
+    prepare = ["provider", "open", second, *inputs(service, "w-2"), "--vectors", cache, "--prepare"]
     assert value(*prepare)["status"] == "prepared"
     assert not list((second / "public").iterdir())
-    assert value("status", second)["status"] == "prepared"
-    assert "--previous" in run("status", second).stdout
+    assert value("provider", "status", second)["status"] == "prepared"
+    assert "--previous" in run("provider", "status", second).stdout
     with Window.resume(first, key=service.key) as window:
         window.close(abandoned=True)
         previous = WindowFile.load(first / "public").entries[0]
     same = service.root / "w-1.json"
-    again = run("open", second, "--previous", first / "public", "--policy", same)
+    again = run("provider", "open", second, "--previous", first / "public", "--policy", same)
     assert again.exit_code == 2 and "id must be new" in again.stderr
-    opened = value("open", second, "--previous", first / "public", "--opens-in", "30s")
+    opened = value("provider", "open", second, "--previous", first / "public", "--opens-in", "30s")
     assert opened["status"] == "committed" and opened["opens_at"] <= now_ms() + 30_000
     published = json.loads((second / "public" / "opening.json").read_text())
     assert published["opening"]["previous"]["abandoned"] == 1 and previous is not None
-    assert value("open", second) == opened
-    found = value("status", second)
+    assert value("provider", "open", second) == opened
+    found = value("provider", "status", second)
     assert found["status"] == "committed" and "w1, w2" in found["waits_for"]
 
 
 def test_a_folder_without_texts_has_no_difference(service: Service, tmp_path: Path) -> None:
-    done = run("diff", tmp_path, "--docs", service.root / "docs")
+    done = run("provider", "diff", tmp_path, "--docs", service.root / "docs")
     assert done.exit_code == 2 and "holds no texts of a window" in done.stderr

@@ -72,30 +72,30 @@ def provider(shell: Shell) -> Shell:
         (shell.root / "docs" / tenant).mkdir(parents=True)
         for number, text in enumerate(texts):
             (shell.root / "docs" / tenant / f"{number}.txt").write_text(text)
-    shell.ok("keygen", "provider", "--name", ORIGIN)
-    shell.ok("keygen", "verifier", "--name", "verifier.example.org")
+    shell.ok("provider", "keygen", "provider", "--name", ORIGIN)
+    shell.ok("provider", "keygen", "verifier", "--name", "verifier.example.org")
     for name in ("w1", "w2"):
         (shell.root / f"{name}.pub").write_text(shell.ok("witness", "init", name, "--name", name))
     for tenant in TEXTS:
         line = shell.ok("account", "new", tenant, "--id", tenant, "--tenant", tenant)
         (shell.root / f"{tenant}.line").write_text(line)
     shell.ok("account", "add", "roster.json", *(f"{tenant}.line" for tenant in TEXTS))
-    shell.ok("trust", "new", "trust.toml", "--origin", ORIGIN, "--provider", "provider.pub", "--witness", "w1.pub",
+    shell.ok("verifier", "trust", "new", "trust.toml", "--origin", ORIGIN, "--provider", "provider.pub", "--witness", "w1.pub",
              "--witness", "w2.pub", "--verifier", "verifier.pub", "--account", "law.line")  # fmt: skip
-    shell.ok("policy", "new", "policy.json", "--window", "w-1", *(a for t in TEXTS for a in ("--tenant", f"{t}=8")),
+    shell.ok("provider", "policy", "new", "policy.json", "--window", "w-1", *(a for t in TEXTS for a in ("--tenant", f"{t}=8")),
              "--n", 5, "--k-max", 2, "--eps-acc", 14, "--top-k", 2, "--lasts", "2h", "--certificate", "none",
              "--opens-in", f"{LEAD_S}s")  # fmt: skip
     return shell
 
 
 def open_with(shell: Shell, nonces: Any, *options: str) -> None:
-    told = shell.value("open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs", "--key",
+    told = shell.value("provider", "open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs", "--key",
                        "provider", *(a for path in nonces for a in ("--witness", path)), *options)  # fmt: skip
     assert told["status"] == "committed"
 
 
 def ask(shell: Shell, tenant: str, number: int, **options: Any) -> Any:
-    return shell.run("query", QUESTIONS[tenant][number], "--account", tenant, "--window", "window/public", "--provider",
+    return shell.run("account", "query", QUESTIONS[tenant][number], "--account", tenant, "--window", "window/public", "--provider",
                      "provider.pub", "--socket", "socket", **options)  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def test_a_ledger_in_postgresql_through_the_commands(provider: Shell) -> None:
     with cluster(durable=True) as database:
         for name in ("w1", "w2"):
             (shell.root / f"{name}.nonce").write_text(shell.ok("witness", "nonce", name))
-        refused = shell.run("open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs",
+        refused = shell.run("provider", "open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs",
                             "--key", "provider", "--witness", "w1.nonce", "--witness", "w2.nonce", "--store",
                             "postgresql://u:secret@/db")  # fmt: skip
         assert refused.returncode == 2 and "secret" not in refused.stderr
@@ -114,33 +114,33 @@ def test_a_ledger_in_postgresql_through_the_commands(provider: Shell) -> None:
         for step in ("cosign", "beacon"):
             for name in ("w1", "w2"):
                 shell.ok("witness", step, name, "window/public", "--trust", "trust.toml")
-        assert shell.value("open", "window")["status"] == "active"
+        assert shell.value("provider", "open", "window")["status"] == "active"
         shell.put_forward(LEAD_S + 1)
-        with running(shell, "serve", "window", "--socket", "socket") as first:
+        with running(shell, "provider", "serve", "window", "--socket", "socket") as first:
             first.said("listening on")
             assert ask(shell, "law", 0).returncode == 0
-            second = shell.run("serve", "window", "--socket", "other")
+            second = shell.run("provider", "serve", "window", "--socket", "other")
             assert second.returncode == 2 and "another process" in second.stderr
-            assert shell.value("status", "window")["records"] == 1
+            assert shell.value("provider", "status", "window")["records"] == 1
             assert first.end(signal.SIGKILL) == -signal.SIGKILL
-        with running(shell, "serve", "window", "--socket", "socket") as again:
+        with running(shell, "provider", "serve", "window", "--socket", "socket") as again:
             again.said("listening on")
             assert ask(shell, "law", 1).returncode == 0
             database.kill()
             lost = ask(shell, "medicine", 0)
             assert lost.returncode == 2 and "Traceback" not in lost.stderr
             again.end(signal.SIGTERM)
-        down = shell.run("close", "window")
+        down = shell.run("provider", "close", "window")
         assert down.returncode == 2 and "does not answer" in down.stderr
         database.start()
-        with running(shell, "serve", "window", "--socket", "socket") as last:
+        with running(shell, "provider", "serve", "window", "--socket", "socket") as last:
             last.said("listening on")
             assert ask(shell, "medicine", 0).returncode == 0  # the same request, which is answered once
             assert last.end(signal.SIGTERM) == 0
-        assert shell.value("close", "window")["status"] == "closed"
+        assert shell.value("provider", "close", "window")["status"] == "closed"
         for name in ("w1", "w2"):
             shell.ok("witness", "cosign", name, "window/public", "--trust", "trust.toml")
-        assert shell.value("close", "window")["status"] == "final"
+        assert shell.value("provider", "close", "window")["status"] == "final"
     records = [
         (e["account"], e["i"])
         for e in WindowFile.load(shell.root / "window/public").entries  # type: ignore[index, call-overload]
@@ -211,21 +211,22 @@ def test_witnesses_that_serve_and_are_asked_by_command(provider: Shell) -> None:
         assert down.returncode == 2 and "cannot be reached" in down.stderr
         first = serve("w1")
         assert names(submit("w1", first)) == ["beacon-1-w1.txt"] and submit("w1", first) == []
-        assert shell.value("open", "window")["status"] == "active"
+        assert shell.value("provider", "open", "window")["status"] == "active"
         shell.put_forward(LEAD_S + 1)
         for tenant in TEXTS:
-            shell.ok("query", QUESTIONS[tenant][0], "--account", tenant, "--window", "window/public", "--provider",
+            shell.ok("account", "query", QUESTIONS[tenant][0], "--account", tenant, "--window", "window/public", "--provider",
                      "provider.pub", "--provider-dir", "window")  # fmt: skip
         for witness in (first, second):  # they look at the clock that was put forward, as a restart does
             assert witness.end(signal.SIGTERM) == 0
         first, second = serve("w1"), serve("w2")
-        assert shell.value("close", "window")["status"] == "closed"
+        assert shell.value("provider", "close", "window")["status"] == "closed"
         end = len(WindowFile.load(shell.root / "window/public").entries)
         for name, witness in (("w1", first), ("w2", second)):
             assert names(submit(name, witness)) == [f"cosign-{end}-{name}.txt"]
-        assert shell.value("close", "window")["status"] == "final"
-        shell.ok("prove", "window")
+        assert shell.value("provider", "close", "window")["status"] == "final"
+        shell.ok("provider", "prove", "window")
         shell.ok(
+            "account",
             "receipt",
             "export",
             "--account",

@@ -83,7 +83,10 @@ def test_standard_output_has_the_same_object(options: list[str], tmp_path: Path)
     assert done.exit_code == 2
     value = json.loads(done.stdout)
     assert value["outcome"] == "MALFORMED" and value["malformed"]["object"] == "t.toml"
-    assert done.stderr == "rag-audit: trust file not found: t.toml (create one with `rag-audit trust new`)\n"
+    assert (
+        done.stderr
+        == "rag-audit: trust file not found: t.toml (create one with `rag-audit verifier trust new`)\n"
+    )
     passed = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *options)
     assert json.loads(passed.stdout).keys() == value.keys()
 
@@ -210,7 +213,7 @@ def test_a_trust_file_that_is_missing_is_named_once_and_in_its_own_place(tmp_pat
     assert "this does not prove" not in faces["junit"]
     (result,) = json.loads(faces["sarif"])["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "nope.toml"
-    assert "<li>Create one with <code>rag-audit trust new</code>" in faces["html"]
+    assert "<li>Create one with <code>rag-audit verifier trust new</code>" in faces["html"]
 
 
 @pytest.mark.parametrize("option", ["--receipts", "--previous"])

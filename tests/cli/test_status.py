@@ -33,27 +33,27 @@ def service(tmp_path: Path) -> Service:
 def test_a_window_is_read_while_a_process_has_it_open(service: Service) -> None:
     with service.open() as window:
         service.ask(window, "law-1", QUESTIONS["law"][0])
-        found = json.loads(run("status", window.directory, "--json").stdout)
+        found = json.loads(run("provider", "status", window.directory, "--json").stdout)
         assert (found["status"], found["held"], found["records"]) == ("active", True, 1)
-        assert "open in a process" in run("status", window.directory).stdout
-        estimated = run("estimate", "window", window.directory)
+        assert "open in a process" in run("provider", "status", window.directory).stdout
+        estimated = run("provider", "estimate", "window", window.directory)
         assert estimated.exit_code == 0 and "records 1" in estimated.stdout
-        for command in (["close", window.directory], ["clean", window.directory]):
+        for command in (["provider", "close", window.directory], ["provider", "clean", window.directory]):
             assert run(*command).exit_code == 2
-    assert not json.loads(run("status", window.directory, "--json").stdout)["held"]
+    assert not json.loads(run("provider", "status", window.directory, "--json").stdout)["held"]
 
 
 def test_the_commands_take_over_a_window_that_a_program_opened(service: Service, tmp_path: Path) -> None:
     with service.open() as window:
         folder = window.directory
     service.key.save(tmp_path / "key")
-    refused = run("close", folder)
-    assert refused.exit_code == 2 and f"rag-audit open {folder} --key FILE" in refused.stderr
-    assert run("open", folder, "--key", tmp_path / "none").exit_code == 2
+    refused = run("provider", "close", folder)
+    assert refused.exit_code == 2 and f"rag-audit provider open {folder} --key FILE" in refused.stderr
+    assert run("provider", "open", folder, "--key", tmp_path / "none").exit_code == 2
     assert not (folder / "settings.json").exists()
-    taken = run("open", folder, "--key", tmp_path / "key", "--json")
+    taken = run("provider", "open", folder, "--key", tmp_path / "key", "--json")
     assert json.loads(taken.stdout)["status"] == "active"
-    assert json.loads(run("close", folder, "--json").stdout)["status"] == "closed"
+    assert json.loads(run("provider", "close", folder, "--json").stdout)["status"] == "closed"
 
 
 def test_parts_that_no_window_file_names_are_removed(
@@ -61,7 +61,7 @@ def test_parts_that_no_window_file_names_are_removed(
 ) -> None:
     with service.open() as window:
         folder = window.directory
-        refused = run("clean", folder)
+        refused = run("provider", "clean", folder)
         assert refused.exit_code == 2 and "no window file is published" in refused.stderr
         monkeypatch.setattr("rag_audit.models.window_writer.INLINE_BYTES", 500)
         window.export()
@@ -69,12 +69,12 @@ def test_parts_that_no_window_file_names_are_removed(
         service.ask(window, "law-1", QUESTIONS["law"][0])
         window.export()
     shutil.copytree(folder / "public", tmp_path / "kept")
-    removed = json.loads(run("clean", folder, "--json").stdout)["removed"]
+    removed = json.loads(run("provider", "clean", folder, "--json").stdout)["removed"]
     assert removed and set(removed) <= before
     assert {p.name for p in (tmp_path / "kept").iterdir()} - set(removed) == {
         p.name for p in (folder / "public").iterdir()
     }
-    assert json.loads(run("clean", folder, "--json").stdout)["removed"] == []
+    assert json.loads(run("provider", "clean", folder, "--json").stdout)["removed"] == []
 
 
 def test_a_roster_that_nobody_could_read_is_not_written(
@@ -96,13 +96,13 @@ def test_a_run_that_has_written_nothing_yet_is_starting(tmp_path: Path) -> None:
     config = tmp_path / "provider.toml"
 
     def found(path: Path) -> tuple[str, bool, list[str]]:
-        done = run("status", path, "--json")
+        done = run("provider", "status", path, "--json")
         assert done.exit_code == 0, done.stderr
         value = json.loads(done.stdout)
         return value["status"], value["running"], [w["window"] for w in value["windows"]]
 
     assert found(config) == ("starting", False, [])
-    assert not play.folder.exists() and "starting" in run("status", config).stdout
+    assert not play.folder.exists() and "starting" in run("provider", "status", config).stdout
     shelf = Shelf(play.folder, "w-")
     (play.folder / "run.json").rename(tmp_path / "later")  # the lock is there before the state
     assert found(config) == ("starting", True, [])

@@ -87,7 +87,7 @@ def test_commands_are_there(page: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["rag-audit audit", "rag-audit policy bound", "rag-audit verify --nothing", "make nothing",
+    ["rag-audit audit", "rag-audit provider policy bound", "rag-audit verify --nothing", "make nothing",
      "python -m bench.nothing", "python vectors/nothing.py",
      "cargo test -p ragaudit-scan-prover no_such_test", "cargo test -p ragaudit-nothing"],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`rag-audit estimate`: results, and bad input without tracebacks."""
+"""`rag-audit provider estimate`: results, and bad input without tracebacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.window.simulator import QUESTIONS, Service
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["estimate", *map(str, arguments)])
+    return CliRunner().invoke(main, ["provider", "estimate", *map(str, arguments)])
 
 
 @pytest.fixture

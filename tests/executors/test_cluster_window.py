@@ -75,7 +75,7 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
 
     # The noise certificates of everyone's first slot, before anything is asked.
-    ahead = start("prove", directory, "--ahead", "--executor", cluster.address)
+    ahead = start("provider", "prove", directory, "--ahead", "--executor", cluster.address)
     assert finish(ahead)[0] == {"made": 4, "certificates": 4}
     with Window.resume(directory, key=service.key, clock=service.clock) as window:
         kept = window.certificates.get(SlotKey("law", "law-1", 1))
@@ -86,7 +86,7 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
         service.finish(window)
         note = service.root / "challenge.txt"
         note.write_text(service.challenge(window))
-    prove = ("prove", directory, "--challenge", note, "--executor", cluster.address)
+    prove = ("provider", "prove", directory, "--challenge", note, "--executor", cluster.address)
     total = len(QUESTIONS) * each * 2
 
     command = start(*prove)

@@ -1,4 +1,4 @@
-"""`rag-audit experiment`: runs that go on, folders that are not mixed, and bad input without tracebacks."""
+"""`rag-audit lab experiment`: runs that go on, folders that are not mixed, and bad input without tracebacks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _only_the_toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["experiment", *map(str, arguments)])
+    return CliRunner().invoke(main, ["lab", "experiment", *map(str, arguments)])
 
 
 def refused(*arguments: object) -> dict[str, str]:

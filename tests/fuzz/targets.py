@@ -152,9 +152,9 @@ def readers_of_windows(bench: Bench, draw: Mutator) -> None:
     path = bench.put("mutated/window.json", drawn(draw, bench.window, *PARTS))
     trust, honest = bench.folder / "trust.toml", bench.folder / "window.json"
     bench.run(*draw.pick(
-        ("trust", "new", bench.folder / "out.toml", "--show", path, "--origin", "x"),
-        ("cumulative", path, honest),
-        ("challenge", path, "--trust", trust, "--key", bench.folder / "key", "--out", bench.folder / "note.txt"),
+        ("verifier", "trust", "new", bench.folder / "out.toml", "--show", path, "--origin", "x"),
+        ("verifier", "cumulative", path, honest),
+        ("verifier", "challenge", path, "--trust", trust, "--key", bench.folder / "key", "--out", bench.folder / "note.txt"),
         ("verify", honest, "--trust", trust, "--previous", path),
     ))  # fmt: skip
 
@@ -178,7 +178,16 @@ def receipts(bench: Bench, draw: Mutator) -> None:
         )
     else:
         vkey = bench.provider.vkey
-        bench.run("receipt", "verify", path, "--window", bench.folder / "opening.json", "--provider", vkey)
+        bench.run(
+            "account",
+            "receipt",
+            "verify",
+            path,
+            "--window",
+            bench.folder / "opening.json",
+            "--provider",
+            vkey,
+        )
 
 
 def openings(bench: Bench, draw: Mutator) -> None:
@@ -188,6 +197,7 @@ def openings(bench: Bench, draw: Mutator) -> None:
         drawn(draw, bench.value("opening.json"), "opening", "policy", "embedder", "tenants"),
     )
     bench.run(
+        "account",
         "receipt",
         "verify",
         bench.folder / "receipts/law-1-1.json",
@@ -212,9 +222,9 @@ def policies(bench: Bench, draw: Mutator) -> None:
     path = bench.put("mutated/policy.json", drawn(draw, bench.window["policy"]))
     bench.run(
         *draw.pick(
-            ("policy", "bounds", path),
-            ("cumulative", path, bench.folder / "policy.json"),
-            ("cumulative", path),
+            ("provider", "policy", "bounds", path),
+            ("verifier", "cumulative", path, bench.folder / "policy.json"),
+            ("verifier", "cumulative", path),
         )
     )
     with bench.named():
@@ -256,7 +266,7 @@ def trust_new(bench: Bench, draw: Mutator) -> None:
     )
     odd = draw.pick("setup", "account", "key", "setting", "origin")
     (bench.folder / "out.toml").unlink(missing_ok=True)
-    words: list[object] = ["trust", "new", bench.folder / "out.toml"]
+    words: list[object] = ["verifier", "trust", "new", bench.folder / "out.toml"]
     words += ["--origin", draw.text("example.org/rag") if odd == "origin" else "example.org/rag"]
     words += ["--provider", draw.text(bench.provider.vkey) if odd == "key" else bench.provider.vkey]
     words += ["--witness", "w1+9c77222c+BE5VOZYZNoYro4KKiwcONJDYcNXEgqIrZHsXKzSIpXpy"]
@@ -278,6 +288,7 @@ def challenges(bench: Bench, draw: Mutator) -> None:
         "mutated/trust.toml", draw.file(sampled) if draw.random.random() < 0.5 else sampled.encode()
     )
     bench.run(
+        "verifier",
         "challenge",
         bench.folder / "window.json",
         "--trust",

@@ -27,7 +27,12 @@ def run(*arguments: object) -> Result:
 def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A policy of defaults, and the roster line of an account."""
     folder = tmp_path_factory.mktemp("ahead")
-    assert run("policy", "new", folder / "policy.json", "--window", "w", "--tenant", "law=64").exit_code == 0
+    assert (
+        run(
+            "provider", "policy", "new", folder / "policy.json", "--window", "w", "--tenant", "law=64"
+        ).exit_code
+        == 0
+    )
     (folder / "line").write_bytes(Account.create(folder / "account", "alice", "law").roster_entry.canonical())
     return folder
 
@@ -38,10 +43,10 @@ def checked(
     """Exit code of `policy check`, and the status of each check that did not pass."""
     provider = SigningKey.generate("example.org").verifier
     witness = SigningKey.generate("w", ALG_COSIGNATURE).verifier
-    made = run("trust", "new", out / "trust.toml", "--origin", "example.org", "--provider", provider, "--witness",
+    made = run("verifier", "trust", "new", out / "trust.toml", "--origin", "example.org", "--provider", provider, "--witness",
                witness, "--account", given / "line", *trust)  # fmt: skip
     assert made.exit_code == 0, made.output
-    done = run("policy", "check", given / policy, "--trust", out / "trust.toml", "--json")
+    done = run("provider", "policy", "check", given / policy, "--trust", out / "trust.toml", "--json")
     rows = json.loads(done.stdout)["wanting"]
     assert all(row["expected"] and row["found"] for row in rows)
     return done.exit_code, {row["id"]: row["outcome"] for row in rows}
@@ -77,7 +82,7 @@ def test_what_a_policy_lacks_is_named(
 def drafted(folder: Path, *options: object) -> Path:
     """A policy of `policy new` with the options, and defaults for all else."""
     path = folder / "chosen.json"
-    made = run("policy", "new", path, "--window", "w", *options)
+    made = run("provider", "policy", "new", path, "--window", "w", *options)
     assert made.exit_code == 0, made.output
     return path
 
@@ -122,7 +127,7 @@ def test_a_policy_is_never_overwritten(tmp_path: Path) -> None:
     path = drafted(tmp_path, "--tenant", "law=64")
     explained = tmp_path / "chosen.json.explained.txt"
     before = path.read_bytes(), explained.read_bytes()
-    again = ["policy", "new", path, "--window", "other", "--tenant", "law=128"]
+    again = ["provider", "policy", "new", path, "--window", "other", "--tenant", "law=128"]
     for gone in (None, path):  # the explanation alone is kept too
         if gone is not None:
             gone.unlink()
@@ -141,6 +146,7 @@ def test_a_default_list_fills_no_more_than_the_share_that_is_accepted() -> None:
 
 def test_an_epsilon_of_listing_above_the_default_limit_is_said(tmp_path: Path) -> None:
     done = run(
+        "provider",
         "policy",
         "new",
         tmp_path / "p.json",
@@ -152,8 +158,9 @@ def test_an_epsilon_of_listing_above_the_default_limit_is_said(tmp_path: Path) -
         "listing",
     )
     said = " ".join(done.output.split())
-    assert "law: this epsilon is above the 80 that `trust new` accepts by default" in said
+    assert "law: this epsilon is above the 80 that `verifier trust new` accepts by default" in said
     few = run(
+        "provider",
         "policy",
         "new",
         tmp_path / "few.json",
@@ -197,7 +204,7 @@ def test_protocols_of_another_release_are_undecided(given: Path, tmp_path: Path)
     assert checked(given, tmp_path) == (0, {})
     path = tmp_path / "trust.toml"
     path.write_text("\n".join(line for line in path.read_text().split("\n") if not line.startswith("scan =")))
-    done = run("policy", "check", given / "policy.json", "--trust", path, "--json")
+    done = run("provider", "policy", "check", given / "policy.json", "--trust", path, "--json")
     found = {row["id"]: row["outcome"] for row in json.loads(done.stdout)["wanting"]}
     expected = {"proof.key.law": "undecided", "coalition.key": "undecided", "trust.setup": "unproven"}
     assert (done.exit_code, found) == (2, expected)
@@ -217,7 +224,7 @@ def test_what_decides_epsilon_is_of_the_policys_mechanism(
     checked(
         given, tmp_path, "--require", f"mechanisms={kind}", "--require", "max_epsilon=1", policy=str(policy)
     )
-    said = run("policy", "check", policy, "--trust", tmp_path / "trust.toml").stdout
+    said = run("provider", "policy", "check", policy, "--trust", tmp_path / "trust.toml").stdout
     assert f"decided by {decided}" in said
     assert ("policy.noise" in said) is (kind == "noise")
 
@@ -229,7 +236,17 @@ def trusted(tmp_path: Path, *options: object) -> Result:
     out = tmp_path / "trust.toml"
     out.unlink(missing_ok=True)
     return run(
-        "trust", "new", out, "--origin", "example.org", "--provider", provider, "--witness", witness, *options
+        "verifier",
+        "trust",
+        "new",
+        out,
+        "--origin",
+        "example.org",
+        "--provider",
+        provider,
+        "--witness",
+        witness,
+        *options,
     )
 
 
@@ -241,7 +258,9 @@ def test_the_weaker_limit_of_listing_is_announced(tmp_path: Path) -> None:
         assert "warning: max_epsilon is 80, where other trust files have 8:" in made.stderr
         own = trusted(tmp_path, *accepted, "--require", "max_epsilon=8")
         assert own.exit_code == 0 and "warning: max_epsilon" not in own.stderr
-    assert "max_epsilon is 80 instead of 8" in " ".join(run("trust", "new", "--help").stdout.split())
+    assert "max_epsilon is 80 instead of 8" in " ".join(
+        run("verifier", "trust", "new", "--help").stdout.split()
+    )
     assert "warning: max_epsilon" not in trusted(tmp_path).stderr
 
 
@@ -273,6 +292,8 @@ def test_a_setting_that_is_no_requirement_is_named(tmp_path: Path, setting: str,
     ],
 )
 def test_an_option_that_fits_no_tenant_is_named(tmp_path: Path, options: list[str], said: list[str]) -> None:
-    done = run("policy", "new", tmp_path / "p.json", "--window", "w", "--tenant", "law=64", *options)
+    done = run(
+        "provider", "policy", "new", tmp_path / "p.json", "--window", "w", "--tenant", "law=64", *options
+    )
     assert done.exit_code == 2 and all(words in done.stderr for words in said), done.stderr
     assert "2^40" not in done.stderr and not (tmp_path / "p.json").exists()

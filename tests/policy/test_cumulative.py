@@ -1,4 +1,4 @@
-"""`rag-audit cumulative`: windows over one index compose, from policies and from window files."""
+"""`rag-audit verifier cumulative`: windows over one index compose, from policies and from window files."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ def write(folder: Path, *policies: Policy) -> list[Path]:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["cumulative", *(str(a) for a in arguments)])
+    return CliRunner().invoke(main, ["verifier", "cumulative", *(str(a) for a in arguments)])
 
 
 def test_equal_windows_compose_like_one_window_of_all_their_queries(tmp_path: Path) -> None:

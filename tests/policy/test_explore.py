@@ -78,7 +78,7 @@ def run(*arguments: object) -> Result:
 
 def explored(files: Path, *arguments: object) -> dict[str, Any]:
     result = run(
-        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "provider", "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
         "--repeats", 20, "--json", *arguments,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -334,7 +334,7 @@ def test_the_command_repeats_itself(files: Path) -> None:
 
 def test_a_policy_gives_its_own_constants(files: Path) -> None:
     made = run(
-        "policy", "new", files / "p.json", "--window", "w", "--tenant", "a=16", "--n", 20, "--k-max", 3,
+        "provider", "policy", "new", files / "p.json", "--window", "w", "--tenant", "a=16", "--n", 20, "--k-max", 3,
         "--top-k", 2,
     )  # fmt: skip
     assert made.exit_code == 0, made.output
@@ -343,10 +343,10 @@ def test_a_policy_gives_its_own_constants(files: Path) -> None:
     own = [p for p in found["points"] if p["gains"] == policy["noise"]["gains"]]
     assert (found["top_k"], found["capacity"]) == (2, 16)
     assert (own[0]["n"], own[0]["k"], own[0]["lattice"]) == (20, 3, policy["noise"]["lattice"])
-    promised = run("policy", "bounds", files / "p.json", "--json")
+    promised = run("provider", "policy", "bounds", files / "p.json", "--json")
     assert own[0]["eps_audit"] == json.loads(promised.stdout)["eps_audit"]
     text = run(
-        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "provider", "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
         "--policy", files / "p.json", "--repeats", 1,
     ).stdout.rstrip()  # fmt: skip
     gains = ",".join(map(str, policy["noise"]["gains"]))
@@ -362,7 +362,7 @@ def test_table_csv_and_json_agree(files: Path) -> None:
         k: str(point[k]) for k in ("eps_audit", "recall", "n", "k")
     }
     text = run(
-        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "provider", "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
         "--repeats", 20, "--gains", "1,8", "--lattice", 64,
     ).stdout  # fmt: skip
     assert point["eps_audit"] in text and f"{100 * float(point['recall']):.1f} %" in text
@@ -408,7 +408,7 @@ def test_an_unknown_picture_format_is_refused(tmp_path: Path) -> None:
 )
 def test_bad_input_ends_in_a_named_error(files: Path, arguments: list[str], error: str, field: str) -> None:
     result = run(
-        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "provider", "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
         "--repeats", 1, *arguments,
     )  # fmt: skip
     assert result.exit_code == 2
@@ -421,7 +421,7 @@ def test_bad_input_ends_in_a_named_error(files: Path, arguments: list[str], erro
 
 def explore_of(files: Path, index: Path, *arguments: object) -> Result:
     return run(
-        "policy", "explore", "--index", index, "--questions", files / "questions.jsonl", "--repeats", 1,
+        "provider", "policy", "explore", "--index", index, "--questions", files / "questions.jsonl", "--repeats", 1,
         "--gains", "1,8", *arguments,
     )  # fmt: skip
 

@@ -150,7 +150,7 @@ def test_the_command_shows_the_mechanisms_beside_noise(files: Path) -> None:
         200, {"1": "inf", "3": "inf"}, {"1": "2.0001", "3": "2.0001"},
     )  # fmt: skip
     text = run(
-        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "provider", "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
         "--repeats", 5, "--gains", "1,8", "--lattice", 64, "--capacity", 64,
     ).stdout  # fmt: skip
     assert "sampling, keep 0.9" in text and "listing, keep 0.7" in text
@@ -160,7 +160,7 @@ def test_the_command_shows_the_mechanisms_beside_noise(files: Path) -> None:
 
 def test_a_bad_mechanism_ends_in_a_named_error(files: Path) -> None:
     result = run(
-        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "provider", "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
         "--mechanism", "listing:2",
     )  # fmt: skip
     assert result.exit_code == 2

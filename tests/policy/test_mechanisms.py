@@ -259,7 +259,7 @@ def written(tmp_path: Path, *options: str) -> tuple[int, str, Policy | None]:
     for file in (out, tmp_path / "p.json.explained.txt"):
         file.unlink(missing_ok=True)  # `policy new` overwrites nothing
     tenants = ["--tenant", "law=64", "--tenant", "medicine=128:groth16"]
-    base = ["policy", "new", str(out), "--window", "w", *tenants]
+    base = ["provider", "policy", "new", str(out), "--window", "w", *tenants]
     done = CliRunner().invoke(main, [*base, "--n", "4", "--k-max", "2", "--eps-acc", "20", *options])
     made = Policy.parse(read_json(out, max_bytes=1 << 20), field="p") if done.exit_code == 0 else None
     return done.exit_code, done.output, made

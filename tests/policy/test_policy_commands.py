@@ -1,4 +1,4 @@
-"""`rag-audit policy new` and `bounds`: targets are met, numbers are a verdict's, bad input is named."""
+"""`rag-audit provider policy new` and `bounds`: targets are met, numbers are a verdict's, bad input is named."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,9 @@ def options(values: dict[str, str]) -> list[str]:
 def made(path: Path, *arguments: object) -> tuple[Policy, dict[str, Any]]:
     for file in (path, path.with_name(f"{path.name}.explained.txt")):
         file.unlink(missing_ok=True)  # `policy new` overwrites nothing
-    result = run("policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--json", *arguments)
+    result = run(
+        "provider", "policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--json", *arguments
+    )
     assert result.exit_code == 0, result.output
     policy = Policy.parse(json.loads(path.read_text()), field="policy")
     policy.check(256)
@@ -60,7 +62,7 @@ def test_a_score_window_beyond_reach_is_refused(
     tmp_path: Path, system: str, window: str, dimension: int
 ) -> None:
     refused(
-        run("policy", "new", tmp_path / "p.json", "--window", "w-1", "--tenant", "law=64", "--system", system,
+        run("provider", "policy", "new", tmp_path / "p.json", "--window", "w-1", "--tenant", "law=64", "--system", system,
             "--score-window", window, "--dimension", dimension),
         "PolicyError", "hi",
     )  # fmt: skip
@@ -119,7 +121,7 @@ def test_noise_that_is_given_is_taken(tmp_path: Path) -> None:
 def test_the_file_is_canonical_and_its_explanation_stands_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     result = run(
-        "policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--tenant", "tax=8",
+        "provider", "policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--tenant", "tax=8",
         "--eps-joint", 2, "--delta", "2e-5",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -185,13 +187,15 @@ TARGET = {"--window": "w-1", "--tenant": "law=64"}
 def test_a_bad_target_is_a_named_error_and_writes_nothing(
     tmp_path: Path, changes: dict[str, str], error: str, field: str
 ) -> None:
-    refused(run("policy", "new", tmp_path / "p.json", *options({**TARGET, **changes})), error, field)
+    refused(
+        run("provider", "policy", "new", tmp_path / "p.json", *options({**TARGET, **changes})), error, field
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_a_named_error(tmp_path: Path) -> None:
     path = tmp_path / "absent" / "p.json"
-    refused(run("policy", "new", path, *options(TARGET)), "StoreError", str(path))
+    refused(run("provider", "policy", "new", path, *options(TARGET)), "StoreError", str(path))
 
 
 # -- bounds ----------------------------------------------------------------------------------------------
@@ -202,8 +206,8 @@ def test_bounds_of_constants_and_of_a_policy_file_are_the_same(tmp_path: Path) -
         tmp_path / "p.json", "--n", 200, "--eps-acc", "4", "--delta-acc", "1e-6", "--k-max", 10,
         "--delta-policy", "2e-5", "--gains", "1,8,64", "--lattice", 32,
     )  # fmt: skip
-    by_file = run("policy", "bounds", tmp_path / "p.json", "--json")
-    by_hand = run("policy", "bounds", *options(CONSTANTS), "--accounts-max", "16", "--json")
+    by_file = run("provider", "policy", "bounds", tmp_path / "p.json", "--json")
+    by_hand = run("provider", "policy", "bounds", *options(CONSTANTS), "--accounts-max", "16", "--json")
     assert by_file.exit_code == by_hand.exit_code == 0
     of_file, of_constants = json.loads(by_file.stdout), json.loads(by_hand.stdout)
     assert "among 64 positions of law" in of_file.pop("covers")  # constants have no capacity
@@ -212,14 +216,14 @@ def test_bounds_of_constants_and_of_a_policy_file_are_the_same(tmp_path: Path) -
 
 
 def test_bounds_say_which_is_valid_why_not_and_which_counts() -> None:
-    found = json.loads(run("policy", "bounds", *options(CONSTANTS), "--json").stdout)
+    found = json.loads(run("provider", "policy", "bounds", *options(CONSTANTS), "--json").stdout)
     bounds = {b["name"]: b for b in found["bounds"]["bounds"]}
     assert {n: (b["eps"], b["valid"]) for n, b in bounds.items()} == {
         "closed_form": ("17.497", False), "rdp": ("6.7023", True), "exact": ("6.1948", True)
     }  # fmt: skip
     assert "above delta_acc/n" in bounds["closed_form"]["reason"]
     assert (found["eps_audit"], found["eps_audit_by"]) == ("6.1948", "exact")
-    text = run("policy", "bounds", *options(CONSTANTS)).stdout
+    text = run("provider", "policy", "bounds", *options(CONSTANTS)).stdout
     assert "exact          eps 6.1948  <- eps_audit" in text
     assert "not valid: delta of one query" in text
     assert text.index("selected positions") < text.index("eps 6.1948")
@@ -228,7 +232,7 @@ def test_bounds_say_which_is_valid_why_not_and_which_counts() -> None:
 def test_bounds_are_the_numbers_of_a_verdict(tmp_path: Path) -> None:
     window = json.loads((EXAMPLES / "window.json").read_text())
     (tmp_path / "p.json").write_bytes(jcs(window["policy"]))
-    promised = json.loads(run("policy", "bounds", tmp_path / "p.json", "--json").stdout)
+    promised = json.loads(run("provider", "policy", "bounds", tmp_path / "p.json", "--json").stdout)
     figures: Any = verify_window(EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml").figures
     for name in (
         "bounds", "eps_audit", "eps_audit_by", "eps_one_account", "eps_all_accounts", "accounts_max", "membership"
@@ -261,27 +265,29 @@ def test_bounds_are_the_numbers_of_a_verdict(tmp_path: Path) -> None:
     ],
 )
 def test_bad_constants_are_named_errors(changes: dict[str, str], field: str) -> None:
-    refused(run("policy", "bounds", *options({**CONSTANTS, **changes})), "PolicyError", field)
+    refused(run("provider", "policy", "bounds", *options({**CONSTANTS, **changes})), "PolicyError", field)
 
 
 def test_noise_too_narrow_for_any_bound_names_the_nearest_that_works() -> None:
-    result = run("policy", "bounds", *options({**CONSTANTS, "--gains": "1", "--lattice": "64"}))
+    result = run("provider", "policy", "bounds", *options({**CONSTANTS, "--gains": "1", "--lattice": "64"}))
     hint = result.stderr.split("nearest that works: ")[1]
     assert hint.startswith("lattice 16 with these gains, or gains 1,1 with this lattice")
     for changes in ({"--gains": "1", "--lattice": "16"}, {"--gains": "1,1", "--lattice": "64"}):
-        assert run("policy", "bounds", *options({**CONSTANTS, **changes})).exit_code == 0
+        assert run("provider", "policy", "bounds", *options({**CONSTANTS, **changes})).exit_code == 0
 
 
 @pytest.mark.parametrize("missing", sorted(CONSTANTS))
 def test_a_constant_that_is_missing_is_asked_for(missing: str) -> None:
-    result = run("policy", "bounds", *options({k: v for k, v in CONSTANTS.items() if k != missing}))
+    result = run(
+        "provider", "policy", "bounds", *options({k: v for k, v in CONSTANTS.items() if k != missing})
+    )
     assert result.exit_code == 2
     assert missing in result.stderr
 
 
 def test_a_file_and_constants_together_are_refused(tmp_path: Path) -> None:
     made(tmp_path / "p.json")
-    result = run("policy", "bounds", tmp_path / "p.json", "--n", 3)
+    result = run("provider", "policy", "bounds", tmp_path / "p.json", "--n", 3)
     assert result.exit_code == 2 and "not both" in result.stderr
 
 
@@ -299,7 +305,7 @@ def test_a_damaged_policy_file_is_a_named_error(
 ) -> None:
     policy, _ = made(tmp_path / "p.json")
     (tmp_path / "p.json").write_bytes(jcs({**policy.dump(), **change}))
-    refused(run("policy", "bounds", tmp_path / "p.json"), error, field)
+    refused(run("provider", "policy", "bounds", tmp_path / "p.json"), error, field)
 
 
 @pytest.mark.parametrize(("theta", "fraction"), [("0.8", [4, 5]), (".974", [487, 500]), ("9/10", [9, 10])])
@@ -310,5 +316,5 @@ def test_theta_is_a_fraction(tmp_path: Path, theta: str, fraction: list[int]) ->
 
 @pytest.mark.parametrize("theta", ["0", "1", "1.5", "5/4", "1/1001", "0.0001", "4/0", "-0.8", "nan", "0.8 "])
 def test_a_theta_outside_the_unit_interval_is_refused(tmp_path: Path, theta: str) -> None:
-    refused(run("policy", "new", tmp_path / "p.json", "--window", "w-1", "--tenant", "law=64", "--theta", theta),
+    refused(run("provider", "policy", "new", tmp_path / "p.json", "--window", "w-1", "--tenant", "law=64", "--theta", theta),
             "PolicyError", "--theta")  # fmt: skip

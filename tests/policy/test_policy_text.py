@@ -25,7 +25,9 @@ def run(*arguments: object) -> Result:
 
 def words(folder: Path, *options: object) -> str:
     """What `policy new` prints, in one line."""
-    done = run("policy", "new", folder / "p.json", "--window", "w", "--certificate", "none", *options)
+    done = run(
+        "provider", "policy", "new", folder / "p.json", "--window", "w", "--certificate", "none", *options
+    )
     assert done.exit_code == 0, done.output
     return " ".join(done.stdout.split())
 
@@ -42,8 +44,11 @@ def test_the_chance_of_being_handed_out_is_that_of_the_smallest_index(tmp_path: 
         " query (K = 5), nearly 100 % over 200 queries."
     )
     assert sentence in said and "among 1,024" not in said
-    assert sentence in " ".join(run("policy", "bounds", tmp_path / "p.json").stdout.split())
-    assert sentence in json.loads(run("policy", "bounds", tmp_path / "p.json", "--json").stdout)["covers"]
+    assert sentence in " ".join(run("provider", "policy", "bounds", tmp_path / "p.json").stdout.split())
+    assert (
+        sentence
+        in json.loads(run("provider", "policy", "bounds", tmp_path / "p.json", "--json").stdout)["covers"]
+    )
     large = covers([drafted({"law": 1024})])
     assert "among 1,024 positions of law is handed out with probability 0.49 % a query (K = 5), 62 %" in large
 
@@ -73,7 +78,7 @@ def test_nothing_is_said_of_noise_that_no_tenant_has(tmp_path: Path, kind: str) 
 
 
 def test_constants_without_an_index_have_the_formula() -> None:
-    said = run("policy", "bounds", "--n", 20, "--k", 2, "--eps-acc", 20, "--delta-acc", "1e-7", "--delta", "1e-5",
+    said = run("provider", "policy", "bounds", "--n", 20, "--k", 2, "--eps-acc", 20, "--delta-acc", "1e-7", "--delta", "1e-5",
                "--gains", "1,8,64", "--lattice", 32)  # fmt: skip
     assert "with probability 1 - (1 - K/N)^20 over 20 queries" in " ".join(said.stdout.split()), said.output
 
@@ -130,6 +135,6 @@ def test_lines_about_noise_are_for_policies_with_noise(tmp_path: Path, options: 
 
 def test_a_sample_below_the_asked_share_is_named_as_that() -> None:
     """A share of 0.7 is below the 0.8 that a verifier may ask for, and most answers still have what they find."""
-    said = " ".join(run("explain", "trust.min_keep").stdout.split())
+    said = " ".join(run("verifier", "explain", "trust.min_keep").stdout.split())
     assert "The sample keeps a smaller share of positions than you ask for" in said
     assert "mostly" not in said

@@ -67,7 +67,7 @@ def test_every_check_that_did_not_pass_is_explained(name: str, reports: dict[str
 
 
 def explain(*words: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(main, ["explain", *words])
+    done = CliRunner().invoke(main, ["verifier", "explain", *words])
     return done.exit_code, done.stdout, done.stderr
 
 

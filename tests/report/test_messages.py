@@ -99,9 +99,9 @@ def test_mutated_files_are_explained(campaign: verdicts.Campaign) -> None:
 
 
 MISSING = {
-    "trust.toml": ("trust file not found: trust.toml", "create one with `rag-audit trust new`"),
+    "trust.toml": ("trust file not found: trust.toml", "create one with `rag-audit verifier trust new`"),
     "window.json": ("window file not found: window.json", "public folder"),
-    "challenge.txt": ("challenge not found: challenge.txt", "rag-audit challenge"),
+    "challenge.txt": ("challenge not found: challenge.txt", "rag-audit verifier challenge"),
     "attacks.json": ("attacks file not found: attacks.json", "--attacks"),
 }
 

@@ -152,7 +152,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def test_windows_handed_in_before_are_added_up() -> None:
-    """The bound that `rag-audit cumulative` gives for both, where the chain reaches what was handed in."""
+    """The bound that `rag-audit verifier cumulative` gives for both, where the chain reaches what was handed in."""
     from rag_audit.report.cumulative import compose, load_window
 
     folder = WINDOWS / "in-a-row"

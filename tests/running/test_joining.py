@@ -46,7 +46,7 @@ class Joined:
 
     def decide(self, what: str, *options: str) -> Any:
         done = CliRunner().invoke(
-            main, ["enrolments", what, str(self.play.root / "provider.toml"), "--json", *options]
+            main, ["provider", "enrolments", what, str(self.play.root / "provider.toml"), "--json", *options]
         )
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
@@ -161,7 +161,9 @@ def test_whom_the_open_window_has_no_place_for_waits_for_the_next(tmp_path: Path
     joined.run.intake.answer(json.loads(request.canonical()))
     for name in ("law-7", "law-8"):
         joined.ask(name)
-    full = CliRunner().invoke(main, ["enrolments", "approve", str(tmp_path / "provider.toml"), "--all"])
+    full = CliRunner().invoke(
+        main, ["provider", "enrolments", "approve", str(tmp_path / "provider.toml"), "--all"]
+    )
     assert full.exit_code == 2 and "accounts_max" in full.stderr  # or the next window could not be opened
     assert len(load_roster(tmp_path / "roster.json")) == 4
     joined.decide("approve", "--account", "law-7", "--account", "law-1")

@@ -224,10 +224,12 @@ def test_sigterm_ends_a_run_and_the_next_one_goes_on(play: Play) -> None:
             assert answer.read() == (play.public("w-1") / "opening.json").read_bytes()
         assert (play.root / "socket").is_socket()
         found = json.loads(
-            CliRunner().invoke(main, ["status", str(play.root / "provider.toml"), "--json"]).stdout
+            CliRunner()
+            .invoke(main, ["provider", "status", str(play.root / "provider.toml"), "--json"])
+            .stdout
         )
         assert (
-            "rag-audit open" not in found["windows"][0]["waits_for"]
+            "rag-audit provider open" not in found["windows"][0]["waits_for"]
             and "witness cosign" in found["windows"][0]["waits_for"]
         )
         assert found["running"] and [(w["window"], w["status"]) for w in found["windows"]] == [
@@ -242,6 +244,6 @@ def test_sigterm_ends_a_run_and_the_next_one_goes_on(play: Play) -> None:
         process.child.kill()
         process.child.wait()
     assert "stopped" in process.said() and not (play.root / "socket").exists()
-    text = CliRunner().invoke(main, ["status", str(play.folder)]).stdout
+    text = CliRunner().invoke(main, ["provider", "status", str(play.folder)]).stdout
     assert "no process runs it" in text and "w-1: committed" in text
     assert play.settle(play.supervisor()) == ["resume w-1"]

@@ -417,20 +417,31 @@ def test_query_search_and_receipts_over_http(served: Served, tmp_path: Path) -> 
         return json.loads(done.stdout)
 
     asked = len(served.parties.accounts["medicine-1"].receipts(served.publication))
-    assert run("query", "What lowers blood sugar?", *options)["tokens_beyond"] > 0
+    assert run("account", "query", "What lowers blood sugar?", *options)["tokens_beyond"] > 0
     assert len(served.parties.accounts["medicine-1"].receipts(served.publication)) == asked + 1
     served.service.app.public._log(served.window)._signed = None
-    assert run("receipt", "check", *options)["checked"] >= 1
+    assert run("account", "receipt", "check", *options)["checked"] >= 1
     (kept,) = (account / "windows").iterdir()
     exported = run(
-        "receipt", "export", "--account", str(account), "--window", str(kept), "--out", str(tmp_path)
+        "account",
+        "receipt",
+        "export",
+        "--account",
+        str(account),
+        "--window",
+        str(kept),
+        "--out",
+        str(tmp_path),
     )
     assert exported["receipts"]
     assert run("account", "search", "fever", *options) == {"documents": []}
     for wrong in (["--socket", "x"], ["--provider-dir", "x"]):
-        assert CliRunner().invoke(main, ["query", "x", *options, *wrong]).exit_code == 2
+        assert CliRunner().invoke(main, ["account", "query", "x", *options, *wrong]).exit_code == 2
     assert (
-        CliRunner().invoke(main, ["query", "x", *options[:2], *options[4:], "--socket", "x"]).exit_code == 2
+        CliRunner()
+        .invoke(main, ["account", "query", "x", *options[:2], *options[4:], "--socket", "x"])
+        .exit_code
+        == 2
     )
 
 
@@ -443,7 +454,7 @@ def test_questions_that_are_written_down_block_nothing(
     told = [*given, "--url", served.service.url, "--provider", str(tmp_path / "key.pub"), "--json"]
 
     def run(*words: str) -> Result:
-        return CliRunner().invoke(main, ["query", *words])
+        return CliRunner().invoke(main, ["account", "query", *words])
 
     before = account.receipts(served.publication)
     for text in ("What is fever?", "What is asthma?", "What is aspirin?"):

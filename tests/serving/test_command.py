@@ -1,4 +1,4 @@
-"""`rag-audit serve --http` as a process of its own: started, stopped, killed, and started where it cannot be."""
+"""`rag-audit provider serve --http` as a process of its own: started, stopped, killed, and started where it cannot be."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _command(folder: Path, address: str) -> subprocess.Popen[str]:
         "PYTHONPATH": os.pathsep.join([str(CLOCK), str(ROOT)]),
         "TESTS_CLOCK_AHEAD": str(folder.parent / "ahead"),
     }
-    command = [sys.executable, "-m", "rag_audit", "serve", str(folder), "--http", address]
+    command = [sys.executable, "-m", "rag_audit", "provider", "serve", str(folder), "--http", address]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
 
 

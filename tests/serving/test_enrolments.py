@@ -232,7 +232,7 @@ def test_requests_that_a_replaced_key_signed_take_no_place_of_its_successor(
     alice.keys.renew("alice")
     own = request_of(alice, previous=None)
     assert asked.post(PATH, own.canonical()).status == 202
-    done = run("enrolments", "approve", tmp_path / "book" / "enrolments.sqlite", "--key", own.key, "--lost", "alice",
+    done = run("provider", "enrolments", "approve", tmp_path / "book" / "enrolments.sqlite", "--key", own.key, "--lost", "alice",
                "--roster", roster)  # fmt: skip
     assert done.exit_code == 0, done.output
     assert [line.key for line in load_roster(roster)] == [own.key]
@@ -290,25 +290,25 @@ def test_strangers_requests_do_not_stand_in_the_way_of_a_decision(
     newcomer = request_of(account(tmp_path, "dora"))
     for number, request in enumerate([mine, of_carol, *others, newcomer]):
         book.take(request, number, ["w-2"], signed=request in (mine, of_carol))
-    listed = json.loads(run("enrolments", "list", file, "--json").stdout)["requests"]
+    listed = json.loads(run("provider", "enrolments", "list", file, "--json").stdout)["requests"]
     assert [r["key"] for r in listed if r["signed"]] == [mine.key, of_carol.key] and listed[0][
         "key"
     ] == mine.key
     # A reject names one request, or all of strangers'.
-    done = run("enrolments", "reject", file, "--account", "alice")
+    done = run("provider", "enrolments", "reject", file, "--account", "alice")
     assert (
         done.exit_code == 2
         and "several requests are for one account" in done.stderr
         and "13 requests" in done.stderr
     )
-    done = run("enrolments", "approve", file, "--lost", "alice", "--roster", roster)
+    done = run("provider", "enrolments", "approve", file, "--lost", "alice", "--roster", roster)
     assert done.exit_code == 2 and "several requests are for one account" in done.stderr
-    done = run("enrolments", "approve", file, "--account", "alice", "--roster", roster, "--json")
+    done = run("provider", "enrolments", "approve", file, "--account", "alice", "--roster", roster, "--json")
     assert json.loads(done.stdout) == {"approved": 1, "added": 0, "replaced": 1}, done.output
-    done = run("enrolments", "reject", file, "--strangers-of", "alice", "--json")
+    done = run("provider", "enrolments", "reject", file, "--strangers-of", "alice", "--json")
     assert json.loads(done.stdout) == {"rejected": 12}
     # Bob's line is left alone by --all: nothing that waits under his id is signed by his key.
-    done = run("enrolments", "approve", file, "--all", "--roster", roster, "--json")
+    done = run("provider", "enrolments", "approve", file, "--all", "--roster", roster, "--json")
     assert json.loads(done.stdout) == {"approved": 2, "added": 1, "replaced": 1}, done.output
     keys = {line.account: line.key for line in load_roster(roster)}
     assert keys == {
@@ -450,47 +450,53 @@ def test_the_commands_ask_list_approve_and_reject(asked: Served, book: Enrolment
         run("account", "request", tmp_path / "thief", "--url", asked.service.url, "--provider", key).exit_code
         == 0
     )
-    listed = json.loads(run("enrolments", "list", file, "--json").stdout)["requests"]
+    listed = json.loads(run("provider", "enrolments", "list", file, "--json").stdout)["requests"]
     assert [r["account"] for r in listed] == ["a", "b", "c", "d", "e", "e"]
-    assert "a: law, for w-2, key " in run("enrolments", "list", file).stdout
+    assert "a: law, for w-2, key " in run("provider", "enrolments", "list", file).stdout
     (tmp_path / "names").write_text("a\nb\n")
-    done = run("enrolments", "approve", file, "--from", tmp_path / "names", "--roster", roster, "--json")
+    done = run(
+        "provider", "enrolments", "approve", file, "--from", tmp_path / "names", "--roster", roster, "--json"
+    )
     assert json.loads(done.stdout) == {"approved": 2, "added": 2, "replaced": 0}, done.output
     assert [line.account for line in load_roster(roster)] == ["a", "b"] and ask("a")["status"] == "approved"
-    done = run("enrolments", "reject", file, "--account", "c", "--because", "not one of ours", "--json")
+    done = run(
+        "provider", "enrolments", "reject", file, "--account", "c", "--because", "not one of ours", "--json"
+    )
     assert json.loads(done.stdout) == {"rejected": 1}
     assert (ask("c")["status"], ask("c")["reason"]) == ("rejected", "not one of ours")
     for wrong, said in ((["--account", "z"], "no such request"), (["--account", "e"], "several requests are for one"),
                         (["--account", "c"], "no such request")):  # fmt: skip
-        done = run("enrolments", "approve", file, "--roster", roster, *wrong)
+        done = run("provider", "enrolments", "approve", file, "--roster", roster, *wrong)
         assert done.exit_code == 2 and said in done.stderr
-    done = run("enrolments", "approve", file, "--all", "--roster", roster, "--json")
+    done = run("provider", "enrolments", "approve", file, "--all", "--roster", roster, "--json")
     assert json.loads(done.stdout)["approved"] == 1  # whose is e?
     own = askers["e"].roster_entry.key
     assert (
-        json.loads(run("enrolments", "approve", file, "--key", own, "--roster", roster, "--json").stdout)[
-            "added"
-        ]
+        json.loads(
+            run("provider", "enrolments", "approve", file, "--key", own, "--roster", roster, "--json").stdout
+        )["added"]
         == 1
     )
     assert [line.key for line in load_roster(roster) if line.account == "e"] == [own]
     # A key that replaces another, by who has the old one; and by who says that it is lost.
     assert ask("a", "--rotate")["status"] == "pending"
     assert (
-        json.loads(run("enrolments", "approve", file, "--account", "a", "--roster", roster, "--json").stdout)[
-            "replaced"
-        ]
+        json.loads(
+            run(
+                "provider", "enrolments", "approve", file, "--account", "a", "--roster", roster, "--json"
+            ).stdout
+        )["replaced"]
         == 1
     )
     assert "pending" not in run(
-        "enrolments", "list", file, "--status", "all", "--window", "w-2"
+        "provider", "enrolments", "list", file, "--status", "all", "--window", "w-2"
     ).stdout.replace("pending", "", 1)
     status = run("account", "status", asked.parties.accounts["law-1"].directory, "--url", asked.service.url,
                  "--provider", key, "--json")  # fmt: skip
     assert json.loads(status.stdout)["n"] == 64
     assert (
-        run("enrolments", "list", roster).exit_code == 2
-        and run("enrolments", "list", tmp_path / "no").exit_code == 2
+        run("provider", "enrolments", "list", roster).exit_code == 2
+        and run("provider", "enrolments", "list", tmp_path / "no").exit_code == 2
     )
     foreign = tmp_path / "foreign.sqlite"
     with sqlite3.connect(foreign) as db:

@@ -35,7 +35,7 @@ class ForkedServer(Server):
         streams = self.folder.parent / f"start-{self.starts}"
         streams.mkdir()
         (streams / "in").touch()
-        arguments = ["serve", str(self.folder), "--http", f"127.0.0.1:{self.port}", *self.options]
+        arguments = ["provider", "serve", str(self.folder), "--http", f"127.0.0.1:{self.port}", *self.options]
         self.child = forked.start(arguments, ROOT, streams, self.environment)
         said = streams / "err"
         while not (said.exists() and "listening on http://" in said.read_text()):

@@ -94,7 +94,7 @@ def test_the_command_names_a_question_that_cannot_be_asked(
     folder = parties.parties.accounts["law-1"].directory
     over_http = ("--url", parties.service.url, "--provider", parties.parties.key.verifier)
     for words in (over_http, ("--later", "--window", parties.window.directory / "public")):
-        done = run("query", text, "--account", folder, *words)
+        done = run("account", "query", text, "--account", folder, *words)
         assert (done.exit_code, done.stdout) == (2, "")
         assert done.stderr.startswith("rag-audit: the ") and error_name(done) == error.__name__
         assert len(done.stderr) < 1000
@@ -138,7 +138,7 @@ def test_a_written_question_that_cannot_be_asked_blocks_no_other(parties: Served
         path.write_bytes(data)
     written.append(questions.add(QUESTIONS["law"][1], embedder_of(window)))
     before = len(parties.window.records)
-    words = ("query", "--prepared", "--account", account.directory, "--url", parties.service.url,
+    words = ("account", "query", "--prepared", "--account", account.directory, "--url", parties.service.url,
              "--provider", parties.parties.key.verifier)  # fmt: skip
     done = run(*words)
     assert done.exit_code == 2, done.output
@@ -158,8 +158,8 @@ def test_an_origin_that_is_no_name_is_refused(origin: str, parties: Served, tmp_
     for words in (
         ("account", "request", account.directory, "--origin", origin, "--window", "w-2"),
         ("account", "approve", tmp_path / "roster.json", tmp_path, "--origin", origin, "--window", "w-2", "--all"),
-        ("trust", "new", tmp_path / "trust.toml", "--origin", origin, "--provider", key, "--witness", key),
-        ("open", tmp_path / "w", "--origin", origin),
+        ("verifier", "trust", "new", tmp_path / "trust.toml", "--origin", origin, "--provider", key, "--witness", key),
+        ("provider", "open", tmp_path / "w", "--origin", origin),
     ):  # fmt: skip
         done = run(*words)
         assert (done.exit_code, done.stdout) == (2, "")

@@ -54,7 +54,7 @@ def test_an_older_copy_of_a_folder_is_explained(served: Served, tmp_path: Path) 
             assert (
                 "older copy" in shown and "another program" in shown and "wait for the next window" in shown
             )
-    done = CliRunner().invoke(main, ["query", SECOND, "--account", str(copy), "--url", served.service.url,
+    done = CliRunner().invoke(main, ["account", "query", SECOND, "--account", str(copy), "--url", served.service.url,
                                      "--provider", str(key)])  # fmt: skip
     assert done.exit_code == 2 and "older copy" in done.stderr
     value, text = status(served, copy)

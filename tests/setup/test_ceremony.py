@@ -1,4 +1,4 @@
-"""`rag-audit setup` by several parties: from the first key to the verdict's label, and what is refused on the way."""
+"""`rag-audit provider setup` by several parties: from the first key to the verdict's label, and what is refused on the way."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Place:
         return self.root / name
 
     def run(self, *arguments: object) -> Any:
-        return CliRunner().invoke(main, ["setup", *map(str, arguments)])
+        return CliRunner().invoke(main, ["provider", "setup", *map(str, arguments)])
 
     def ok(self, *arguments: object) -> dict[str, Any]:
         done = self.run(*arguments, "--json")
@@ -312,7 +312,7 @@ def trust(place: Place, *arguments: object) -> Any:
     """`trust new` for two made-up parties."""
     vkeys = [str(SigningKey.generate(name).verifier) for name in ("provider", "witness")]
     parties = ("--origin", "example.org/rag", "--provider", vkeys[0], "--witness", vkeys[1])
-    words = ["trust", "new", place.path("trust.toml"), *parties, *arguments]
+    words = ["verifier", "trust", "new", place.path("trust.toml"), *parties, *arguments]
     return CliRunner().invoke(main, list(map(str, words)))
 
 
@@ -559,7 +559,7 @@ def test_circuit_of_a_policy(
     tenants = ("--tenant", "law=8", "--tenant", "medicine=8", "--system", "groth16")
     made = ("--window", "w-1", "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4")
     small = ("--lattice", "64", "--top-k", "2", "--accounts-max", "3", "--lasts", "1h")
-    done = CliRunner().invoke(main, ["policy", "new", str(policy), *tenants, *made, *small])
+    done = CliRunner().invoke(main, ["provider", "policy", "new", str(policy), *tenants, *made, *small])
     assert done.exit_code == 0, done.output
     _native.ptau_new(4 if circuit else 13, folder.path("p.ptau"))
     dimension = ("--dimension", "16")

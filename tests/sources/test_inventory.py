@@ -136,7 +136,7 @@ def test_what_cannot_be_opened_stops_or_is_named(tmp_path: Path, make: Callable[
 
 def test_a_name_that_is_not_unicode_is_shown_escaped(tmp_path: Path) -> None:
     unnamed(put(tmp_path / "docs", {"law/rent.txt": "Rent."}))
-    arguments = ["diff", str(tmp_path), "--docs", str(tmp_path / "docs")]
+    arguments = ["provider", "diff", str(tmp_path), "--docs", str(tmp_path / "docs")]
     done = CliRunner().invoke(main, arguments)
     assert (
         done.exit_code == 2
@@ -233,6 +233,7 @@ def test_copied_rows_are_counted_and_omitted_ones_named(tmp_path: Path) -> None:
     rows = '{"id": 1, "text": "Rent.", "who": "law", "v": 1}\n{"id": 2, "text": "", "who": "law"}\n{"id": 3, "text": "Roof.", "who": null}\n{"id": 4\n'
     put(tmp_path, {"rows.jsonl": rows})
     arguments = [
+        "provider",
         "documents",
         str(tmp_path / "rows.jsonl"),
         "--tenant-column",
@@ -259,7 +260,7 @@ def test_copied_rows_are_counted_and_omitted_ones_named(tmp_path: Path) -> None:
 
 def documents(folder: Path, rows: str, *options: str) -> Result:
     put(folder, {"rows.jsonl": rows})
-    arguments = ["documents", str(folder / "rows.jsonl"), "--out", str(folder / "out"), *options]
+    arguments = ["provider", "documents", str(folder / "rows.jsonl"), "--out", str(folder / "out"), *options]
     return CliRunner().invoke(main, arguments)
 
 

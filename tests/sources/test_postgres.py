@@ -30,7 +30,18 @@ def database() -> Iterator[str]:
 
 
 def copied(database: str, out: Path, query: str, *options: str) -> Result:
-    arguments = ["documents", database, "--query", query, "--out", str(out), "--tenant", "law", *options]
+    arguments = [
+        "provider",
+        "documents",
+        database,
+        "--query",
+        query,
+        "--out",
+        str(out),
+        "--tenant",
+        "law",
+        *options,
+    ]
     return CliRunner().invoke(main, [*arguments, "--text-column", "body"])
 
 

@@ -32,7 +32,7 @@ Source = Callable[[list[dict[str, Any]], Path], list[str]]
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["documents", *map(str, arguments)])
+    return CliRunner().invoke(main, ["provider", "documents", *map(str, arguments)])
 
 
 def lines(rows: list[dict[str, Any]], folder: Path) -> list[str]:

@@ -30,7 +30,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["documents", *map(str, arguments)])
+    return CliRunner().invoke(main, ["provider", "documents", *map(str, arguments)])
 
 
 def parquet(folder: Path) -> str:

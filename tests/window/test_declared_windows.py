@@ -102,14 +102,14 @@ def test_policy_and_trust_file_of_defaults_agree_for_many_components(
     place, out = settings(tmp_path, "https://models.example/v1", dimension=1536), tmp_path / "policy.json"
     embedder = ["--embedder", "openai", "--model", str(place)]
     made = CliRunner().invoke(
-        main, ["policy", "new", str(out), "--window", "w", "--tenant", "a=64", *embedder]
+        main, ["provider", "policy", "new", str(out), "--window", "w", "--tenant", "a=64", *embedder]
     )
     assert made.exit_code == 0, made.output
     policy = Policy.parse(json.loads(out.read_text()), field="policy")
     assert policy.noise is not None and (policy.noise.lo, policy.noise.hi) == (848, 6786)
     assert policy.estimator.certificate is None
     trust, vkeys = tmp_path / "trust.toml", [str(w.vkey) for w in service.witnesses.values()]
-    words = ["trust", "new", str(trust), "--origin", ORIGIN, "--provider", str(service.key.verifier),
+    words = ["verifier", "trust", "new", str(trust), "--origin", ORIGIN, "--provider", str(service.key.verifier),
              "--witness", vkeys[0], "--embedder", "openai"]  # fmt: skip
     refused = CliRunner().invoke(main, words)
     assert refused.exit_code == 2 and not trust.exists()
@@ -134,6 +134,17 @@ def test_a_retained_question_of_other_embedders_is_as_it_was(service: Service) -
 
 @pytest.mark.parametrize("name", ["onnx", "sentence-transformers", "openai"])
 def test_embedders_of_a_place_need_one(name: str, tmp_path: Path) -> None:
-    words = ["policy", "new", str(tmp_path / "p"), "--window", "w", "--tenant", "a=64", "--embedder", name]
+    words = [
+        "provider",
+        "policy",
+        "new",
+        str(tmp_path / "p"),
+        "--window",
+        "w",
+        "--tenant",
+        "a=64",
+        "--embedder",
+        name,
+    ]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2 and "--model" in done.output

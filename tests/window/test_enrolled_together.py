@@ -220,6 +220,8 @@ def test_the_commands_take_many_lines(service: Service, monkeypatch: pytest.Monk
         ([one, many], {"enrolled": 3, "already": 0}),
         ([roster], {"enrolled": 0, "already": 3}),
     ):
-        done = CliRunner().invoke(main, ["enrol", str(window.directory), *map(str, files), *nonces, "--json"])
+        done = CliRunner().invoke(
+            main, ["provider", "enrol", str(window.directory), *map(str, files), *nonces, "--json"]
+        )
         assert json.loads(done.stdout) == told, done.output
     assert [e["account"] for e in WindowFile.load(window.directory / "public").entries[-3:]] == list(NAMES)  # type: ignore[index, call-overload]

@@ -96,7 +96,18 @@ def test_a_window_is_served_and_verified_with_a_folder_of_files(
 
 def test_a_policy_takes_its_constants_from_the_embedder(tmp_path: Path) -> None:
     out = tmp_path / "policy.json"
-    arguments = ["policy", "new", str(out), "--window", "w", "--tenant", "a=64", "--embedder", NAME]
+    arguments = [
+        "provider",
+        "policy",
+        "new",
+        str(out),
+        "--window",
+        "w",
+        "--tenant",
+        "a=64",
+        "--embedder",
+        NAME,
+    ]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output
     policy = Policy.parse(json.loads(out.read_text()), field="policy")
@@ -117,7 +128,7 @@ def test_published_constants_are_those_of_the_embedders() -> None:
 
 def test_a_verifier_pins_the_files_that_it_has(service: Service, folder: Path, tmp_path: Path) -> None:
     out, vkeys = tmp_path / "trust.toml", [str(w.vkey) for w in service.witnesses.values()]
-    arguments = ["trust", "new", str(out), "--origin", ORIGIN, "--provider", str(service.key.verifier),
+    arguments = ["verifier", "trust", "new", str(out), "--origin", ORIGIN, "--provider", str(service.key.verifier),
                  "--witness", vkeys[0], "--embedder", NAME]  # fmt: skip
     refused = CliRunner().invoke(main, arguments)
     assert refused.exit_code == 2 and not out.exists()

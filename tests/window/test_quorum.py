@@ -73,7 +73,16 @@ def trust_new(folder: Path, *options: str) -> Result:
     keys = [str(SigningKey.generate(n, ALG_COSIGNATURE).verifier) for n in ("w1", "w2")]
     provider = str(SigningKey.generate(ORIGIN).verifier)
     named = [o for key in keys for o in ("--witness", key)]
-    arguments = ["trust", "new", str(folder / "trust.toml"), "--origin", ORIGIN, "--provider", provider]
+    arguments = [
+        "verifier",
+        "trust",
+        "new",
+        str(folder / "trust.toml"),
+        "--origin",
+        ORIGIN,
+        "--provider",
+        provider,
+    ]
     return CliRunner().invoke(main, [*arguments, *named, *options])
 
 

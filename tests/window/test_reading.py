@@ -62,7 +62,7 @@ def test_a_window_says_what_it_waits_for(service: Service) -> None:
         service.cosign_opening(window)
         assert waits() == f"its time: it opens at {local_time(window.opening.opens_at)}"
         now.now = window.opening.opens_at
-        assert "`rag-audit serve`" in waits()
+        assert "`rag-audit provider serve`" in waits()
         service.ask(window, "law-1", QUESTIONS["law"][0])
         found = WindowReader(folder).standing(now())
         assert (found.records, found.asked, found.proved) == (1, 1, 0)

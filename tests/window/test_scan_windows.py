@@ -581,11 +581,15 @@ def test_the_command_makes_certificates_ahead(service: Service) -> None:
     service.key.save(service.root / "key")
     (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
     for arguments, made in (([], 4), (["2"], 4), ([], 0)):
-        done = CliRunner().invoke(main, ["prove", str(directory), "--ahead", *arguments, "--json"])
+        done = CliRunner().invoke(
+            main, ["provider", "prove", str(directory), "--ahead", *arguments, "--json"]
+        )
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["made"] == made
     assert len(list((directory / "certificates").iterdir())) == 8
-    refused = CliRunner().invoke(main, ["prove", str(directory), "--ahead", "1", "--challenge", "x"])
+    refused = CliRunner().invoke(
+        main, ["provider", "prove", str(directory), "--ahead", "1", "--challenge", "x"]
+    )
     assert refused.exit_code == 2
 
 
@@ -627,10 +631,10 @@ def test_the_commands_choose_low_memory(service: Service, monkeypatch: pytest.Mo
         Window, "handle", lambda self, *_, **__: chosen.append(self.low_memory) or Refusal.model_construct()
     )
     option = ["--low-memory"] * low
-    for command in (["prove", str(directory), "--ahead"], ["prove", str(directory)]):
+    for command in (["provider", "prove", str(directory), "--ahead"], ["provider", "prove", str(directory)]):
         done = CliRunner().invoke(main, [*command, *option])
         assert done.exit_code == 0, done.output
-    CliRunner().invoke(main, ["serve", str(directory), "--stdio", *option], input="{}\n")
+    CliRunner().invoke(main, ["provider", "serve", str(directory), "--stdio", *option], input="{}\n")
     assert chosen == [low] * 3
 
 
@@ -648,7 +652,7 @@ def test_the_command_limits_the_memory_of_drawn_noise(
         lambda self, *_, **__: chosen.append(self.noise_pool.max_bytes) or Refusal.model_construct(),
     )
     for option in ([], ["--noise-memory", "7"]):
-        CliRunner().invoke(main, ["serve", str(directory), "--stdio", *option], input="{}\n")
+        CliRunner().invoke(main, ["provider", "serve", str(directory), "--stdio", *option], input="{}\n")
     assert chosen == [1 << 30, 7 << 20]
 
 
@@ -743,7 +747,7 @@ def test_the_command_names_an_altered_index_file(
 ) -> None:
     path = asked / "index" / name
     path.write_bytes(damage(path.read_bytes()))
-    done = CliRunner().invoke(main, ["prove", str(asked)])
+    done = CliRunner().invoke(main, ["provider", "prove", str(asked)])
     assert done.exit_code == 2
     assert "rag-audit: " in done.stderr and "index/law." in done.stderr
 
@@ -752,7 +756,7 @@ def test_the_command_makes_a_half_written_certificate_again(asked: Path) -> None
     path = asked / "certificates" / "law-1-1"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     (asked / "certificates" / ".law-2-1.0123456789abcdef").write_bytes(b"half of a certi")
-    done = CliRunner().invoke(main, ["prove", str(asked), "--json"])
+    done = CliRunner().invoke(main, ["provider", "prove", str(asked), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["proofs"] == 2
     assert sorted(p.name for p in path.parent.iterdir()) == ["law-2-1", "medicine-1-1", "medicine-2-1"]

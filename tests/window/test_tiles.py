@@ -249,7 +249,15 @@ def test_a_provider_writes_tiles_without_holding_every_proof(
 def packed(finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The window's receipts in tiles of one each."""
     monkeypatch.setattr("rag_audit.models.window_writer.TILE_BYTES", 1)
-    words = ["receipt", "pack", str(finished.receipts), "--window", str(finished.window / "public"), "--out"]
+    words = [
+        "account",
+        "receipt",
+        "pack",
+        str(finished.receipts),
+        "--window",
+        str(finished.window / "public"),
+        "--out",
+    ]
     done = CliRunner().invoke(main, [*words, str(tmp_path / "packed"), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["receipts"] == len(list(finished.receipts.iterdir()))

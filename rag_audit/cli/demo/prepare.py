@@ -26,7 +26,7 @@ SMALL_CAPACITY = 64
 def prepare_texts(
     demo: Demo, docs: Path | None, embedder: Embedder, *, skip_unreadable: bool = False
 ) -> tuple[dict[str, list[Document]], list[Question]]:
-    """Write the texts by tenant where `open --docs` finds them, and return them with the questions about them.
+    """Write the texts by tenant where `provider open --docs` finds them, and return them with the questions about them.
 
     :param docs: a person's own texts; None for the standard library's docstrings
     :param skip_unreadable: whether a file of theirs that cannot be read is omitted; without it the error is raised

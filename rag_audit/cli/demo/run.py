@@ -55,7 +55,8 @@ LASTS_MS = 3_600_000
 
 
 def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str, str]) -> Policy:
-    """The window's policy. Its dates are drafts: `open --opens-in` dates the window once everything is committed."""
+    """The window's policy. Its dates are drafts: `provider open --opens-in` dates the window once everything is
+    committed."""
     now = now_ms()
     # With these gains and this lattice some questions still find their passage; the table gives the cost in epsilon.
     return draft_policy(
@@ -149,8 +150,8 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
 
 def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping[str, str]) -> Policy:
     demo.verifier.mkdir()
-    demo.run("keygen", demo.provider / "provider.skey", name=ORIGIN)
-    demo.run("keygen", demo.verifier / "verifier.skey", name="verifier.demo")
+    demo.run("provider keygen", demo.provider / "provider.skey", name=ORIGIN)
+    demo.run("provider keygen", demo.verifier / "verifier.skey", name="verifier.demo")
     for name in WITNESSES:
         demo.run("witness init", demo.folder / name, name=f"{name}.demo")
     for tenant in tenants:
@@ -163,7 +164,7 @@ def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping
     policy = demo_policy(tenants, systems)
     path = demo.provider / "policy.json"
     path.write_bytes(jcs(policy.dump()))
-    keys = demo.run("setup new", path, json=True).stdout
+    keys = demo.run("provider setup new", path, json=True).stdout
     (demo.folder / "setup.json").write_text(keys)
     return policy
 
@@ -177,7 +178,7 @@ def _open(demo: Demo, policy: Policy) -> None:
     # Between the dating of the window and its opening there are only two cosignatures, at this machine's current speed.
     lead = LEAST_LEAD_S + math.ceil(COSIGNED_IN * demo.slowest)
     demo.run(
-        "open",
+        "provider open",
         demo.window,
         policy=demo.provider / "policy.json",
         roster=demo.provider / "roster.json",
@@ -188,7 +189,7 @@ def _open(demo: Demo, policy: Policy) -> None:
     )
     for step in ("cosign", "beacon"):
         _witnessed(demo, step)
-    opened = json.loads(demo.run("open", demo.window, json=True).stdout)
+    opened = json.loads(demo.run("provider open", demo.window, json=True).stdout)
     say(
         f"window {opened['opening'][:16]}.. is {opened['status']}: cosigned by {len(WITNESSES)} witnesses, beacon drawn"
     )
@@ -197,7 +198,7 @@ def _open(demo: Demo, policy: Policy) -> None:
         say(f"it opens in {wait:.0f} s")
         time.sleep(wait + 0.01)
     started = time.monotonic()
-    made = json.loads(demo.run("prove", demo.window, ahead="1", json=True).stdout)["made"]
+    made = json.loads(demo.run("provider prove", demo.window, ahead="1", json=True).stdout)["made"]
     if made:
         say(f"{made} noise certificates made before any query, in {time.monotonic() - started:.1f} s")
 
@@ -231,7 +232,7 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
         "allow_unsafe_setup": "true",
     }
     demo.run(
-        "trust new",
+        "verifier trust new",
         party / "trust.toml",
         origin=ORIGIN,
         provider=demo.provider / "provider.skey.pub",
@@ -253,7 +254,7 @@ def _query(
     )
     address = demo.provider / "socket"
     socket = os.path.relpath(address)
-    command = [sys.executable, "-m", "rag_audit", "serve", str(demo.window)]
+    command = [sys.executable, "-m", "rag_audit", "provider", "serve", str(demo.window)]
     service = subprocess.Popen(
         [*command, "--socket", socket, "--eager", str(EAGER)], stderr=subprocess.DEVNULL
     )
@@ -267,7 +268,7 @@ def _query(
         for number, (account, _, question) in enumerate(plan):
             started = time.monotonic()
             done = demo.run(
-                "query",
+                "account query",
                 question.question,
                 account=demo.folder / "accounts" / account,
                 window=demo.public,
@@ -284,19 +285,19 @@ def _query(
 
 
 def _close(demo: Demo) -> None:
-    demo.run("close", demo.window)
+    demo.run("provider close", demo.window)
     _witnessed(demo, "cosign")
-    demo.run("close", demo.window)
+    demo.run("provider close", demo.window)
     note = demo.verifier / "challenge.txt"
     demo.run(
-        "challenge",
+        "verifier challenge",
         demo.public / "window.json",
         key=demo.verifier / "verifier.skey",
         trust=demo.verifier / "trust.toml",
         out=note,
     )
     started = time.monotonic()
-    done = demo.run("prove", demo.window, challenge=note, workers="2", json=True)
+    done = demo.run("provider prove", demo.window, challenge=note, workers="2", json=True)
     made = json.loads(done.stdout)["made"]
     say(f"{made} proofs of the challenged records made in {time.monotonic() - started:.1f} s")
 
@@ -304,7 +305,7 @@ def _close(demo: Demo) -> None:
 def _receipts(demo: Demo) -> None:
     for account in sorted(p for p in (demo.folder / "accounts").iterdir() if p.is_dir()):
         demo.run(
-            "receipt export",
+            "account receipt export",
             account=account,
             window=demo.public,
             out=demo.verifier / "receipts",

@@ -205,7 +205,7 @@ def npm() -> Finding:
         return _missing(exc.message, exc.hint or "install the package again")
     if not there:
         return Finding(
-            "note", f"{wanted}: not fetched yet", "`rag-audit setup new` fetches them on first use"
+            "note", f"{wanted}: not fetched yet", "`rag-audit provider setup new` fetches them on first use"
         )
     return Finding("ok", wanted)
 

@@ -123,7 +123,8 @@ def load_passages(
     """Read the documents of one tenant.
 
     From a file: JSON Lines, plain or gzip, ``{"text": "..", "id": ".."}``; the default id is the line's number. From a
-    folder, as `rag-audit open --docs` takes it: ``<tenant>.jsonl`` files, or folders of text files that are cut into
+    folder, as `rag-audit provider open --docs` takes it: ``<tenant>.jsonl`` files, or folders of text files that are
+    cut into
     pieces ``name.md#1``, ..; a question may name a piece or the file.
 
     :param inventory: records the documents that are read and the parts that are omitted

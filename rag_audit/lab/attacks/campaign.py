@@ -190,7 +190,7 @@ def population(
     """
     if prepared.attack.probabilities and not target.probabilities:
         raise AttackError("the target gives no log-probabilities", field=prepared.attack.name,
-                          hint="choose attacks that need none (`rag-audit attack list`)")  # fmt: skip
+                          hint="choose attacks that need none (`rag-audit lab attack list`)")  # fmt: skip
     documents = sorted(prepared.tasks)
     answers = target.ask(prepared.probes(documents, accounts))
     features, found, hidden = features_of(prepared, documents, answers, accounts)

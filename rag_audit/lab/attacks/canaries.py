@@ -111,10 +111,11 @@ def load(path: Path) -> list[Canary]:
             found.append(c)
         except (ValueError, KeyError, TypeError, RecursionError) as exc:
             raise SchemaError("the line is no canary", field=f"{path}, line {number}",
-                              expected="a file of `rag-audit canary new`", found=str(exc)[:60]) from exc  # fmt: skip
+                              expected="a file of `rag-audit lab canary new`",
+                              found=str(exc)[:60]) from exc  # fmt: skip
     if not found:
         raise SchemaError(
-            "the file has no canary", field=str(path), expected="a file of `rag-audit canary new`"
+            "the file has no canary", field=str(path), expected="a file of `rag-audit lab canary new`"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""`rag-audit attack`: published attacks against the reference engine, a window or a chat endpoint."""
+"""`rag-audit lab attack`: published attacks against the reference engine, a window or a chat endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`rag-audit canary`: texts that a coin each puts into an index or not, and the test that asks for them afterwards."""
+"""`rag-audit lab canary`: texts that a coin each puts into an index or not, and the test that asks for them
+afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def canary() -> None:
 @canary.command("new")
 @click.argument("file", type=PATH)
 @click.option(
-    "--docs", "data", required=True, help="the documents whose manner they have, as `attack run --data`"
+    "--docs", "data", required=True, help="the documents whose manner they have, as `lab attack run --data`"
 )
 @skip_option
 @click.option("--count", callback=whole_number, help="[default: 128]")
@@ -73,10 +74,10 @@ def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
 
 @canary.command("test")
 @click.argument("file", type=PATH)
-@default_option("--target", default="engine", help="as `attack run --target`")
+@default_option("--target", default="engine", help="as `lab attack run --target`")
 @default_option("--docs", "data", default="demo", help="the engine's documents, without canaries")
 @skip_option
-@default_option("--mechanism", default="none", help="of the engine, as `attack run --mechanism`")
+@default_option("--mechanism", default="none", help="of the engine, as `lab attack run --mechanism`")
 @click.option(
     "--k", "accounts", callback=whole_number, help="accounts that ask for every canary  [default: 1]"
 )

@@ -1,4 +1,4 @@
-"""`rag-audit experiment`: the paper's experiments, on its idealised mechanism and on the engine."""
+"""`rag-audit lab experiment`: the paper's experiments, on its idealised mechanism and on the engine."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `attack run`, and of `canary test` as far as it has them."""
+    """The options of `lab attack run`, and of `lab canary test` as far as it has them."""
 
     target: str = "engine"
     data: str = "demo"

@@ -49,6 +49,6 @@ def choose(names: Iterable[str]) -> list[Experiment]:
     if unknown:
         raise SchemaError(
             "there is no such experiment", field="NAME", expected=", ".join(["all", *EXPERIMENTS]), found=unknown[0],
-            hint="rag-audit experiment list",
+            hint="rag-audit lab experiment list",
         )  # fmt: skip
     return [e for name, e in EXPERIMENTS.items() if name in wanted or "all" in wanted]

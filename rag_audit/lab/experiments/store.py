@@ -133,7 +133,7 @@ class Store:
         path = folder / RUN_FILE
         if not path.is_file():
             raise StoreError("no folder of results", field=str(folder), expected=f"a {RUN_FILE}",
-                             hint="rag-audit experiment run NAME --out FOLDER")  # fmt: skip
+                             hint="rag-audit lab experiment run NAME --out FOLDER")  # fmt: skip
         value = read_json(path, max_bytes=MAX_FILE_BYTES)
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise SchemaError("not the description of a run", field=str(path), expected=FORMAT)

@@ -1,4 +1,5 @@
-"""The figures that a verdict carries and that `rag-audit policy bounds` prints, computed in one place for both."""
+"""The figures that a verdict carries and that `rag-audit provider policy bounds` prints, computed in one place for
+both."""
 
 from __future__ import annotations
 

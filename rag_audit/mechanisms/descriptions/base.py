@@ -232,7 +232,7 @@ class Description(ABC):
 
     mechanism: ClassVar[type[Mechanism]]
     forms: ClassVar[tuple[str, ...]]
-    """the forms of the value of `policy new --mechanism`"""
+    """the forms of the value of `provider policy new --mechanism`"""
     words: ClassVar[str]
     """the mechanism's operation, for a line of text"""
     any_coalition: ClassVar[bool] = False
@@ -245,7 +245,7 @@ class Description(ABC):
     }
     """by check of a trust file: the field that decides it, and the command that changes that field"""
     coalition: ClassVar[str]
-    """the meaning of its figure for coalitions larger than k_max, for `policy explain`"""
+    """the meaning of its figure for coalitions larger than k_max, for `provider policy explain`"""
     computed: ClassVar[str] = (
         "A closed form of the mechanism's coins, exact and rounded up; it is no Gaussian approximation."
     )
@@ -333,11 +333,11 @@ class Description(ABC):
     @classmethod
     @abstractmethod
     def option(cls, values: Parameters) -> str | None:
-        """The value of `attack run --mechanism`; None where the reference engine lacks the mechanism."""
+        """The value of `lab attack run --mechanism`; None where the reference engine lacks the mechanism."""
 
     @classmethod
     def explained(cls, mechanism: Mechanism) -> list[str]:
-        """The mechanism's operation, guarantee and cost, as parts of a sentence for `policy explain`."""
+        """The mechanism's operation, guarantee and cost, as parts of a sentence for `provider policy explain`."""
         return [cls.words, *cls._sampling_words(mechanism)]
 
     @classmethod

@@ -45,7 +45,8 @@ provider's."""
 
 def default_listing(capacity: int) -> tuple[Fraction, int]:
     """The default flip probability and maximum list of a tenant with randomized response. Lists have at most 32
-    positions, and at most the share of an index that `trust new` accepts. Chance fills five of them, and at most half.
+    positions, and at most the share of an index that `verifier trust new` accepts. Chance fills five of them, and at
+    most half.
 
     :param capacity: the tenant's positions
     :returns: the probability that a position is listed at a query whatever its content, and M
@@ -131,7 +132,8 @@ class ListingDescription(Description):
     def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
         eps = mechanism.epsilon(sizes.k_max, None)
         above = (
-            f"this epsilon is above the {defaults.EPS_LISTING} that `trust new` accepts by default; a larger chance"
+            f"this epsilon is above the {defaults.EPS_LISTING} that `verifier trust new` accepts by default; a"
+            f" larger chance"
             " lowers it (--mechanism listing:KEEP:CHANCE:THRESHOLD)"
         )
         return [

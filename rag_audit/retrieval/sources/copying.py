@@ -50,7 +50,8 @@ def copied(
                         )
                     if path.exists():
                         raise DocumentsError("the tenant's documents are there already", field=str(path),
-                                             hint="copy into another folder, and see `rag-audit diff`")  # fmt: skip
+                                             hint="copy into another folder, and see"
+                                                  " `rag-audit provider diff`")  # fmt: skip
                     files[name] = stack.enter_context(open(Path(temporary, path.name), "xb"))
                 files[name].write(jcs(document.line) + b"\n")
                 inventory.count(name, document.place, document.text)

@@ -12,7 +12,7 @@ from rag_audit.retrieval.sources.model import Asked, Rows
 
 _TABLES = (".csv", ".json", ".ods", ".tsv", ".xls", ".xlsx")
 _TABLE = "convert the table to JSON Lines (.jsonl) or Parquet (.parquet)"
-_FOLDER = "a folder of files goes to `open --docs` as it is"
+_FOLDER = "a folder of files goes to `provider open --docs` as it is"
 
 
 def rows(asked: Asked) -> Rows:

@@ -110,11 +110,11 @@ class Schedule(Model):
 class Serve(Model):
     """[serve]: who may ask where.
 
-    :param socket: a Unix socket, as `serve --socket`
-    :param http: host and port, as `serve --http`
-    :param ahead: number of precomputed noise proofs for each account, as in `serve --ahead`
-    :param low_memory: as `serve --low-memory`
-    :param noise_mib: MiB of noise drawn ahead in each window, as `serve --noise-memory`
+    :param socket: a Unix socket, as `provider serve --socket`
+    :param http: host and port, as `provider serve --http`
+    :param ahead: number of precomputed noise proofs for each account, as in `provider serve --ahead`
+    :param low_memory: as `provider serve --low-memory`
+    :param noise_mib: MiB of noise drawn ahead in each window, as `provider serve --noise-memory`
     """
 
     socket: Annotated[str, Field(min_length=1)] | None = None
@@ -135,7 +135,7 @@ class Proving(Model):
 
     :param records: every record (`all`), or the records that verifiers' challenges draw (`challenged`)
     :param certify: whether the run makes a coalition proof if the policy asks for one
-    :param executor: a cluster, as in `prove --executor`; by default this machine
+    :param executor: a cluster, as in `provider prove --executor`; by default this machine
     :param workers: processes on this machine; 0 proves in the service's own process
     """
 
@@ -148,7 +148,7 @@ class Proving(Model):
 class Enrolling(Model):
     """[enrolment]: whether accounts may ask over HTTP for a line on the roster.
 
-    :param requests: the book of their requests, which `rag-audit enrolments` shows and decides
+    :param requests: the book of their requests, which `rag-audit provider enrolments` shows and decides
     :param into_open: write approved accounts to the log of the open window too, if that is the one they asked for
     """
 
@@ -188,9 +188,9 @@ class Config(Model):
     """The content of provider.toml.
 
     :param folder: the folder of the windows
-    :param policy: a policy as `policy new` writes it; each window sets its own id and dates
+    :param policy: a policy as `provider policy new` writes it; each window sets its own id and dates
     :param nonces: the folder where witnesses put the lines of `witness nonce`, one per file
-    :param store: the place of the windows' ledgers, as in `open --store`
+    :param store: the place of the windows' ledgers, as in `provider open --store`
     :param beacon: the witnesses' nonces, or drand's quicknet; for drand, another process has to put its signatures into
         public/notes
     """

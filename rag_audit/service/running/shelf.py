@@ -243,8 +243,8 @@ def without_commands(text: str) -> str:
     for pattern, instead in (
         (r", then run `rag-audit [a-z]+`.*", ""),
         (r": `rag-audit (serve|prove|open)[^`]*`.*", ""),
-        (r"^`rag-audit close`: ", "its closing record: "),
-        (r"^`rag-audit open` on the window's folder, which takes ", ""),
+        (r"^`rag-audit provider close`: ", "its closing record: "),
+        (r"^`rag-audit provider open` on the window's folder, which takes ", ""),
     ):
         text = re.sub(pattern, instead, text)
     return text

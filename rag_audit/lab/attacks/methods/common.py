@@ -59,7 +59,7 @@ def logs_of(replies: Sequence[Reply]) -> list[float]:
     for reply in replies:
         if reply.log_probabilities is None:
             raise AttackError("the service gives no log-probabilities", field="target",
-                              hint="choose attacks that need none (`rag-audit attack list`)")  # fmt: skip
+                              hint="choose attacks that need none (`rag-audit lab attack list`)")  # fmt: skip
         found += reply.log_probabilities
     return found
 

@@ -91,7 +91,8 @@ class WindowService:
                 if exc.reason in ("unknown-account", "unknown-tenant", "wrong-tenant"):
                     raise AttackError(
                         "the account cannot ask in this window", field=account.account,
-                        expected="an account of the window's roster, or one enrolled since (`rag-audit enrol`)",
+                        expected="an account of the window's roster, or one enrolled since (`rag-audit provider"
+                                 " enrol`)",
                         found=exc.reason,
                     ) from exc  # fmt: skip
                 if exc.reason in ("limit", "slot-used"):

@@ -122,7 +122,8 @@ class Places:
         if not 0 < count <= circuit.records:
             raise WitnessError("the window does not fit the coalition proof's circuit", field="records",
                                expected=f"1..{circuit.records}", found=count,
-                               hint="`rag-audit close --no-certificate` closes it without the proof")  # fmt: skip
+                               hint="`rag-audit provider close --no-certificate` closes it without the"
+                                    " proof")  # fmt: skip
         order = sorted(range(count), key=lambda record: (statement.account[record], record))
         return cls(circuit, statement, tuple(order))
 

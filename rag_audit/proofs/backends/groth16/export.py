@@ -51,7 +51,8 @@ SNARKJS = "snarkjs@0.7.6"
 _SCRIPT = """\
 #!/bin/sh
 # Checks each proof of this folder with snarkjs. The keys are the window's own: index.json has the digest of each in the
-# form that trust.toml pins, and the public inputs were rebuilt from the window's entries by `rag-audit export`.
+# form that trust.toml pins, and the public inputs were rebuilt from the window's entries by `rag-audit provider
+# export`.
 # Another snarkjs: SNARKJS="node .../snarkjs/build/cli.cjs" sh verify.sh
 set -e
 cd "$(dirname "$0")"

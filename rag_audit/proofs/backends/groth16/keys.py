@@ -254,7 +254,8 @@ def proving_key(instance: Instance, *, ptau: Path | None = None, ptau_digest: st
         raise SetupError(
             "the installed key is one of an earlier release, whose files cannot be checked",
             field=str(earlier),
-            hint=f"install it again (rag-audit setup finalise {earlier / 'key.zkey'} ..), then: rm -r {earlier}",
+            hint=f"install it again (rag-audit provider setup finalise {earlier / 'key.zkey'} ..), then: rm -r"
+            f" {earlier}",
         )
     return load_keys(build_once(cache_dir(FOLDER) / circuit_digest, build), circuit_digest)
 
