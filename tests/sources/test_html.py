@@ -188,7 +188,7 @@ def test_a_page_that_scripts_make_is_refused(page: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verifier", "page", "named"),
+    ("page", "named"),
     [
         (f"<p>Loading</p>{SCRIPT}", True),
         (f"{FILLED}{SCRIPT}", False),
