@@ -90,7 +90,10 @@ COMMANDS = {
         "rag_audit.cli.keys.worker_key",
         "Make the key under which proving jobs travel to other machines: OUT (mode 0600), the same file on each.",
     ),
-    "account": ("rag_audit.cli.account.account", "Make accounts and put them on a provider's roster."),
+    "account": (
+        "rag_audit.cli.account.account",
+        "Own an account: key, questions, receipts; put accounts on a provider's roster.",
+    ),
     "witness": (
         "rag_audit.cli.witness.witness",
         "Be a witness: cosign a provider's checkpoints and draw its beacon.",
@@ -134,8 +137,8 @@ verifier's process contains no code of the provider, and `--help` loads none."""
 
 
 GROUPS = {
-    "provider": "Operate a window: policy, opening, service, proofs, publication.",
-    "verifier": "Write a trust file, draw challenges, and understand verdicts.",
+    "provider": "Operate windows step by step; `rag-audit run` does all steps of a service.",
+    "verifier": "Write a trust file, draw challenges, explain checks; `rag-audit verify` verifies.",
     "lab": "Attack your own service, and repeat the published experiments.",
 }
 """The groups whose commands `COMMANDS` lists, with their help. The commands of `account` and `witness` are in the
@@ -159,6 +162,22 @@ class Commands(Group):
         if not prefix:
             self._summaries |= GROUPS
         self._prefix = prefix
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first word.
+
+        :raises click.UsageError: the group has no such command; the error names commands of other groups with this name
+        """
+        if self.get_command(ctx, args[0]) is None:
+            named = sorted(name for name in COMMANDS if name.split()[-1] == args[0])
+            named += [f"account {args[0]}"] if args[0] in ("query", "receipt") else []
+            if named:
+                ctx.fail(
+                    f"No such command {args[0]!r}. Use {' or '.join(f'`rag-audit {name}`' for name in named)}."
+                )
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the group's commands."""

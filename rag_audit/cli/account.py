@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def account() -> None:
-    """Make accounts and put them on a provider's roster."""
+    """Own an account: key, questions, receipts; put accounts on a provider's roster."""
 
 
 for _command in (request, approve, status):

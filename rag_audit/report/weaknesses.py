@@ -56,7 +56,7 @@ def weaknesses_of(
              "a draw of the verifier's own (rag-audit verifier challenge, verify --challenge)")  # fmt: skip
     if figures.coalition != "checked":
         weak("coalition", "how many accounts repeat a question almost word for word is the provider's word or not said",
-             "a coalition proof (policy new --certificate)")  # fmt: skip
+             "a coalition proof (rag-audit provider policy new --certificate)")  # fmt: skip
     if 2 * vouching.quorum <= len(vouching.witnesses):
         weak("quorum", "half of the witnesses or fewer suffice: two ledgers could each have a quorum",
              "a quorum of more than half")  # fmt: skip

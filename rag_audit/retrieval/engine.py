@@ -265,7 +265,7 @@ def check_capacity(documents: int, capacity: int, *, field: str = "documents") -
             field=field,
             expected=f"at most {capacity}",
             found=documents,
-            hint="the capacity is fixed for a window: open the next one with a larger contract constant",
+            hint="write the next window's policy with a larger capacity: rag-audit provider policy new --tenant NAME=N",
         )
 
 

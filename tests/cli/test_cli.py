@@ -231,6 +231,14 @@ def test_usage_errors_exit_with_2(shell: Shell) -> None:
         assert done.returncode == 2 and "Usage:" in done.stderr and done.stdout == ""
 
 
+def test_a_command_of_another_group_is_named(shell: Shell) -> None:
+    for word, group in (("open", "provider"), ("trust", "verifier"), ("query", "account"), ("attack", "lab")):
+        done = shell.run(word)
+        assert done.returncode == 2 and f"`rag-audit {group} {word}`" in done.stderr
+    both = shell.run("keygen").stderr
+    assert "`rag-audit provider keygen`" in both and "`rag-audit verifier keygen`" in both
+
+
 def commands(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     if isinstance(command, click.Group):
         context = click.Context(command)

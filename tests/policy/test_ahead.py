@@ -213,8 +213,11 @@ def test_protocols_of_another_release_are_undecided(given: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("kind", "decided"),
     [
-        ("noise", "policy.noise: policy new --eps-joint"),
-        ("listing", "policy.tenants.keep, chance: policy new --mechanism listing:KEEP:CHANCE:THRESHOLD"),
+        ("noise", "policy.noise: rag-audit provider policy new --eps-joint"),
+        (
+            "listing",
+            "policy.tenants.keep, chance: rag-audit provider policy new --mechanism listing:KEEP:CHANCE:THRESHOLD",
+        ),
     ],
 )
 def test_what_decides_epsilon_is_of_the_policys_mechanism(

@@ -11,7 +11,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 
-from rag_audit.report import html, junit, sarif, text, vsa
+from rag_audit.report import junit, sarif, text, vsa
+from rag_audit.report.html import page
 from rag_audit.report.model import Report
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/report.md"
@@ -59,7 +60,7 @@ def main() -> None:
 
     reports = sampled_reports()
     PAGE.write_text(filled(PAGE.read_text(), blocks(**reports)))
-    EXAMPLE.write_text(html.render(reports["passed"]), encoding="utf-8")
+    EXAMPLE.write_text(page.render(reports["passed"]), encoding="utf-8")
 
 
 if __name__ == "__main__":

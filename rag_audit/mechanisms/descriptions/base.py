@@ -240,12 +240,13 @@ class Description(ABC):
     does_not_prove: ClassVar[str | None] = None
     """a limit of the window's proofs, for the verdict"""
     changes: ClassVar[dict[str, str]] = {
-        "trust.min_score_width": "policy.tenants.scores, which the embedder's dimension fixes: policy new --embedder,"
+        "trust.min_score_width": "policy.tenants.scores, which the embedder's dimension fixes: rag-audit provider"
+        " policy new --embedder,"
         " --dimension"
     }
     """by check of a trust file: the field that decides it, and the command that changes that field"""
     coalition: ClassVar[str]
-    """the meaning of its figure for coalitions larger than k_max, for `provider policy explain`"""
+    """the meaning of its figure for coalitions larger than k_max, for `provider policy new`"""
     computed: ClassVar[str] = (
         "A closed form of the mechanism's coins, exact and rounded up; it is no Gaussian approximation."
     )
@@ -337,7 +338,7 @@ class Description(ABC):
 
     @classmethod
     def explained(cls, mechanism: Mechanism) -> list[str]:
-        """The mechanism's operation, guarantee and cost, as parts of a sentence for `provider policy explain`."""
+        """The mechanism's operation, guarantee and cost, as parts of a sentence for `provider policy new`."""
         return [cls.words, *cls._sampling_words(mechanism)]
 
     @classmethod

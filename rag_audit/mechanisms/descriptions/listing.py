@@ -62,7 +62,7 @@ KNOWN_DIMENSION = 256
 FOUND = 53
 """Number of 100 questions that find their passage (`WITHOUT_NOISE`) with a sampled share of 0.7: among the best five
 documents of an account's disclosed set after 200 questions."""
-_OPTION = "policy new --mechanism listing:KEEP:CHANCE:THRESHOLD"
+_OPTION = "rag-audit provider policy new --mechanism listing:KEEP:CHANCE:THRESHOLD"
 
 
 def _bound(mechanism: Mechanism) -> coins.Listing | None:
