@@ -171,12 +171,14 @@ class Commands(Group):
         :raises click.UsageError: the group has no such command; the error names commands of other groups with this name
         """
         if self.get_command(ctx, args[0]) is None:
-            named = sorted(name for name in COMMANDS if name.split()[-1] == args[0])
-            named += [f"account {args[0]}"] if args[0] in ("query", "receipt") else []
+            groups = ((name, main.get_command(ctx, name)) for name in main.list_commands(ctx))
+            named = [
+                f"`rag-audit {name} {args[0]}`"
+                for name, group in groups
+                if isinstance(group, click.Group) and group.get_command(ctx, args[0]) is not None
+            ]
             if named:
-                ctx.fail(
-                    f"No such command {args[0]!r}. Use {' or '.join(f'`rag-audit {name}`' for name in named)}."
-                )
+                ctx.fail(f"No such command {args[0]!r}. Use {' or '.join(named)}.")
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -13,14 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit._internal.extras import EXTRAS
 from rag_audit.cli import main
 from rag_audit.errors import ExitCode, MemoryLimitError
-from tests.cli.test_cli import commands
+from tests.cli.tree import leaves
 from tests.named import error_name
 
 ROOT = Path(__file__).parents[2]
@@ -115,18 +114,7 @@ def test_the_systems_refusals_are_no_faults(tmp_path: Path, monkeypatch: pytest.
     assert not list(tmp_path.rglob("*.txt"))
 
 
-def named(path: tuple[str, ...]) -> click.Command:
-    """A command by its names."""
-    command: click.Command = main
-    for word in path:
-        assert isinstance(command, click.Group)
-        found = command.get_command(click.Context(command), word)
-        assert found is not None
-        command = found
-    return command
-
-
-LEAVES = [path for path in commands(main) if not isinstance(named(path), click.Group)]
+LEAVES = leaves(main)
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
@@ -134,7 +122,7 @@ def test_every_command_is_guarded(
     path: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever breaks in any of them, at whatever depth of groups, ends in 70 and never in 1."""
-    command = named(path)
+    command = LEAVES[path]
 
     def fault(*_: object, **__: object) -> None:
         raise ZeroDivisionError(SECRET)

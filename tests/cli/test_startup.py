@@ -11,6 +11,7 @@ import click
 import pytest
 
 from rag_audit.cli import COMMANDS, main
+from tests.cli.tree import commands
 
 EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 _COUNT = """
@@ -65,11 +66,7 @@ def test_verify_loads_what_it_needs() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("width", [30, 60, 100, 1000])
 def test_the_table_has_each_command_s_own_words(name: str, width: int) -> None:
-    command: click.Command | None = main
-    for word in name.split():
-        assert isinstance(command, click.Group)
-        command = command.get_command(click.Context(command), word)
-    assert command is not None
+    command = dict(commands(main))[tuple(name.split())]
     assert click.Command(name, help=COMMANDS[name][1]).get_short_help_str(
         width
     ) == command.get_short_help_str(width)

@@ -9,12 +9,12 @@ from pathlib import Path
 from random import Random
 from types import ModuleType
 
-import click
 import pytest
 from click.testing import CliRunner
 
 import rag_audit
 from rag_audit.cli import main
+from tests.cli.tree import leaves
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs/examples/library.py"
@@ -151,17 +151,8 @@ def test_exports() -> None:
     assert set(rag_audit.__all__) <= set(dir(rag_audit))
 
 
-def _paths(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """The words of each command that is no group."""
-    if not isinstance(command, click.Group):
-        return [path]
-    context = click.Context(command)
-    parts = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
-    return [found for name, part in parts if part is not None for found in _paths(part, (*path, name))]
-
-
 def test_every_command_is_listed() -> None:
     table = (ROOT / "docs/commands.md").read_text()
-    paths = _paths(main)
+    paths = leaves(main)
     assert {("verify",), ("provider", "open"), ("verifier", "trust", "new")} <= set(paths)
     assert [path for path in paths if f"`{' '.join(path)}`" not in table] == []

@@ -25,6 +25,7 @@ from click.testing import CliRunner
 from rag_audit.account.account import Account
 from rag_audit.cli import main
 from rag_audit.service.server import Server
+from tests.cli.tree import leaves
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 
@@ -66,20 +67,7 @@ ENVIRONMENTS: Sequence[Mapping[str, str]] = (
 )
 
 
-def _commands(
-    command: click.Command, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            assert found is not None
-            yield from _commands(found, (*path, name))
-    else:
-        yield path, command
-
-
-COMMANDS = dict(_commands(main))
+COMMANDS = leaves(main)
 IDS = [" ".join(path) for path in COMMANDS]
 
 
