@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 
 
-class Endpoint(ThreadingHTTPServer):
+class Endpoint(ThreadingHTTPServer, ABC):
     """Answers posted JSON objects (`answer`), and keeps what it was asked.
 
     :param faults: what goes wrong with the first requests, in order: `429`, `500`, `400`, `slow`, or what the endpoint
@@ -35,9 +36,9 @@ class Endpoint(ThreadingHTTPServer):
         """Whether a request is answered with status 400 because of what it asks."""
         return False
 
+    @abstractmethod
     def answer(self, body: dict[str, Any], fault: str) -> tuple[str, bytes]:
         """The content type and the content of an answer."""
-        raise NotImplementedError
 
 
 S = TypeVar("S", bound=ThreadingHTTPServer)

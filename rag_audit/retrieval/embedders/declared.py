@@ -3,6 +3,7 @@ embedder that is known only by its manifest."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -32,7 +33,7 @@ _WIDTH = 4
 Floats = npt.NDArray[np.float64]
 
 
-class DeclaredEmbedder:
+class DeclaredEmbedder(ABC):
     """The common part of such embedders, with the methods of `Embedder`. Subclasses compute real vectors of texts
     (`_vectors`).
 
@@ -71,12 +72,12 @@ class DeclaredEmbedder:
         self.limits = TokenLimits(query_tokens, document_tokens)
         self._artefacts, self._model = artefacts, model
 
+    @abstractmethod
     def _vectors(self, texts: Sequence[str]) -> Floats:
         """The model's vectors of texts, prompts included, shape (n, raw_dimension).
 
         :raises DocumentRefused: an endpoint refuses a text, which the error's field names: ``documents[2]``
         """
-        raise NotImplementedError
 
     def manifest(self) -> EmbedderManifest:
         made: EmbedderManifest = {
