@@ -258,7 +258,8 @@ class Publisher:
         source = state.beacon_source(0)
         if not isinstance(source, DrandBeacon):
             raise WindowStateError("the opening names no drand round", field="beacon", found=source.source,
-                                   hint="the witnesses reveal: `witness beacon`, then run `open` again")  # fmt: skip
+                                   hint="the witnesses reveal: `witness beacon`, then run"
+                                    " `provider open` again")  # fmt: skip
         if 0 in state.beacons:
             return
         signed, quorum = self.cosigned(1), len(self._context.witnesses)

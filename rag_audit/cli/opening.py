@@ -321,7 +321,7 @@ def enrol(directory: Path, lines: tuple[Path, ...], witnesses: tuple[Path, ...],
 
     A LINE is a file with one line or a list of them, as a roster is one. All of them wait for one beacon, over one
     checkpoint; an account that is enrolled already stays as it is. The witnesses cosign and reveal as for an opening
-    (`witness cosign`, `witness beacon`); then run `open` again.
+    (`witness cosign`, `witness beacon`); then run `provider open` again.
     """
     accounts = [a for p in lines for a in parse_lines(read_json(p, max_bytes=MAX_ROSTER_BYTES), field=p.name)]
     nonces = {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}

@@ -193,7 +193,7 @@ def _tenants(items: Sequence[str], system: str) -> tuple[dict[str, int], dict[st
     "--embedder",
     choices=EMBEDDERS,
     default=DEFAULT_EMBEDDER,
-    help="which `open` will embed with: dimension, score window and whether A1 is proved follow from it",
+    help="which `provider open` will embed with: dimension, score window and whether A1 is proved follow from it",
 )
 @model_option
 @click.option(

@@ -209,7 +209,8 @@ def finalise(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Check ZKEY as `verify` does and install it: windows are proved with it from now on, so do it between windows.
+    """Check ZKEY as `provider setup verify` does and install it: windows are proved with it from now on, so
+    do it between windows.
 
     Relying parties check the file of --out with `verifier trust new --zkey`. The setup is a `ceremony` if each phase
     has two or

@@ -30,7 +30,9 @@ EXAMPLE_NEXT = (
 
 @click.command()
 @click.argument("window", type=PATH, required=False)
-@path_option("--trust", help="what this verifier trusts (`rag-audit verifier trust new`)  [required]")
+@path_option(
+    "--trust", help="what this verifier trusts (`rag-audit verifier trust new`); required without --example"
+)
 @path_option("--receipts", multiple=True, help="countersigned receipts: files or folders")
 @path_option(
     "--previous", multiple=True, help="a window before this one, to check the chain; repeat for each"

@@ -240,8 +240,9 @@ def prove(
 ) -> None:
     """Make the missing proofs and add them to window.json. The command can be interrupted and run again.
 
-    Proofs are made by processes here, or by a cluster, which sees sealed jobs only (`worker-key`). With --ahead only
-    the noise certificates are made, the part of a proof that does not depend on the query (scan tenants).
+    Proofs are made by processes here, or by a cluster, which sees sealed jobs only (`provider worker-key`).
+    With --ahead only the noise certificates are made, the part of a proof that does not depend on the query (scan
+    tenants).
     """
     if ahead is not None and note is not None:
         raise click.UsageError("give one of --ahead and --challenge")

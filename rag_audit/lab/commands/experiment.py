@@ -43,7 +43,7 @@ def list_(as_json: bool) -> None:
 @default_option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="of every draw of the run")
 @default_option("--out", type=PATH, default=OUT, help="folder of results, of one size and seed")
 @default_option("--jobs", type=PROCESSES, default=1, help="processes of this machine")
-@click.option("--executor", "address", help="dask://host:port or ray://host:port, as for `prove`")
+@click.option("--executor", "address", help="dask://host:port or ray://host:port, as for `provider prove`")
 @flag_option("--no-pictures", help="draw nothing, which needs no matplotlib")
 @json_option
 def run(

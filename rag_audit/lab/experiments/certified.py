@@ -15,7 +15,7 @@ LATTICE = 16
 
 @lru_cache(maxsize=64)
 def mechanism(eps_acc: int, n: int, lattice: int = LATTICE) -> Mechanism:
-    """The least noise that a policy may have by equation (3.4), as `policy draft --calibration classical` finds it."""
+    """The minimum noise of a policy by equation (3.4), as `provider policy new --calibration classical` finds it."""
     return calibrate("classical", n=n, delta_acc=DELTA_ACC, eps_acc=eps_acc, lattice=lattice).mechanism
 
 
