@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.descriptions import ALL, description
-from rag_audit.mechanisms.descriptions.base import Option
+from rag_audit.mechanisms.descriptions import ALL, chosen
 from rag_audit.mechanisms.noise import Noise
 
-_NAMES = "|".join(kind.mechanism.name for kind in ALL)
 _FORMS = ", ".join(form for kind in ALL[:-1] for form in kind.forms) + (
     f" or {', '.join(ALL[-1].forms)}, alone or as ID=.., each id once"
 )
@@ -25,10 +23,10 @@ def read_mechanisms(
     made: dict[str, Mechanism] = dict.fromkeys(capacities, Noise())
     named: set[str] = set()
     for item in sorted(items, key=lambda item: "=" in item):  # items for all tenants come first
-        match = re.fullmatch(rf"(?:([^=]+)=)?({_NAMES})(?::([0-9.]{{1,30}}))?(:.+)?", item)
+        match = re.fullmatch(r"(?:([^=]+)=)?([^=]*)", item)
         if match is None:
             raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
-        tenant, kind, keep = match[1], description(match[2]), match[3]
+        tenant, written = match[1], match[2]
         if tenant is not None and tenant not in made:
             raise PolicyError(
                 f"no --tenant is named {tenant}", field="--mechanism", expected=" or ".join(made), found=item
@@ -43,6 +41,7 @@ def read_mechanisms(
             )
         named.add(tenant or "")
         for name in [*made] if tenant is None else [tenant]:
-            option = Option(keep, match[4] or "", item, _FORMS, capacities[name], dimension)
-            made[name] = kind.chosen(option)
+            made[name] = chosen(
+                written, whole=item, expected=_FORMS, capacity=capacities[name], dimension=dimension
+            )
     return None if all(m == Noise() for m in made.values()) else made

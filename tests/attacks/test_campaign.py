@@ -9,8 +9,9 @@ import pytest
 
 from rag_audit.errors import StoreError
 from rag_audit.lab.attacks import campaign, runner
-from rag_audit.lab.attacks.cells import STRONG_NOISE, Bench, Cell
+from rag_audit.lab.attacks.cells import Bench, Cell, default_cells
 from rag_audit.lab.attacks.interface import AttackError, Probe, Reply
+from rag_audit.lab.attacks.mechanisms.noise import STRONG_NOISE, WEAK_NOISE
 from rag_audit.lab.attacks.methods import ATTACKS, chosen
 from rag_audit.lab.attacks.metrics import best_threshold
 from rag_audit.lab.attacks.report import csv_of, section, table, verdict
@@ -53,7 +54,7 @@ def test_a_leak_beyond_the_certificate_is_refuted(bench: Bench, split: Split) ->
     _, scorer = campaign.population(prepared, engine)
     inside, outside = campaign.worlds(prepared, engine, scorer, accounts=1, trials=200)
     lower = runner.clopper_pearson_epsilon(inside, outside, delta=runner.DELTA)
-    certified = runner.mechanisms.certified_epsilon(bench.mechanism(STRONG_NOISE), 1, 1, runner.DELTA)
+    certified = bench.attacked(STRONG_NOISE).certified(1, 1, runner.DELTA)[0]
     bounds = runner.Bounds(lower, lower, certified, certified, 1.0, 200)
     result = runner.Result("rag-mia", Cell(STRONG_NOISE), 1, 120, 0, {}, None, (0.0, 0.0), None, bounds)
     assert runner.refuted([result]) == [result]
@@ -80,6 +81,18 @@ def test_mirabel_on_exact_scores_has_no_certificate() -> None:
     assert Cell(STRONG_NOISE, "mirabel").certified
     assert not Cell(STRONG_NOISE, "mirabel-plain").certified
     assert not Cell("sampling:0.7", "mirabel").certified
+
+
+def test_a_run_has_every_mechanism_by_default_and_coalitions_where_a_bound_covers_them() -> None:
+    assert default_cells(1) == [
+        *(Cell("none", defence) for defence in ("none", "mirabel", "prompt", "paraphrase")),
+        *(Cell(WEAK_NOISE, defence) for defence in ("none", "mirabel")),
+        *(Cell(written) for written in (STRONG_NOISE, "sampling:0.7", "listing:0.7")),
+    ]
+    coalitions = [cell for cell in default_cells(4) if cell.accounts == 4]
+    assert coalitions == [
+        Cell(written, accounts=4) for written in (WEAK_NOISE, STRONG_NOISE, "sampling:0.7", "listing:0.7")
+    ]
 
 
 def test_finished_cells_are_kept_and_a_damaged_one_is_named(

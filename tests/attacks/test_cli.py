@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.lab.attacks import runner
+from rag_audit.lab.attacks.mechanisms import Attacked
 from rag_audit.models.attacks import AttackRun
 
 
@@ -71,7 +71,7 @@ def test_a_missing_classifier_is_named_before_anything_is_asked(
 def test_a_bound_that_is_exceeded_ends_in_one(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner.mechanisms, "certified_epsilon", lambda *_, **__: 0.001)
+    monkeypatch.setattr(Attacked, "certified", lambda *_: (0.001, None))
     found = run("lab", "attack", "run", "rag-mia", "--data", notes, "--members", 40, "--mechanism", "noise:1:128", "--k", 1,
                 "--trials", 60, "--out", tmp_path / "out")  # fmt: skip
     assert found.exit_code == 1

@@ -8,17 +8,21 @@ import pytest
 from rag_audit.errors import PolicyError
 from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.interface import Probe, YesNo
+from rag_audit.lab.attacks.mechanisms import Attacked, Ranking, parse
+from rag_audit.lab.attacks.mechanisms.base import gumbel_threshold
 from rag_audit.lab.attacks.split import Split
-from rag_audit.lab.attacks.targets.mechanisms import certified_epsilon, parse
-from rag_audit.lab.attacks.targets.ranking import Ranking, gumbel_threshold
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import build_index, no_noise, select
 
 WINDOW = ScoreWindow(20, 160, 64)
 
 
-def ranking(written: str, capacity: int = 64, top_k: int = 4, hiding: str = "none") -> Ranking:
-    return Ranking(parse(written, WINDOW, capacity), capacity, np.arange(capacity), top_k, hiding, 3)  # type: ignore[arg-type]
+def attacked(written: str, capacity: int = 64) -> Attacked:
+    return parse(written, WINDOW, capacity, 256)
+
+
+def ranking(written: str, capacity: int = 64, top_k: int = 4, defence: str = "none") -> Ranking:
+    return Ranking(attacked(written, capacity), capacity, np.arange(capacity), top_k, defence, 3)  # type: ignore[arg-type]
 
 
 def test_without_noise_the_engine_selects_the_same() -> None:
@@ -72,7 +76,7 @@ def test_the_threshold_is_exceeded_by_normal_maxima_about_as_often_as_it_says() 
 @pytest.mark.parametrize("written", ["none", "noise:1:64"])
 def test_mirabel_hides_what_stands_out_and_answers_with_the_next(written: str) -> None:
     scores = np.random.default_rng(3).normal(60, 6, 512).astype(np.int32)
-    plain = ranking(written, 512, 3, "plain")
+    plain = ranking(written, 512, 3, "mirabel-plain")
     assert plain.window(1).select(scores, 0).hidden is None
     scores[9] = 158
     found = plain.window(1).select(scores, 0)
@@ -82,24 +86,32 @@ def test_mirabel_hides_what_stands_out_and_answers_with_the_next(written: str) -
 
 
 @pytest.mark.parametrize(
-    "written", ["", "noise:64", "noise:1,8", "listing", "sampling:1.5", "noise:8,1:64", "listing:0.7:0.1"]
+    "written",
+    ["", "noise:64", "noise:1,8", "loud", "sampling:1.5", "noise:8,1:64", "listing:0.7:0.1", "none:0.7"],
 )
 def test_a_mechanism_that_is_none_is_refused(written: str) -> None:
     with pytest.raises(PolicyError):
-        parse(written, WINDOW, 64)
+        attacked(written)
 
 
 def test_noise_that_no_bound_covers_is_certified_as_nothing() -> None:
-    assert certified_epsilon(parse("noise:1:256", WINDOW, 64), 1, 1, "1e-5") == math.inf
+    assert attacked("noise:1:256").certified(1, 1, "1e-5") == (math.inf, None)
 
 
-def test_a_document_on_several_positions_costs_several_fold() -> None:
-    listing, noise = parse("listing:0.7", WINDOW, 64), parse("noise:1,8,64:32", WINDOW, 64)
-    assert certified_epsilon(listing, 2, 9, "1e-5", positions=3) == pytest.approx(
-        3 * certified_epsilon(listing, 2, 9, "1e-5")
-    )
-    assert certified_epsilon(noise, 1, 30, "1e-5", positions=4) == certified_epsilon(noise, 4, 30, "1e-5")
-    assert certified_epsilon(parse("sampling:0.7", WINDOW, 64), 1, 1, "1e-5") == math.inf
+def test_sampling_bounds_the_area_and_no_epsilon() -> None:
+    epsilon, auc = attacked("sampling:0.7").certified(1, 1, "1e-5")
+    assert epsilon == math.inf
+    assert auc is not None and 0.5 < auc < 1
+
+
+def test_only_noise_has_the_policy_s_delta() -> None:
+    written = ("noise:1:64", "sampling:0.7", "listing:0.7", "none")
+    assert [attacked(w).delta("1e-5") for w in written] == ["1e-5", 0, 0, 0]
+
+
+def test_a_defence_that_is_not_defined_under_a_mechanism_is_refused(bench: Bench) -> None:
+    with pytest.raises(PolicyError, match="not defined under the mechanism listing"):
+        bench.engine(Cell("listing:0.7", "mirabel"))
 
 
 def test_the_world_without_the_document_differs_in_its_place_alone(bench: Bench, split: Split) -> None:

@@ -11,13 +11,13 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"noise", "sampling", "listing"}
 CLASSES = {"Noise", "Sampling", "Listing", "Exact", "SampledTopK", "RandomisedList", "Plain", "ListingRecord"}
 PARAMETERS = {"gains", "chance", "threshold", "listing", "keep"}
-MECHANISMS = ("rag_audit/mechanisms/", "rag_audit/retrieval/serving/")
-"""The folders with a file for each mechanism: what both parties read, and the part that a provider runs."""
+MECHANISMS = ("rag_audit/mechanisms/", "rag_audit/retrieval/serving/", "rag_audit/lab/attacks/mechanisms/")
+"""The folders with a file for each mechanism: what both parties read, the part that a provider runs, and the engine
+under attack."""
 ALLOWED = {
     "rag_audit/commit/explore/coins.py": "the simulated list reads the threshold of its own class",
     "rag_audit/models/constants.py": "the constants of circuits, which have parameters and no mechanism",
     "rag_audit/proofs/": "proof systems read the constants of circuits and statements",
-    "rag_audit/lab/": "attacks on each mechanism, an extra that no other package imports",
 }
 """Files, or folders, that may compare, and why."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
+from rag_audit.lab.attacks.mechanisms import parse
 from rag_audit.mechanisms import ALL, Mechanism, named
 from rag_audit.mechanisms.base import KEPT
 from rag_audit.mechanisms.descriptions import ALL as DESCRIPTIONS
@@ -116,6 +117,14 @@ def test_a_run_of_attacks_names_the_mechanism(mechanism: Mechanism) -> None:
     assert asdict(mechanism) and (kind.option(attacked) or "").startswith(
         mechanism.name
     ) != mechanism.sampled * bool(mechanism.gains)
+
+
+@each
+def test_the_lab_attacks_the_mechanism_that_the_option_of_a_run_names(mechanism: Mechanism) -> None:
+    kind = description(mechanism.name)
+    values = AttackedMechanism.parse({"kind": mechanism.name, **kind.parameters(mechanism)}, field="m")
+    if (option := kind.option(values)) is not None:
+        assert parse(option, mechanism.window, 64, 256).parameters == values
 
 
 @each

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.lab.attacks.generators.extractive import ExtractiveGenerator
 from rag_audit.lab.attacks.generators.http import ChatGenerator
 from rag_audit.lab.attacks.interface import Generator, Tools
-from rag_audit.lab.attacks.targets import mechanisms
+from rag_audit.lab.attacks.mechanisms import ALL, Attacked, Defence, kind, parse
 from rag_audit.lab.attacks.targets.engine import Corpus, Engine
-from rag_audit.lab.attacks.targets.ranking import Hiding
 from rag_audit.lab.attacks.targets.rewriting import paraphrase
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
-
-Defence = Literal["none", "mirabel", "mirabel-plain", "prompt", "paraphrase"]
-"""Mirabel on the scores that the mechanism leaves, or on exact scores under it; a guarded prompt; rewritten queries."""
-WEAK_NOISE = "noise:1,1,1,1:128"
-STRONG_NOISE = "noise:1,8,64:32"
-_HIDING: dict[str, Hiding] = {"mirabel": "noised", "mirabel-plain": "plain"}
 
 
 @dataclass(frozen=True)
@@ -46,24 +38,28 @@ class Cell:
     def certified(self) -> bool:
         """Whether the mechanism's bound covers the answers. It does not if a defence reads exact scores below the
         mechanism."""
-        return (
-            self.mechanism != "none"
-            and self.defence != "mirabel-plain"
-            and not (self.defence == "mirabel" and not self.mechanism.startswith("noise"))
-        )
+        return self.defence in kind(self.mechanism).bounded
+
+
+def cells(mechanisms: Sequence[str], defences: Sequence[Defence], accounts: int) -> list[Cell]:
+    """Each mechanism with each defence, against one account; mechanisms that bound answers, against a coalition too if
+    they have no defence.
+
+    :param accounts: the accounts of the coalition
+    """
+    return [
+        Cell(mechanism, defence, size)
+        for mechanism in mechanisms
+        for defence in defences
+        for size in dict.fromkeys((1, accounts))
+        if size == 1 or (defence == "none" and Cell(mechanism).certified)
+    ]
 
 
 def default_cells(accounts: int) -> list[Cell]:
-    """Every mechanism against one account and against a coalition, and every defence without noise and with it."""
-    coalition = (1, accounts) if accounts > 1 else (1,)
-    return [
-        *(Cell("none", defence) for defence in ("none", "mirabel", "prompt", "paraphrase")),
-        *(Cell(WEAK_NOISE, "none", k) for k in coalition),
-        Cell(WEAK_NOISE, "mirabel"),
-        *(Cell(STRONG_NOISE, "none", k) for k in coalition),
-        *(Cell("sampling:0.7", "none", k) for k in coalition),
-        *(Cell("listing:0.7", "none", k) for k in coalition),
-    ]
+    """Every mechanism with its usual parameters and defences (`Attacked.usual`)."""
+    usual = [value for attacked in ALL for value in attacked.usual]
+    return [cell for value in usual for cell in cells([value.option], ("none", *value.defences), accounts)]
 
 
 @dataclass
@@ -85,24 +81,24 @@ class Bench:
         self.corpus = Corpus(self.documents, self.embedder, self.capacity, self.seed)
         self.window = ScoreWindow.for_scale(self.embedder.scale, 64)
 
-    def mechanism(self, written: str) -> mechanisms.Mechanism:
+    def attacked(self, written: str) -> Attacked:
         """The mechanism of an option, at this corpus's size."""
-        return mechanisms.parse(written, self.window, self.capacity)
+        return parse(written, self.window, self.capacity, self.embedder.dimension)
 
     def engine(self, cell: Cell) -> Engine:
         """The service of a cell.
 
-        :raises PolicyError: listing lists chance's documents too, and a guard that hides one of them is not defined
+        :raises PolicyError: the defence is not defined under the mechanism
         """
-        mechanism = self.mechanism(cell.mechanism)
-        if cell.mechanism.startswith("listing") and cell.defence.startswith("mirabel"):
-            raise PolicyError("Mirabel is not defined for lists by randomised response", field="--defence",
-                              expected="none, prompt or paraphrase", found=cell.defence)  # fmt: skip
+        attacked = self.attacked(cell.mechanism)
+        if cell.defence not in attacked.defences:
+            raise PolicyError(f"this defence is not defined under the mechanism {attacked.name}", field="--defence",
+                              expected=" or ".join(sorted(attacked.defences)), found=cell.defence)  # fmt: skip
         return Engine(
             corpus=self.corpus,
             generator=self._generator(guarded=cell.defence == "prompt"),
-            mechanism=mechanism,
-            hiding=_HIDING.get(cell.defence, "none"),
+            attacked=attacked,
+            defence=cell.defence,
             rewrite=paraphrase if cell.defence == "paraphrase" else None,
             top_k=self.top_k,
             seed=self.seed,

@@ -7,7 +7,8 @@ import io
 import math
 from collections.abc import Sequence
 
-from rag_audit.lab.attacks.cells import STRONG_NOISE, WEAK_NOISE, Cell
+from rag_audit.lab.attacks.cells import Cell
+from rag_audit.lab.attacks.mechanisms import ALL
 from rag_audit.lab.attacks.metrics import Figure
 from rag_audit.lab.attacks.runner import Result, least_distance, refuted
 
@@ -110,7 +111,7 @@ def section(results: Sequence[Result], label: str) -> str:
 
 
 def _short(cell: Cell) -> str:
-    names = {"none": "no noise", WEAK_NOISE: "weak noise", STRONG_NOISE: "strong noise"}
+    names = {usual.option: usual.words for attacked in ALL for usual in attacked.usual}
     return f"{names.get(cell.mechanism, cell.mechanism)}, k = {cell.accounts}"
 
 

@@ -12,13 +12,11 @@ from typing import Any
 from rag_audit._internal.canonical import digest_hex, read_text
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import StoreError
-from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.attacks import campaign
 from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.interface import Attack, Scorer, Target
 from rag_audit.lab.attacks.metrics import Figure
 from rag_audit.lab.attacks.split import Split
-from rag_audit.lab.attacks.targets import mechanisms
 from rag_audit.lab.attacks.targets.engine import Engine
 from rag_audit.lab.empirical.lower_bounds import clopper_pearson_epsilon, gaussian_dp_epsilon
 from rag_audit.lab.empirical.rates import auc
@@ -229,10 +227,7 @@ def run_elsewhere(
             shadow=learnt.get(attack.name),
         )
         cell = Cell("none", accounts=accounts)
-        results.append(
-            Result(attack.name, cell, ready.queries, found.documents, ready.refused, found.figures, found.retrieval,
-                   found.hidden, None, None)
-        )  # fmt: skip
+        results.append(_result(ready, cell, found))
         if progress is not None:
             progress(len(results), len(attacks))
     return results
@@ -258,27 +253,35 @@ def _measure(
         seed=plan.seed,
         shadow=shadow,
     )
-    bounds = None
-    queries = ready.queries
-    if plan.trials and cell.certified:
+    if not cell.certified:
+        return _result(ready, cell, found)
+    attacked, queries, bounds = engine.attacked, ready.queries, None
+    epsilon, ceiling = attacked.certified(cell.accounts, queries, DELTA)
+    if plan.trials:
         inside, outside = campaign.worlds(ready, engine, scorer, accounts=cell.accounts, trials=plan.trials)
         n, k = plan.policy
         bounds = Bounds(
-            lower=clopper_pearson_epsilon(inside, outside, delta=_delta(engine), confidence=plan.confidence),
+            lower=clopper_pearson_epsilon(
+                inside, outside, delta=attacked.delta(DELTA), confidence=plan.confidence
+            ),
             gaussian=gaussian_dp_epsilon(inside, outside, delta=DELTA, confidence=plan.confidence),
-            certified=mechanisms.certified_epsilon(engine.mechanism, cell.accounts, queries, DELTA),
-            eps_audit=mechanisms.certified_epsilon(engine.mechanism, k, n, DELTA),
+            certified=epsilon,
+            eps_audit=attacked.certified(k, n, DELTA)[0],
             auc=auc(inside, outside),
             trials=plan.trials,
         )
-    ceiling = mechanisms.certified_auc(engine.mechanism, cell.accounts, queries) if cell.certified else None
-    return Result(ready.attack.name, cell, queries, found.documents, ready.refused, found.figures, found.retrieval,
-                  found.hidden, ceiling, bounds)  # fmt: skip
+    return _result(ready, cell, found, ceiling, bounds)
 
 
-def _delta(engine: Engine) -> str | int:
-    """The bound of randomized response has delta 0; the bound of noise has the policy's delta."""
-    return DELTA if isinstance(engine.mechanism, Noise) else 0
+def _result(
+    ready: campaign.Prepared,
+    cell: Cell,
+    found: campaign.Population,
+    ceiling: float | None = None,
+    bounds: Bounds | None = None,
+) -> Result:
+    return Result(ready.attack.name, cell, ready.queries, found.documents, ready.refused, found.figures,
+                  found.retrieval, found.hidden, ceiling, bounds)  # fmt: skip
 
 
 def _kept(file: Path) -> Result:

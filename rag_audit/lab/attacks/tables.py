@@ -18,15 +18,16 @@ from pathlib import Path
 import numpy as np
 
 from rag_audit.lab.attacks import campaign, runner
-from rag_audit.lab.attacks.cells import WEAK_NOISE, Bench, Cell
+from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.generators.extractive import exact_match
 from rag_audit.lab.attacks.interface import Floats
+from rag_audit.lab.attacks.mechanisms import Ranking
+from rag_audit.lab.attacks.mechanisms.noise import WEAK_NOISE
 from rag_audit.lab.attacks.methods import chosen
 from rag_audit.lab.attacks.metrics import Figure, proportion
 from rag_audit.lab.attacks.runner import Result
 from rag_audit.lab.attacks.split import LEAST, Split, make_split
 from rag_audit.lab.attacks.targets.engine import Engine
-from rag_audit.lab.attacks.targets.ranking import Ranking
 from rag_audit.lab.empirical.sets import collection, folder
 from rag_audit.retrieval.embedders import get_embedder
 
@@ -58,7 +59,7 @@ def utility(engine: Engine, questions: Sequence[Question], seed: int = 0) -> Uti
     """Ask an engine honest questions, each in a window of its own."""
     corpus = engine.corpus
     filled = np.array(sorted(corpus.positions))
-    ranking = Ranking(engine.mechanism, corpus.capacity, filled, engine.top_k, engine.hiding, engine.seed)
+    ranking = Ranking(engine.attacked, corpus.capacity, filled, engine.top_k, engine.defence, engine.seed)
     texts = [engine.rewrite(q.text) if engine.rewrite is not None else q.text for q in questions]
     found, exact, hidden = [], [], []
     for number, (question, row) in enumerate(zip(questions, corpus.scores(texts), strict=True)):
@@ -331,14 +332,17 @@ def _detection(m: Measured) -> str:
 
 
 def _utility(m: Measured) -> str:
-    labels = {PLAIN: "nothing", MIRABEL: "Mirabel", NOISE: "noise", BOTH: "both"}
+    columns = {
+        PLAIN: ("nothing", *MIRABEL_3["none"]),
+        MIRABEL: ("Mirabel", *MIRABEL_3["mirabel"]),
+        NOISE: ("noise", MIRABEL_7["noise"], None),
+        BOTH: ("both", MIRABEL_7["both"], None),
+    }
     rows = []
-    for cell, label in labels.items():
+    for cell, (label, exact, recall) in columns.items():
         cost = m.costs.get(("squad", cell))
         if cost is not None:
-            paper = MIRABEL_3.get(cell.defence) if cell.mechanism == "none" else None
-            em = MIRABEL_7["both" if cell.defence == "mirabel" else "noise"] if paper is None else paper[0]
-            rows.append([label, pair(cost.exact, em), pair(cost.recall, None if paper is None else paper[1])])
+            rows.append([label, pair(cost.exact, exact), pair(cost.recall, recall)])
     return table(
         "Mirabel, tables 3 and 7: honest questions, SQuAD (paper: NQ)", ["under", "EM@5", "R@5"], rows
     )

@@ -82,8 +82,8 @@ def list_(as_json: bool) -> None:
     "--mechanism",
     "mechanisms",
     multiple=True,
-    metavar="none|noise:GAINS:R|sampling:KEEP|listing:KEEP",
-    help="of the engine; repeat for each  [default: all four]",
+    metavar="NAME[:PARAMETERS]",
+    help="of the engine, such as none or sampling:0.7; repeat for each  [default: all]",
 )
 @click.option(
     "--defence",
@@ -171,7 +171,6 @@ def tables_(names: tuple[str, ...], members: int | None, seed: int, out: Path) -
 def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
     """Attacks on the reference engine, cell by cell in the requested number of processes."""
     from rag_audit.lab.attacks import runner
-    from rag_audit.lab.attacks.targets.mechanisms import parameters
 
     session = _session(o)
     if o.jobs > 1:
@@ -193,7 +192,7 @@ def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
         "confidence": plan.confidence,
         "delta": runner.DELTA,
         "mechanisms": {
-            cell.mechanism: parameters(bench.mechanism(cell.mechanism)).model_dump(exclude_defaults=True)
+            cell.mechanism: bench.attacked(cell.mechanism).parameters.model_dump(exclude_defaults=True)
             for cell in plan.cells
         },
     }
@@ -216,12 +215,7 @@ def _session(o: Options) -> Session:
     bench = o.bench(split)
     columns = cells.default_cells(o.k)
     if o.mechanisms or o.defences:
-        columns = [
-            cells.Cell(mechanism, defence, size)
-            for mechanism in o.mechanisms or ("none",)
-            for defence in o.defences or ("none",)
-            for size in ((1, o.k) if mechanism != "none" and defence == "none" and o.k > 1 else (1,))
-        ]
+        columns = cells.cells(o.mechanisms or ("none",), o.defences or ("none",), o.k)
     plan = runner.Plan(
         attacks=tuple(a.name for a in attacks),
         cells=tuple(columns),

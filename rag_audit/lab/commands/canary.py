@@ -99,7 +99,6 @@ def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **opti
     from rag_audit.lab.attacks.generators.http import ChatGenerator
     from rag_audit.lab.attacks.interface import BoundExceeded, Target
     from rag_audit.lab.attacks.runner import DELTA
-    from rag_audit.lab.attacks.targets.mechanisms import certified_epsilon
     from rag_audit.retrieval.embedders import get_embedder
 
     o = Options(**options)
@@ -119,8 +118,8 @@ def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **opti
         cell = cells.Cell(mechanism, accounts=k)
         engine = bench.engine(cell)
         served = canaries.in_engine(engine, marked)
-        certified = certified_epsilon(engine.mechanism, k, len(marked), DELTA)
-        found = canaries.test(marked, served, accounts=k, delta=DELTA if mechanism.startswith("noise") else 0)
+        certified, _ = engine.attacked.certified(k, len(marked), DELTA)
+        found = canaries.test(marked, served, accounts=k, delta=engine.attacked.delta(DELTA))
         said = f"certified for these queries: {certified:.5g}, above the lower bound by {certified - found.lower:.5g}"
     else:
         o.out.mkdir(parents=True, exist_ok=True)

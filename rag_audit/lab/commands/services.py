@@ -13,8 +13,9 @@ from rag_audit.cli.common import progress, say, verifier_key
 from rag_audit.retrieval.inventory import Inventory
 
 if TYPE_CHECKING:
-    from rag_audit.lab.attacks.cells import Bench, Defence
+    from rag_audit.lab.attacks.cells import Bench
     from rag_audit.lab.attacks.generators.http import Endpoint
+    from rag_audit.lab.attacks.mechanisms import Defence
     from rag_audit.lab.attacks.split import Split
     from rag_audit.lab.attacks.targets.kept import Kept
     from rag_audit.lab.attacks.targets.window import WindowService

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 
 from rag_audit import mechanisms
-from rag_audit.mechanisms.descriptions.base import Description
+from rag_audit._internal.errors import PolicyError
+from rag_audit.mechanisms.base import Mechanism
+from rag_audit.mechanisms.descriptions.base import Description, Option
 
-__all__ = ["ALL", "Description", "description"]
+__all__ = ["ALL", "Description", "chosen", "description"]
 
 
 def _found(name: str) -> type[Description]:
@@ -30,3 +33,22 @@ def description(name: str) -> type[Description]:
     :raises KeyError: no mechanism has the name, which the models of every file exclude
     """
     return _BY_NAME[name]
+
+
+def chosen(written: str, *, whole: str, expected: str, capacity: int, dimension: int) -> Mechanism:
+    """The mechanism that NAME[:KEEP[:REST]] names (`Description.chosen`).
+
+    >>> chosen("sampling:0.5", whole="", expected="", capacity=64, dimension=256).keep == 1 << 39
+    True
+
+    :param whole: the whole value of the option, for errors
+    :param expected: the forms of all values, for errors
+    :param capacity: the tenant's positions
+    :param dimension: components of the embedder's vectors
+    :raises PolicyError: the text does not have the form, or a parameter is out of range
+    """
+    match = re.fullmatch(rf"({'|'.join(_BY_NAME)})(?::([0-9.]{{1,30}}))?(:.+)?", written)
+    if match is None:
+        raise PolicyError("not a mechanism", field="--mechanism", expected=expected, found=whole)
+    option = Option(match[2], match[3] or "", whole, expected, capacity, dimension)
+    return description(match[1]).chosen(option)

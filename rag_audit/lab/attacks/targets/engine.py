@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit.lab.attacks.interface import Answer, Generator, Probe, Reply, Task
+from rag_audit.lab.attacks.mechanisms import Attacked, Defence, Ranking
 from rag_audit.lab.attacks.passages import Passage
-from rag_audit.lab.attacks.targets.mechanisms import Mechanism, Plain, name_of
-from rag_audit.lab.attacks.targets.ranking import Hiding, Ranking
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import build_index
 
@@ -92,14 +91,14 @@ def embed_all(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.int8]:
 class Engine:
     """A service: a corpus under a mechanism and a defence, and a generator.
 
-    :param hiding: Mirabel's detect-and-hide
+    :param defence: the defence, of which the engine itself adds only Mirabel's detect-and-hide
     :param rewrite: rewrites a query before retrieval, or None
     """
 
     corpus: Corpus
     generator: Generator
-    mechanism: Mechanism = field(default_factory=Plain)
-    hiding: Hiding = "none"
+    attacked: Attacked
+    defence: Defence = "none"
     rewrite: Callable[[str], str] | None = None
     top_k: int = 5
     seed: int = 0
@@ -113,7 +112,7 @@ class Engine:
     @property
     def label(self) -> str:
         """Its name in a report."""
-        return f"reference engine, {name_of(self.mechanism)}"
+        return f"reference engine, {self.attacked.label}"
 
     @property
     def probabilities(self) -> bool:
@@ -141,7 +140,7 @@ class Engine:
 
     def _answers(self, probes: Sequence[Probe], *, absent: bool) -> Iterator[Answer]:
         filled = np.array(sorted(self.corpus.positions))
-        ranking = Ranking(self.mechanism, self.corpus.capacity, filled, self.top_k, self.hiding, self.seed)
+        ranking = Ranking(self.attacked, self.corpus.capacity, filled, self.top_k, self.defence, self.seed)
         nothing = [self.corpus.positions[document] for document in sorted(self.empty)]
         rows, window = self._scores(probes), None
         for document, group in groupby(probes, key=lambda probe: probe.document):
