@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, overload
 
+from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import RagAuditError
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Value: TypeAlias = bytes | str | int | dict[str, Json] | Sequence["Value"] | DataclassInstance | None
+    """A proof, a key or public values: plain types and dataclasses of them."""
+
 T = TypeVar("T")
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound="Value")
 Given = TypeVar("Given", contravariant=True)
 Refusals = dict[int, RagAuditError]
 """The reasons for refusing proofs, by the proof's number: `InvalidProof` for a false proof, another error (exit code

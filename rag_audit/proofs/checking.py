@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias
 
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.proofs.batch import Checker, Refusals
+from rag_audit.proofs.batch import Checker, Item, Refusals
 from rag_audit.proofs.interface import Job
 
-Item = TypeVar("Item")
+if TYPE_CHECKING:
+    from rag_audit.proofs.batch import Value
 
 PORTION = 1024
 """Maximum proofs of a portion."""
@@ -147,7 +148,7 @@ class Checking:
             self._progress(min(self._done + here, self._total), self._total)
 
 
-def size_of(value: object) -> int:
+def size_of(value: Value) -> int:
     """Total bytes of the long texts in an item."""
     if isinstance(value, bytes):
         return len(value)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 from rag_audit import __version__, _native
 from rag_audit._internal.cache import cache_dir
@@ -24,9 +24,11 @@ from rag_audit._internal.canonical import jcs
 from rag_audit._internal.durable import create_private, read_private
 from rag_audit._internal.errors import StoreError
 from rag_audit._internal.lock import locked
-from rag_audit.proofs.batch import Checker
+from rag_audit.proofs.batch import Checker, Item
 
-Item = TypeVar("Item")
+if TYPE_CHECKING:
+    from rag_audit.proofs.batch import Value
+
 FOLDER = "verified"
 FILES = 64
 """Maximum number of remembered windows. Beyond it, the cache drops the windows with the oldest verification."""
@@ -135,7 +137,7 @@ def _program() -> bytes:
     return digest.digest()
 
 
-def fingerprint(value: object) -> bytes:
+def fingerprint(value: Value | Checker[Item]) -> bytes:
     """SHA-256 over a value of plain types and dataclasses of them, in one way only: each part with its type and length.
 
     :raises TypeError: another type, which would have to be written in one way first
@@ -145,10 +147,10 @@ def fingerprint(value: object) -> bytes:
     return digest.digest()
 
 
-def _write(value: object, put: Callable[[bytes], object]) -> None:
+def _write(value: Value | Checker[Item], put: Callable[[bytes], None]) -> None:
     if is_dataclass(value) and not isinstance(value, type):
         name = f"{type(value).__module__}.{type(value).__qualname__}"
-        parts: Sequence[object] = [getattr(value, part.name) for part in fields(value)]
+        parts: Sequence[Value] = [getattr(value, part.name) for part in fields(value)]
         put(f"d{len(name)}:{name}{len(parts)}:".encode())
     elif isinstance(value, list | tuple):
         parts = value
@@ -161,7 +163,7 @@ def _write(value: object, put: Callable[[bytes], object]) -> None:
         _write(part, put)
 
 
-def _plain(value: object) -> tuple[str, bytes]:
+def _plain(value: Value | Checker[Item]) -> tuple[str, bytes]:
     if isinstance(value, bytes):
         return "b", value
     if isinstance(value, str):

@@ -15,6 +15,7 @@ from rag_audit.models.tenants import TenantPolicy
 from rag_audit.relation.field import to_bytes
 
 
+@dataclass(frozen=True)
 class PublicValues:
     """Public values of one proof, which are field elements or lists of them."""
 
