@@ -23,7 +23,8 @@ from bench.verify import STAND_IN, keys_of, trust_text, without_proofs
 from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit.attest.state import Places
 from rag_audit.attest.window import Window
-from rag_audit.commit.draft import draft_policy
+from rag_audit.commit.draft import Embedding, Period, PrivacyTarget, Tenants, draft_policy
+from rag_audit.commit.preparing import Terms
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.enrolling import EnrolmentRequest
@@ -73,9 +74,11 @@ def policy_of(accounts: int, embedder: Embedder) -> Policy:
     """A policy of one scan tenant that gives each account two queries."""
     now = int(time.time() * 1000)
     return draft_policy(
-        window=WINDOW, opens_at=now + 3_600_000, closes_at=now + 86_400_000, capacities={TENANT: DOCUMENTS}, n=2,
-        k_max=8, eps_acc="14", accounts_max=accounts, gains=(1, 8), dimension=embedder.dimension, system="scan",
-    )  # fmt: skip
+        Period(WINDOW, now + 3_600_000, now + 86_400_000),
+        Tenants({TENANT: DOCUMENTS}, accounts_max=accounts, system="scan"),
+        PrivacyTarget(n=2, k_max=8, eps_acc="14"),
+        embedding=Embedding(embedder.dimension),
+    )
 
 
 def rosters(costs: Costs, root: Path, count: int, embedder: Embedder) -> None:
@@ -157,9 +160,9 @@ class Bench:
     def _open(self) -> Window:
         rng = Random(1)
         window = self.costs.step("open", lambda: Window.open(
-            self.root / "window", key=self.key, origin=ORIGIN, policy=self.policy,
+            self.root / "window", key=self.key, policy=self.policy,
             roster=load_roster(self.root / "roster.json"), documents={TENANT: [text(rng) for _ in range(DOCUMENTS)]},
-            opens_in=LEAD_MS, clock=self.clock, beacon=self._beacon(), embedder=self.embedder,
+            terms=Terms(ORIGIN, self._beacon(), opens_in=LEAD_MS), clock=self.clock, embedder=self.embedder,
         ))  # fmt: skip
         entry, note = jcs(window.opening.dump()), window.context.layout.public.checkpoint(1)
         window.admit([str(self.witness.cosign_opening(note.read_text(), entry, log_key=self.key.verifier))])

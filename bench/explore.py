@@ -24,7 +24,7 @@ from rag_audit.commit.explore.coins import CoinPoint, default_mechanisms, measur
 from rag_audit.commit.explore.ladder import DEFAULT_MECHANISMS
 from rag_audit.commit.explore.render import coin_table, draw, table
 from rag_audit.commit.explore.samples import Passage, Question, Sample, make_sample
-from rag_audit.commit.explore.simulate import Exploration, Noise, enough_repeats, explore
+from rag_audit.commit.explore.simulate import Exploration, Grid, Noise, enough_repeats, explore
 from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import wordllama
@@ -55,7 +55,7 @@ def reference(sample: Sample, embedder: wordllama.WordLlama, *, compare: bool) -
     """The grid that was measured elsewhere with another embedder."""
     unit = int(np.rint(float((7 / embedder.scale) ** 2)))
     noises = [Noise(gains, ScoreWindow(0, unit, lattice)) for gains, lattice, *_ in REFERENCE]
-    found = explore(sample, noises, ns=[1], ks=[1], top_k=TOP_K, delta="1e-6", delta_acc="1e-7")
+    found = explore(sample, Grid(noises, [1], [1]), top_k=TOP_K, delta="1e-6", delta_acc="1e-7")
     quiet = found.without_noise.recall
     rows = [{"sigma_over_delta": "0", "recall": f"{quiet:.4f}", "of_quiet": "1.000"}]
     if compare:
@@ -75,7 +75,7 @@ def reference(sample: Sample, embedder: wordllama.WordLlama, *, compare: bool) -
 def policies(sample: Sample, embedder: wordllama.WordLlama) -> Exploration:
     """The explorer's ladder."""
     noises = [Noise(g, ScoreWindow.for_scale(embedder.scale, r)) for g, r in DEFAULT_MECHANISMS]
-    return explore(sample, noises, ns=[200], ks=[10], top_k=TOP_K, delta="1e-5")
+    return explore(sample, Grid(noises, [200], [10]), top_k=TOP_K, delta="1e-5")
 
 
 def made_of_coins(collection: Collection, embedder: wordllama.WordLlama) -> list[CoinPoint]:

@@ -22,7 +22,8 @@ from rag_audit._internal.canonical import Json, jcs, parse_json
 from rag_audit.account.account import Account
 from rag_audit.attest import answers, query
 from rag_audit.attest.window import Window
-from rag_audit.commit.draft import draft_policy
+from rag_audit.commit.draft import NoiseParameters, Period, PrivacyTarget, Tenants, draft_policy
+from rag_audit.commit.preparing import Terms
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms.none import Exact
 from rag_audit.models.publication import Publication
@@ -68,22 +69,24 @@ def opened(
     witness = Witness.init(root / "witness", "witness")
     asking = [Account.create(root / f"account-{i}", f"account-{i}", TENANT) for i in range(accounts)]
     now = int(time.time() * 1000)
+    mechanisms = None if gains else {TENANT: Exact()}
     policy = draft_policy(
-        window="bench", opens_at=now + 3_600_000, closes_at=now + 7_200_000, capacities={TENANT: documents}, n=n,
-        k_max=k_max, eps_acc="100", accounts_max=accounts, gains=gains or (1, 8), lattice=lattice, system="scan",
-        mechanisms=None if gains else {TENANT: Exact()},
-    )  # fmt: skip
+        Period("bench", now + 3_600_000, now + 7_200_000),
+        Tenants({TENANT: documents}, accounts_max=accounts, system="scan", mechanisms=mechanisms),
+        PrivacyTarget(n=n, k_max=k_max, eps_acc="100"),
+        noise=NoiseParameters(gains or (1, 8), lattice),
+    )
     ahead = [0]
 
     def clock() -> int:
         return int(time.time() * 1000) + ahead[-1]
 
     member = {"name": "witness", "vkey": str(witness.vkey), "commitment": witness.nonce_commitment().hex()}
+    beacon = WitnessBeacon.parse({"source": "witnesses", "witnesses": [member]}, field="beacon")
     window = Window.open(
-        root / "window", key=key, origin=key.name, policy=policy, roster=[a.roster_entry for a in asking],
-        documents={TENANT: texts or [text(rng) for _ in range(documents)]}, opens_in=lead_ms, clock=clock,
-        embedder=embedder,
-        beacon=WitnessBeacon.parse({"source": "witnesses", "witnesses": [member]}, field="beacon"),
+        root / "window", key=key, policy=policy, roster=[a.roster_entry for a in asking],
+        documents={TENANT: texts or [text(rng) for _ in range(documents)]}, clock=clock, embedder=embedder,
+        terms=Terms(key.name, beacon, opens_in=lead_ms),
     )  # fmt: skip
     entry, checkpoint = jcs(window.opening.dump()), window.directory / "public" / "checkpoint-1.txt"
     window.admit([str(witness.cosign_opening(checkpoint.read_text(), entry, log_key=key.verifier))])

@@ -32,7 +32,7 @@ from rag_audit.commit.commitment import (
     commit,
     commit_tenant,
 )
-from rag_audit.commit.draft import draft_policy
+from rag_audit.commit.draft import Embedding, Period, PrivacyTarget, Tenants, draft_policy
 from rag_audit.errors import RagAuditError
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519
@@ -60,7 +60,7 @@ from rag_audit.models.records import (
     request_message,
 )
 from rag_audit.models.requests import RequestSalts
-from rag_audit.models.trust import Require
+from rag_audit.models.trust import Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
@@ -295,20 +295,23 @@ def trust_text(
         "coalition": "not-checked",
         "min_receipts": 1,
     }
-    return trust_template(
-        origin=provider.name,
-        vkey=str(provider.verifier),
-        witnesses=[(k.name, str(k.verifier)) for k in witnesses],
-        quorum=len(witnesses),
-        verifiers=list(verifiers),
-        accounts=independent,
-        circuits=[],
-        noise_table=table_digest(),
-        embedder=embedder.manifest()["artefacts"],
-        manifest=manifest_digest(embedder.manifest()),
-        scan=protocols_digest(),
-        require=Require(**{**wanted, **changes}),
-    )
+    trust = {
+        "version": 1,
+        "quorum": len(witnesses),
+        "provider": {"origin": provider.name, "vkey": str(provider.verifier)},
+        "witness": [{"name": k.name, "vkey": str(k.verifier)} for k in witnesses],
+        "beacon": {"witnesses": [k.name for k in witnesses]},
+        "verifier": [{"name": name, "vkey": vkey} for name, vkey in verifiers],
+        "account": [{"id": account, "key": key} for account, key in independent],
+        "pins": {
+            "noise_table": table_digest(),
+            "embedder": dict(embedder.manifest()["artefacts"]),
+            "manifest": manifest_digest(embedder.manifest()),
+            "scan": protocols_digest(),
+        },
+        "require": Require(**{**wanted, **changes}),
+    }
+    return trust_template(Trust.parse(trust, field="trust.toml"))
 
 
 def keys_of(tenants: Iterable[CommittedTenant], embedder: Embedder) -> dict[str, Json]:
@@ -323,19 +326,11 @@ def keys_of(tenants: Iterable[CommittedTenant], embedder: Embedder) -> dict[str,
 def _policy(embedder: Embedder, records: int, accounts: int) -> Policy:
     # Of those that enrol late each asks at most what the first ones do.
     return draft_policy(
-        window="bench",
-        opens_at=START,
-        closes_at=START + 30 * DAY,
-        capacities=dict.fromkeys(TENANTS, CAPACITY),
-        n=2 * -(-records // accounts),
-        k_max=2,
-        eps_acc="14",
-        accounts_max=accounts,
-        gains=(1, 8),
-        lattice=64,
-        dimension=embedder.dimension,
+        Period("bench", START, START + 30 * DAY),
+        Tenants(dict.fromkeys(TENANTS, CAPACITY), accounts_max=accounts),
+        PrivacyTarget(n=2 * -(-records // accounts), k_max=2, eps_acc="14"),
+        embedding=Embedding(embedder.dimension, tokens=(embedder.limits.query, embedder.limits.document)),
         top_k=TOP_K,
-        tokens=(embedder.limits.query, embedder.limits.document),
     )
 
 

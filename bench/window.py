@@ -24,7 +24,14 @@ from bench.verify import STAND_IN, trust_text
 from rag_audit._internal.canonical import jcs
 from rag_audit.attest.query import Query
 from rag_audit.attest.window import Window
-from rag_audit.commit.draft import draft_policy
+from rag_audit.commit.draft import (
+    Embedding,
+    EstimatorParameters,
+    Period,
+    PrivacyTarget,
+    Tenants,
+    draft_policy,
+)
 from rag_audit.log.note import sign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.records import request_message
@@ -49,10 +56,14 @@ class Large(Bench):
         super().__init__(root, accounts, 0, records)
         self.questions = questions
         self.policy = draft_policy(
-            window=WINDOW, opens_at=self.clock() + 3_600_000, closes_at=self.clock() + 30 * 86_400_000,
-            capacities={TENANT: 1000}, n=-(-records // accounts), k_max=8, eps_acc="14", accounts_max=accounts,
-            dimension=self.embedder.dimension, certificate=("scan", records) if records <= MOST_CERTIFIED else None,
-        )  # fmt: skip
+            Period(WINDOW, self.clock() + 3_600_000, self.clock() + 30 * 86_400_000),
+            Tenants({TENANT: 1000}, accounts_max=accounts),
+            PrivacyTarget(n=-(-records // accounts), k_max=8, eps_acc="14"),
+            embedding=Embedding(self.embedder.dimension),
+            estimator=EstimatorParameters(
+                certificate=("scan", records) if records <= MOST_CERTIFIED else None
+            ),
+        )
 
     def run(self) -> None:
         """All steps."""

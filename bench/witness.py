@@ -26,7 +26,7 @@ from rag_audit.log.tree import MerkleTree
 from rag_audit.models.beacon import nonce_commitment
 from rag_audit.models.publication import PUBLICATION, Publication
 from rag_audit.models.records import BeaconEntry, Enrolment, Entry, Opening, log_origin
-from rag_audit.models.trust import Require
+from rag_audit.models.trust import Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.witness.rules import Nonce, Revealed, State
@@ -62,12 +62,13 @@ class Bench:
         publication = Publication(mediaType=PUBLICATION, opening=self.opening.dump(), policy={}, embedder={}, roster=[],
                                   tenants=[])  # fmt: skip
         replace_file(self.public / "opening.json", publication.canonical())
-        trust = trust_template(
-            origin=ORIGIN, vkey=str(self.key.verifier), witnesses=[("witness", str(self.witness.vkey))], quorum=1,
-            verifiers=[], accounts=[], circuits=[], noise_table=ZERO, embedder={}, manifest=ZERO, scan=ZERO,
-            require=Require.parse(STRICT, field="require"),
-        )  # fmt: skip
-        (root / "trust.toml").write_text(trust)
+        trust = Trust.parse({
+            "version": 1, "quorum": 1, "provider": {"origin": ORIGIN, "vkey": str(self.key.verifier)},
+            "witness": [{"name": "witness", "vkey": str(self.witness.vkey)}], "beacon": {"witnesses": ["witness"]},
+            "pins": {"noise_table": ZERO, "manifest": ZERO, "scan": ZERO},
+            "require": Require.parse(STRICT, field="require"),
+        }, field="trust.toml")  # fmt: skip
+        (root / "trust.toml").write_text(trust_template(trust))
         self._append(self.opening)
         (self.public / "checkpoint-1.txt").write_text(self._checkpoint())
 

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from rag_audit._internal.canonical import jcs as jcs
     from rag_audit.account.account import Account as Account
     from rag_audit.attest.window import Window as Window
+    from rag_audit.commit.draft import Embedding as Embedding
+    from rag_audit.commit.draft import EstimatorParameters as EstimatorParameters
+    from rag_audit.commit.draft import NoiseParameters as NoiseParameters
+    from rag_audit.commit.draft import Period as Period
+    from rag_audit.commit.draft import PrivacyTarget as PrivacyTarget
+    from rag_audit.commit.draft import Tenants as Tenants
     from rag_audit.commit.draft import draft_policy as draft_policy
+    from rag_audit.commit.preparing import Terms as Terms
     from rag_audit.log.keys import VerifierKey as VerifierKey
     from rag_audit.log.merkle import HashTree as HashTree
     from rag_audit.log.merkle import leaf_hash as leaf_hash
@@ -34,20 +41,29 @@ if TYPE_CHECKING:
     from rag_audit.relation.noise import table_digest as table_digest
     from rag_audit.report.verification import verify_window as verify_window
     from rag_audit.retrieval.embedders import get_embedder as get_embedder
+    from rag_audit.verify.inputs import VerifierOptions as VerifierOptions
     from rag_audit.verify.verdict import Verdict as Verdict
     from rag_audit.witness.witness import Witness as Witness
 
 _HOME = {
     "Account": "account.account",
+    "Embedding": "commit.draft",
+    "EstimatorParameters": "commit.draft",
     "HashTree": "log.merkle",
+    "NoiseParameters": "commit.draft",
     "Passage": "models.passage",
+    "Period": "commit.draft",
     "Policy": "models.policy",
+    "PrivacyTarget": "commit.draft",
     "Publication": "models.publication",
     "Require": "models.trust",
     "SigningKey": "log.signing",
+    "Tenants": "commit.draft",
+    "Terms": "commit.preparing",
     "Trust": "models.trust",
     "Verdict": "verify.verdict",
     "VerifierKey": "log.keys",
+    "VerifierOptions": "verify.inputs",
     "Window": "attest.window",
     "WindowFile": "models.windowfile",
     "Witness": "witness.witness",

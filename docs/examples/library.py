@@ -11,10 +11,16 @@ from pathlib import Path
 
 from rag_audit import (
     Account,
+    Embedding,
     HashTree,
+    NoiseParameters,
+    Period,
+    PrivacyTarget,
     Publication,
-    Require,
     SigningKey,
+    Tenants,
+    Terms,
+    Trust,
     Window,
     WindowFile,
     Witness,
@@ -38,8 +44,9 @@ key = SigningKey.generate("example.org/rag")
 witness = Witness.init(Path("witness"), "witness.example.org")
 alice = Account.create(Path("alice"), "alice", tenant="law")
 now = time.time_ns() // 1_000_000
-policy = draft_policy(window="w-1", opens_at=now + 8_000, closes_at=now + 600_000, capacities={"law": 8}, n=3,
-                      k_max=2, eps_acc="14", gains=(1, 4), lattice=64, top_k=2, tokens=(24, 512))  # fmt: skip
+policy = draft_policy(Period("w-1", opens_at=now + 8_000, closes_at=now + 600_000), Tenants(capacities={"law": 8}),
+                      PrivacyTarget(n=3, k_max=2, eps_acc="14"), noise=NoiseParameters(gains=(1, 4), lattice=64),
+                      embedding=Embedding(tokens=(24, 512)), top_k=2)  # fmt: skip
 texts = [
     "A contract is an agreement between parties that the law enforces.",
     "Bail is money paid to release an accused person until the trial.",
@@ -49,23 +56,24 @@ line = {"name": witness.vkey.name, "vkey": str(witness.vkey), "commitment": witn
 beacon = WitnessBeacon.parse({"source": "witnesses", "witnesses": [line]}, field="beacon")
 
 # The verifier writes down what it knows without asking the window: keys, pins, requirements.
-trust = trust_template(
-    origin="example.org/rag",
-    vkey=str(key.verifier),
-    witnesses=[(witness.vkey.name, str(witness.vkey))],
-    quorum=1,
-    verifiers=[],
-    accounts=[("alice", alice.roster_entry.key)],
-    circuits=[],
-    noise_table=table_digest(),
-    embedder=get_embedder().manifest()["artefacts"],
-    manifest=manifest_digest(get_embedder().manifest()),
-    scan=protocols_digest(),
-    require=Require(max_epsilon="20", max_delta="1e-5", min_k_max=2, max_theta="0.8", min_tau=0, max_K_share="0.25",
-                    max_abandoned=0, max_score_hi=810, min_score_width=709,
-                    a1="proved", coalition="not-checked", min_receipts=1),
-)  # fmt: skip
-Path("trust.toml").write_text(trust, encoding="utf-8")
+trust = Trust.parse({
+    "version": 1,
+    "provider": {"origin": "example.org/rag", "vkey": str(key.verifier)},
+    "witness": [{"name": witness.vkey.name, "vkey": str(witness.vkey)}],
+    "quorum": 1,
+    "beacon": {"witnesses": [witness.vkey.name]},
+    "account": [{"id": "alice", "key": alice.roster_entry.key}],
+    "pins": {
+        "noise_table": table_digest(),
+        "embedder": get_embedder().manifest()["artefacts"],
+        "manifest": manifest_digest(get_embedder().manifest()),
+        "scan": protocols_digest(),
+    },
+    "require": {"max_epsilon": "20", "max_delta": "1e-5", "min_k_max": 2, "max_theta": "0.8", "min_tau": 0,
+                "max_K_share": "0.25", "max_abandoned": 0, "max_score_hi": 810, "min_score_width": 709,
+                "a1": "proved", "coalition": "not-checked", "min_receipts": 1},
+}, field="trust.toml")  # fmt: skip
+Path("trust.toml").write_text(trust_template(trust), encoding="utf-8")
 
 
 def cosigned_opening(window: Window) -> list[str]:
@@ -91,8 +99,8 @@ def cosigned_end(window: Window) -> list[str]:
 
 
 # -- README --
-window = Window.open("window", key=key, origin="example.org/rag", policy=policy, roster=[alice.roster_entry],
-                     documents={"law": texts}, beacon=beacon)  # fmt: skip
+window = Window.open("window", key=key, policy=policy, roster=[alice.roster_entry], documents={"law": texts},
+                     terms=Terms("example.org/rag", beacon))  # fmt: skip
 window.admit(cosigned_opening(window))  # the witnesses' quorum, then their beacon: now the window is active
 public = Publication.load(Path("window/public"))
 request = alice.request(public, "What is bail?")  # signed by alice, and repeated until it is answered

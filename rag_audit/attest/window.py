@@ -36,7 +36,6 @@ from rag_audit.commit.preparing import (
     make_folder,
     read_back,
     require_future,
-    witnesses_of,
 )
 from rag_audit.commit.stored import OpenProgress, forget_unfinished, lock_folder
 from rag_audit.estimate.clusters import Estimate, coalition_private, estimate_window
@@ -55,7 +54,6 @@ from rag_audit.models.records import (
     CoalitionEstimate,
     Enrolment,
     Opening,
-    PreviousWindow,
     QueryRecord,
     RosterEntry,
 )
@@ -160,15 +158,11 @@ class Window(Shutting):
         directory: Path | str,
         *,
         key: SigningKey,
-        origin: str,
         policy: Policy,
         roster: Sequence[RosterEntry],
         documents: Mapping[str, Sequence[str | Passage]],
-        beacon: BeaconSource,
-        witnesses: Sequence[VerifierKey] = (),
+        terms: Terms,
         embedder: Embedder | None = None,
-        previous: PreviousWindow | None = None,
-        opens_in: int | None = None,
         clock: Callable[[], int] = now_ms,
         progress: OpenProgress | None = None,
     ) -> Window:
@@ -180,23 +174,21 @@ class Window(Shutting):
 
         :param directory: a new or empty folder, which is private to the provider except for its `public` part
         :param documents: each tenant's documents, a text or a `Passage` with metadata each
-        :param witnesses: the witnesses that the window waits for; empty selects the witnesses in `beacon`
-        :param opens_in: milliseconds from the last commitment to the opening of the window; the policy's dates move
-            accordingly (`Policy.moved`), and do not move if it is None
+        :param terms: the contents of the window header that are not commitments
         :param progress: called with (step, done, total) while documents are embedded and indices committed
         :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
         :raises WindowStateError: the folder already contains a window
         """
         directory = Path(directory)
-        if opens_in is None:
+        if terms.opens_in is None:
             require_future(policy, clock())
         inputs = Inputs.of(policy, roster, documents, embedder)
-        terms = Terms(origin, beacon, witnesses_of(witnesses, beacon), previous, opens_in)
+        waited_for = terms.waited_for
         make_folder(directory)
         lock = lock_folder(directory)
         try:
             made = begin(directory, inputs, terms, clock=clock, progress=progress)
-            window = cls(directory, key, made, inputs.embedder, lock, clock, terms.witnesses)
+            window = cls(directory, key, made, inputs.embedder, lock, clock, waited_for)
         except BaseException:
             os.close(lock)
             raise

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from errno import ECONNABORTED
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from rag_audit.account.packing import pack_receipts
 from rag_audit.account.prepared import Questions
 from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.enrolling import approve, request, status
-from rag_audit.cli.options import flag_option, model_option, path_option, whole_number
+from rag_audit.cli.options import flag_option, gathered, model_option, path_option, whole_number
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, RosterEntry
@@ -35,6 +35,7 @@ from rag_audit.retrieval.tokens import tokens_beyond
 
 if TYPE_CHECKING:
     from rag_audit.account.client.sync import Client
+    from rag_audit.log.keys import VerifierKey
 
 
 @click.group(cls=Group)
@@ -79,17 +80,47 @@ def _lines(path: Path) -> list[RosterEntry]:
     return parse_lines(read_json(path, max_bytes=MAX_ROSTER_BYTES), field=path.name)
 
 
+@dataclass(frozen=True)
+class _Service:
+    """The options about the provider's service."""
+
+    provider: str | None
+    url: str | None
+    address: Path | None
+    provider_dir: Path | None
+
+    def key(self) -> VerifierKey:
+        """The provider's key.
+
+        :raises click.UsageError: the options name no key, or no address, or several
+        """
+        if [self.address, self.provider_dir, self.url].count(None) != 2 or self.provider is None:
+            raise click.UsageError("give --provider, and one of --socket, --url and --provider-dir")
+        return verifier_key(self.provider, field="--provider")
+
+    def local(self) -> Callable[[SignedRequest], Json]:
+        """A function that sends a request to the service on this machine."""
+        if self.address is not None:
+            return over_socket(self.address)
+        return _over_process(self.provider_dir or Path())
+
+
 @click.command()
 @click.argument("text", required=False)
 @path_option("--account", "directory", required=True, help="the account's folder")
 @path_option("--window", "public", help="the window's public folder; not needed with --url")
-@click.option("--provider", help="the provider's vkey, or a file with it; not needed with --later")
-@click.option("--url", help="the provider's service (`rag-audit provider serve --http`)")
-@click.option(
-    "--socket", "address", type=SOCKET, help="the provider's socket (`rag-audit provider serve --socket`)"
-)
-@path_option(
-    "--provider-dir", help="the provider's window folder on this machine, for which the service is started"
+@gathered(
+    "service",
+    _Service,
+    click.option("--provider", help="the provider's vkey, or a file with it; not needed with --later"),
+    click.option("--url", help="the provider's service (`rag-audit provider serve --http`)"),
+    click.option(
+        "--socket", "address", type=SOCKET, help="the provider's socket (`rag-audit provider serve --socket`)"
+    ),
+    path_option(
+        "--provider-dir",
+        help="the provider's window folder on this machine, for which the service is started",
+    ),
 )
 @flag_option("--later", help="only write the question down, to be asked with --prepared")
 @flag_option("--prepared", help="ask all questions that were written down, the oldest first")
@@ -99,10 +130,7 @@ def query(
     text: str | None,
     directory: Path,
     public: Path | None,
-    provider: str | None,
-    url: str | None,
-    address: Path | None,
-    provider_dir: Path | None,
+    service: _Service,
     later: bool,
     prepared: bool,
     model: Path | None,
@@ -124,18 +152,13 @@ def query(
         path = Questions(directory, window).add(text or "", embedder_of(window, model))
         emit({"prepared": str(path)}, as_json, str(path))
         return
-    if [address, provider_dir, url].count(None) != 2 or provider is None:
-        raise click.UsageError("give --provider, and one of --socket, --url and --provider-dir")
-    if public is None and url is None:
+    key = service.key()
+    if public is None and service.url is None:
         raise click.UsageError("give --window, or --url")
-    asker, key = Account(directory), verifier_key(provider, field="--provider")
+    asker = Account(directory)
     with ExitStack() as stack:
-        client = None if url is None else stack.enter_context(client_of(url, key))
-        send: Callable[[SignedRequest], Json]
-        if client is not None:
-            send = client.send
-        else:
-            send = over_socket(address) if address is not None else _over_process(provider_dir or Path())
+        client = None if service.url is None else stack.enter_context(client_of(service.url, key))
+        send = service.local() if client is None else client.send
         window = Publication.load(public) if public is not None else _fetched(client, directory)
         embedder = embedder_of(window, model)
 

@@ -73,16 +73,27 @@ reading_options = gathered(
 """Options of a command that reads a folder of documents, which gets them as `reading`."""
 
 
+def _columns(
+    tenant_column: str | None, text_column: str, keep: tuple[str, ...], drop: tuple[str, ...]
+) -> Columns:
+    """The columns that the options select."""
+    return Columns(text_column, tenant_column, keep or None, drop)
+
+
 @click.command("documents")
 @click.argument("source")
 @path_option("--out", required=True, help="the folder for <tenant>.jsonl, as `provider open --docs` reads it")
 @click.option("--tenant", help="the tenant of all documents")
-@click.option("--tenant-column", help="the column that names each document's tenant")
-@default_option("--text-column", default="text", help="the column with the text")
-@click.option(
-    "--keep", multiple=True, help="a column to keep beside the text; repeat for each; all by default"
+@gathered(
+    "columns",
+    _columns,
+    click.option("--tenant-column", help="the column that names each document's tenant"),
+    default_option("--text-column", default="text", help="the column with the text"),
+    click.option(
+        "--keep", multiple=True, help="a column to keep beside the text; repeat for each; all by default"
+    ),
+    click.option("--drop", multiple=True, help="a column to leave out, such as a vector; repeat for each"),
 )
-@click.option("--drop", multiple=True, help="a column to leave out, such as a vector; repeat for each")
 @click.option("--query", help="of a PostgreSQL database: the SQL statement whose rows are documents")
 @path_option("--texts", help="of a faiss index: the file with its texts, in the order of its vectors")
 @flag_option(
@@ -94,10 +105,7 @@ def documents_(
     source: str,
     out: Path,
     tenant: str | None,
-    tenant_column: str | None,
-    text_column: str,
-    keep: tuple[str, ...],
-    drop: tuple[str, ...],
+    columns: Columns,
     query: str | None,
     texts: Path | None,
     skip_unreadable: bool,
@@ -109,9 +117,8 @@ def documents_(
     postgresql://user@host/database. What a window commits to is this copy: when the source changes, copy again and see
     with `rag-audit provider diff` what the next window would change.
     """
-    if (tenant is None) == (tenant_column is None):
+    if (tenant is None) == (columns.tenant is None):
         raise click.UsageError("give one of --tenant and --tenant-column")
-    columns = Columns(text_column, tenant_column, keep or None, drop)
     show, inventory = progress("documents"), Inventory()
     asked = Asked(source, query, texts, columns.unused)
     with closing(rows(asked)) as read:

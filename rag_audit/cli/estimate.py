@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
@@ -12,7 +12,7 @@ from rag_audit._internal.canonical import parse_json, read_bytes
 from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError, StoreError
 from rag_audit.attest.reading import WindowReader
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.options import Real, default_option, flag_option, model_option, path_option
+from rag_audit.cli.options import Real, default_option, flag_option, gathered, model_option, path_option
 from rag_audit.cli.settings import stored_model
 from rag_audit.estimate import calibration
 from rag_audit.estimate.figure import write_csv, write_figure
@@ -52,6 +52,16 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
     emit({**found.evidence(), "k_max": k_max}, as_json, lines)
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """The options about the windows that the calibration draws: how many, and how many accounts and questions each
+    has."""
+
+    accounts: int
+    queries: int
+    trials: int
+
+
 @estimate.command()
 @flag_option("--paper", help="reproduce the paper's Observation 5.2: synthetic queries")
 @path_option("--questions", help="one question a line, or JSON lines with a field `question`")
@@ -64,17 +74,24 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
     type=click.IntRange(1, MOST),
     help="the policy's: a window with a larger cluster fails",
 )
-@default_option(
-    "--accounts",
-    default=calibration.ACCOUNTS,
-    type=click.IntRange(2, MOST),
-    help="honest accounts of a window",
-)
-@default_option(
-    "--queries", default=calibration.QUERIES, help="questions an account asks", type=click.IntRange(1, MOST)
-)
-@default_option(
-    "--trials", default=calibration.TRIALS, type=click.IntRange(1, MOST), help="windows that are drawn"
+@gathered(
+    "drawn",
+    _Drawn,
+    default_option(
+        "--accounts",
+        default=calibration.ACCOUNTS,
+        type=click.IntRange(2, MOST),
+        help="honest accounts of a window",
+    ),
+    default_option(
+        "--queries",
+        default=calibration.QUERIES,
+        help="questions an account asks",
+        type=click.IntRange(1, MOST),
+    ),
+    default_option(
+        "--trials", default=calibration.TRIALS, type=click.IntRange(1, MOST), help="windows that are drawn"
+    ),
 )
 @path_option("--out", help="write calibration.csv here, and calibration.png with --paper")
 @json_option
@@ -85,9 +102,7 @@ def calibrate(
     folder: Path | None,
     theta: float,
     k_max: int,
-    accounts: int,
-    queries: int,
-    trials: int,
+    drawn: _Drawn,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -97,12 +112,12 @@ def calibrate(
     if out is not None and not out.is_dir():
         raise StoreError("there is no such folder", field="--out", found=str(out))
     if questions is None:
-        _paper(trials, out, as_json)
+        _paper(drawn.trials, out, as_json)
         return
     texts = load_questions(questions)
     vectors = _embed(texts, questions.name, name, folder)
     report = calibration.calibrate_questions(
-        vectors, theta=theta, k_max=k_max, accounts=accounts, queries=queries, trials=trials
+        vectors, theta=theta, k_max=k_max, accounts=drawn.accounts, queries=drawn.queries, trials=drawn.trials
     )
     if out is not None:
         write_csv(report.cells, out / "calibration.csv")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +14,7 @@ from rag_audit.cli.common import emit, json_option, progress, say
 from rag_audit.cli.options import (
     default_option,
     gain_list,
+    gathered,
     model_option,
     path_option,
     read_policy,
@@ -20,66 +23,182 @@ from rag_audit.cli.options import (
     whole_number,
 )
 from rag_audit.commit.choose import DEFAULT_EPS_ACC
+from rag_audit.models.policy import Policy
 from rag_audit.retrieval.inventory import Inventory
+
+if TYPE_CHECKING:
+    from rag_audit.commit.explore.samples import Sample
+    from rag_audit.commit.explore.simulate import Grid, Noise
+    from rag_audit.retrieval.embedders import Embedder
+
+
+@dataclass(frozen=True)
+class _Documents:
+    """The options about the documents and questions to explore, and their embedder."""
+
+    index: Path
+    skip_unreadable: bool
+    questions: Path
+    tenant: str | None
+    capacity: int | None
+    embedder: str
+    model: Path | None
+
+    def within(self, policy: Policy | None) -> _Documents:
+        """The same documents, with tenant and capacity of a policy where the options name none.
+
+        :raises PolicyError: the policy has several tenants and the options name none of them
+        """
+        if policy is None:
+            return self
+        only = policy.tenants[0].tenant if len(policy.tenants) == 1 else None
+        tenant, capacity = self.tenant or only, self.capacity
+        if capacity is None:
+            part = policy.tenant(tenant or "")
+            if part is None:
+                raise PolicyError(
+                    "name one of the policy's tenants",
+                    field="--tenant",
+                    expected=", ".join(t.tenant for t in policy.tenants),
+                    found=tenant,
+                )
+            capacity = part.capacity
+        return replace(self, tenant=tenant, capacity=capacity)
+
+    def chosen_embedder(self, policy: Policy | None) -> Embedder:
+        """The embedder, with the token limits of a policy."""
+        from rag_audit.retrieval.embedders import get_embedder
+
+        if policy is None:
+            return get_embedder(self.embedder, folder=self.model)
+        tokens = policy.tokens
+        return get_embedder(
+            self.embedder, folder=self.model, query_tokens=tokens.query, document_tokens=tokens.document
+        )
+
+    def sample(self, embedder: Embedder, seed: int) -> Sample:
+        """The embedded documents and questions.
+
+        :raises RagAuditError: a file cannot be read, or the tenant has no documents
+        """
+        from rag_audit.commit.explore.samples import load_passages, load_questions, make_sample
+
+        inventory = Inventory()
+        try:
+            passages = load_passages(self.index, self.tenant, inventory, skip_unreadable=self.skip_unreadable)
+        finally:  # an error about a missing tenant may be due to its omitted files
+            for line in inventory.lines():
+                say(line)
+        questions = load_questions(self.questions)
+        return make_sample(passages, questions, embedder, capacity=self.capacity, seed=seed)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The options about the mechanisms, numbers of queries and coalition sizes to explore."""
+
+    gains: tuple[tuple[int, ...], ...]
+    lattice: tuple[int, ...]
+    score_window: tuple[tuple[int, int], ...]
+    mechanisms: tuple[str, ...]
+    n: tuple[int, ...]
+    k: tuple[int, ...]
+
+    def read(self, policy: Policy | None, embedder: Embedder, own: Noise | None) -> Grid:
+        """The grid, with the numbers of a policy where the options name none.
+
+        :param own: the policy's own noise
+        """
+        from rag_audit.commit.explore import ladder, simulate
+
+        return simulate.Grid(
+            ladder.grid(self.gains, self.lattice, self.score_window, embedder, own),
+            self.n or (200 if policy is None else policy.n,),
+            self.k or (10 if policy is None else policy.k_max,),
+        )
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The options about answers and bounds; None is the policy's value."""
+
+    top_k: int | None
+    eps_acc: str | None
+    delta_acc: str | None
+    delta: str | None
 
 
 @click.command("explore")
-@path_option(
-    "--index",
-    required=True,
-    help='documents: JSON Lines {"id": .., "text": ..}, or a folder as for `provider open --docs`',
+@gathered(
+    "documents",
+    _Documents,
+    path_option(
+        "--index",
+        required=True,
+        help='documents: JSON Lines {"id": .., "text": ..}, or a folder as for `provider open --docs`',
+    ),
+    skip_option,
+    path_option("--questions", required=True, help='JSON Lines {"question": .., "passage": <id>}'),
+    click.option("--tenant", help="whose documents, if there are several tenants"),
+    click.option(
+        "--capacity",
+        callback=whole_number,
+        help="positions  [default: the power of two that holds the documents]",
+    ),
+    default_option("--embedder", default="wordllama-256", help="what embeds documents and questions"),
+    model_option,
 )
-@skip_option
-@path_option("--questions", required=True, help='JSON Lines {"question": .., "passage": <id>}')
 @path_option("--policy", "policy_file", help="a policy: its constants are the defaults")
-@click.option("--tenant", help="whose documents, if there are several tenants")
-@click.option(
-    "--capacity",
-    callback=whole_number,
-    help="positions  [default: the power of two that holds the documents]",
+@gathered(
+    "grid",
+    _Grid,
+    click.option(
+        "--gains",
+        metavar="1,8,64",
+        callback=gain_list,
+        multiple=True,
+        help="repeat for each  [default: a ladder of noise]",
+    ),
+    click.option(
+        "--lattice", callback=whole_number, multiple=True, help="repeat for each; with every --gains"
+    ),
+    click.option(
+        "--score-window",
+        metavar="LO:HI",
+        callback=score_range,
+        multiple=True,
+        help="repeat for each  [default: the embedder's]",
+    ),
+    click.option(
+        "--mechanism",
+        "mechanisms",
+        metavar="sampling:KEEP|listing:KEEP:CHANCE:THRESHOLD[:MOST]",
+        multiple=True,
+        help="a mechanism made of coins; repeat for each  [default: sampling and listing at 0.9 and 0.7]",
+    ),
+    click.option(
+        "--n",
+        callback=whole_number,
+        multiple=True,
+        help="queries an account; repeat for each  [default: 200]",
+    ),
+    click.option(
+        "--k",
+        "--k-max",
+        "k",
+        callback=whole_number,
+        multiple=True,
+        help="coalition; repeat for each  [default: 10]",
+    ),
 )
-@click.option(
-    "--gains",
-    metavar="1,8,64",
-    callback=gain_list,
-    multiple=True,
-    help="repeat for each  [default: a ladder of noise]",
+@gathered(
+    "target",
+    _Target,
+    click.option("--top-k", callback=whole_number, help="positions in an answer  [default: 5]"),
+    click.option("--eps-acc", help=f"for the closed form  [default: {DEFAULT_EPS_ACC}]"),
+    click.option("--delta-acc", help="[default: 1e-7]"),
+    click.option("--delta", "--delta-policy", "delta", help="[default: 1e-5]"),
 )
-@click.option("--lattice", callback=whole_number, multiple=True, help="repeat for each; with every --gains")
-@click.option(
-    "--score-window",
-    metavar="LO:HI",
-    callback=score_range,
-    multiple=True,
-    help="repeat for each  [default: the embedder's]",
-)
-@click.option(
-    "--mechanism",
-    "mechanisms",
-    metavar="sampling:KEEP|listing:KEEP:CHANCE:THRESHOLD[:MOST]",
-    multiple=True,
-    help="a mechanism made of coins; repeat for each  [default: sampling and listing at 0.9 and 0.7]",
-)
-@click.option(
-    "--n",
-    callback=whole_number,
-    multiple=True,
-    help="queries an account; repeat for each  [default: 200]",
-)
-@click.option(
-    "--k",
-    "--k-max",
-    "k",
-    callback=whole_number,
-    multiple=True,
-    help="coalition; repeat for each  [default: 10]",
-)
-@click.option("--top-k", callback=whole_number, help="positions in an answer  [default: 5]")
-@click.option("--eps-acc", help=f"for the closed form  [default: {DEFAULT_EPS_ACC}]")
-@click.option("--delta-acc", help="[default: 1e-7]")
-@click.option("--delta", "--delta-policy", "delta", help="[default: 1e-5]")
-@default_option("--embedder", default="wordllama-256", help="what embeds documents and questions")
-@model_option
 @click.option(
     "--repeats",
     callback=whole_number,
@@ -90,24 +209,10 @@ from rag_audit.retrieval.inventory import Inventory
 @path_option("--picture", help="draw recall against eps (png, svg, pdf)")
 @json_option
 def explore(
-    index: Path,
-    skip_unreadable: bool,
-    questions: Path,
+    documents: _Documents,
     policy_file: Path | None,
-    tenant: str | None,
-    capacity: int | None,
-    gains: tuple[tuple[int, ...], ...],
-    lattice: tuple[int, ...],
-    score_window: tuple[tuple[int, int], ...],
-    mechanisms: tuple[str, ...],
-    n: tuple[int, ...],
-    k: tuple[int, ...],
-    top_k: int | None,
-    eps_acc: str | None,
-    delta_acc: str | None,
-    delta: str | None,
-    embedder: str,
-    model: Path | None,
+    grid: _Grid,
+    target: _Target,
     repeats: int | None,
     seed: int,
     csv_file: Path | None,
@@ -119,61 +224,28 @@ def explore(
     Recall depends on the ranking without noise, which one document can change: these figures are outside every
     bound and stay with the provider.
     """
-    from rag_audit.commit.explore import coins, ladder, render, samples, simulate
-    from rag_audit.retrieval.embedders import get_embedder
+    from rag_audit.commit.explore import coins, render, simulate
 
-    asked = [coins.parse_mechanism(written) for written in mechanisms]
-
+    asked = [coins.parse_mechanism(written) for written in grid.mechanisms]
     base = None if policy_file is None else read_policy(policy_file)
-    if base is not None and tenant is None and len(base.tenants) == 1:
-        tenant = base.tenants[0].tenant
-    if base is not None and capacity is None:
-        part = base.tenant(tenant or "")
-        if part is None:
-            raise PolicyError(
-                "name one of the policy's tenants",
-                field="--tenant",
-                expected=", ".join(t.tenant for t in base.tenants),
-                found=tenant,
-            )
-        capacity = part.capacity
-    tokens = (
-        {} if base is None else {"query_tokens": base.tokens.query, "document_tokens": base.tokens.document}
-    )
-    model_used = get_embedder(embedder, folder=model, **tokens)
+    documents = documents.within(base)
+    embedder = documents.chosen_embedder(base)
     noise = None if base is None else base.noise
     own = None if noise is None else simulate.Noise(tuple(noise.gains), noise.score_window())
-    inventory = Inventory()
-    try:
-        passages = samples.load_passages(index, tenant, inventory, skip_unreadable=skip_unreadable)
-    except samples.SampleError:  # a tenant may be missing since its files were omitted
-        for line in inventory.lines():
-            say(line)
-        raise
-    for line in inventory.lines():
-        say(line)
-    sample = samples.make_sample(
-        passages,
-        samples.load_questions(questions),
-        model_used,
-        capacity=capacity,
-        seed=seed,
-    )
+    sample = documents.sample(embedder, seed)
     found = simulate.explore(
         sample,
-        ladder.grid(gains, lattice, score_window, model_used, own),
-        ns=n or (200 if base is None else base.n,),
-        ks=k or (10 if base is None else base.k_max,),
-        top_k=top_k or (5 if base is None else base.top_k),
-        eps_acc=eps_acc or (base and base.eps_acc) or DEFAULT_EPS_ACC,
-        delta_acc=delta_acc or (base and base.delta_acc) or "1e-7",
-        delta=delta or ("1e-5" if base is None else base.delta_policy),
+        grid.read(base, embedder, own),
+        top_k=target.top_k or (5 if base is None else base.top_k),
+        eps_acc=target.eps_acc or (base and base.eps_acc) or DEFAULT_EPS_ACC,
+        delta_acc=target.delta_acc or (base and base.delta_acc) or "1e-7",
+        delta=target.delta or ("1e-5" if base is None else base.delta_policy),
         repeats=repeats,
         seed=seed,
         progress=progress("questions"),
     )
     ns, sizes = list(dict.fromkeys(p.n for p in found.points)), list(dict.fromkeys(p.k for p in found.points))
-    chosen = asked or coins.default_mechanisms(embedder, sample.index.capacity)
+    chosen = asked or coins.default_mechanisms(documents.embedder, sample.index.capacity)
     listings = {
         count: [
             coins.measure(

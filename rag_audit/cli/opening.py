@@ -19,7 +19,7 @@ from rag_audit.cli.documents import Reading, reading_options
 from rag_audit.cli.options import choice_option, duration, flag_option, line, model_option, path_option
 from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
-from rag_audit.commit.preparing import load_preparation, open_prepared, prepare
+from rag_audit.commit.preparing import Terms, load_preparation, open_prepared, prepare
 from rag_audit.commit.stored import unfinished
 from rag_audit.log.place import choose
 from rag_audit.models.beacon import members_of
@@ -241,15 +241,11 @@ def _begin(
             return Window.open(
                 folder,
                 key=signer,
-                origin=given.origin or signer.name,
                 policy=policy,
                 roster=accounts,
                 documents=documents,
-                beacon=beacon,
-                witnesses=witnessed,
-                previous=before,
+                terms=Terms(given.origin or signer.name, beacon, witnessed, before, given.opens_in),
                 embedder=used,
-                opens_in=given.opens_in,
                 progress=stages(),
             )
 

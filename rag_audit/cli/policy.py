@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import Literal
 
 import click
 
@@ -23,6 +25,7 @@ from rag_audit.cli.options import (
     default_option,
     duration,
     gain_list,
+    gathered,
     model_option,
     number_option,
     read_policy,
@@ -31,17 +34,24 @@ from rag_audit.cli.options import (
     theta_fraction,
     whole_number,
 )
-from rag_audit.commit.choose import choose_noise
-from rag_audit.commit.draft import draft_policy
+from rag_audit.commit.choose import NoiseTarget
+from rag_audit.commit.draft import (
+    Embedding,
+    EstimatorParameters,
+    NoiseParameters,
+    Period,
+    PrivacyTarget,
+    Tenants,
+    draft_policy,
+)
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.descriptions import listing
-from rag_audit.models.policy import Calibration
 from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.description import default_system, described
 from rag_audit.proofs.policy import check_policy
 from rag_audit.proofs.statements.coalition import MAX_DIMENSION, MAX_RECORDS
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, published_constants
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, PublishedConstants, published_constants
 
 DESCRIBED = described()
 """The words about each proof system."""
@@ -51,32 +61,6 @@ DESCRIBED = described()
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
 """The number of tokens at which `provider policy new` lets documents be truncated."""
-
-
-class _Draft(TypedDict):
-    """The options of `provider policy new` that go to the draft as they are."""
-
-    n: int
-    k_max: int
-    calibration: Calibration
-    delta_acc: str
-    delta_policy: str
-    accounts_max: int
-    top_k: int
-    theta: tuple[int, int]
-    proving: Literal["eager", "on-challenge"]
-
-
-class _Constants(TypedDict):
-    """The options of `provider policy bounds` that replace a policy. Without a policy all of them are required."""
-
-    n: int
-    k: int
-    eps_acc: str
-    delta_acc: str
-    delta: str
-    gains: tuple[int, ...]
-    lattice: int
 
 
 @click.group(cls=Group)
@@ -103,107 +87,219 @@ def _tenants(items: Sequence[str], system: str) -> tuple[dict[str, int], dict[st
     return capacities, systems
 
 
+@dataclass(frozen=True)
+class _Time:
+    """The options about a window's id and time.
+
+    :param opens_in: milliseconds from now until the window opens
+    :param lasts: milliseconds from its opening to its closing
+    """
+
+    window: str
+    opens_in: int
+    lasts: int
+
+    def period(self) -> Period:
+        """The window's time."""
+        opens = now_ms() + self.opens_in
+        return Period(self.window, opens, opens + self.lasts)
+
+
+@dataclass(frozen=True)
+class _Tenants:
+    """The options about a policy's tenants."""
+
+    tenants: tuple[str, ...]
+    system: str
+    mechanisms: tuple[str, ...]
+    accounts_max: int
+
+    def read(self, dimension: int) -> Tenants:
+        """The tenants, with vectors of a dimension.
+
+        :raises PolicyError: an option is malformed, or names a tenant twice
+        """
+        capacities, systems = _tenants(self.tenants, self.system)
+        return Tenants(
+            capacities, self.accounts_max, systems, read_mechanisms(self.mechanisms, capacities, dimension)
+        )
+
+
+@dataclass(frozen=True)
+class _Embedder:
+    """The options about the embedder, each as given: None is the embedder's own value."""
+
+    embedder: str
+    model: Path | None
+    dimension: int | None
+    query_tokens: int
+    score_window: tuple[int, int] | None
+
+    @cached_property
+    def _published(self) -> PublishedConstants:
+        return published_constants(self.embedder, self.model)
+
+    @property
+    def embedding(self) -> Embedding:
+        """The properties that the policy depends on."""
+        return Embedding(
+            self.dimension or self._published.dimension,
+            self._published.norm_factor,
+            (self.query_tokens, DOCUMENT_TOKENS),
+        )
+
+    @property
+    def scores(self) -> tuple[int, int]:
+        """The score window as (lo, hi)."""
+        if self.score_window is not None:
+            return self.score_window
+        default = ScoreWindow.for_scale(self._published.scale, 1)
+        return default.lo, default.hi
+
+
+@dataclass(frozen=True)
+class _Estimator:
+    """The options about the coalition estimator.
+
+    :param certificate: the proof system and its number of records, which is None for all queries of the window
+    """
+
+    theta: tuple[int, int]
+    tau: tuple[int, Literal["positions", "seconds"]]
+    certificate: tuple[str, int | None] | None
+
+    def sized(self, queries: int, dimension: int) -> EstimatorParameters:
+        """The estimator of a window that may have so many queries."""
+        return EstimatorParameters(self.theta, *self.tau, _sized(self.certificate, queries, dimension))
+
+
 @policy.command("new")
 @click.argument("out", type=PATH)
-@click.option("--window", required=True, help="the window's id, e.g. 2026-11")
-@click.option(
-    "--tenant",
+@gathered(
+    "time",
+    _Time,
+    click.option("--window", required=True, help="the window's id, e.g. 2026-11"),
+    default_option(
+        "--opens-in",
+        default="15m",
+        callback=duration,
+        help="time for the witnesses to cosign before it opens",
+    ),
+    default_option("--lasts", default="7d", callback=duration, help="how long it answers queries"),
+)
+@gathered(
     "tenants",
-    multiple=True,
-    required=True,
-    metavar="ID=CAPACITY[:SYSTEM]",
-    help="repeat for each tenant; with its own proof system, if it has one",
+    _Tenants,
+    click.option(
+        "--tenant",
+        "tenants",
+        multiple=True,
+        required=True,
+        metavar="ID=CAPACITY[:SYSTEM]",
+        help="repeat for each tenant; with its own proof system, if it has one",
+    ),
+    choice_option(
+        "--system",
+        choices=[*DESCRIBED],
+        default=default_system(),
+        help=f"proof system: {'; '.join(words.use for words in DESCRIBED.values())}",
+    ),
+    click.option(
+        "--mechanism",
+        "mechanisms",
+        multiple=True,
+        metavar="[ID=]KIND[:KEEP..]",
+        help="noise (the default), sampling, listing, or none, which proves integrity alone; for all tenants, or one;"
+        f" KEEP is the share of positions that a window keeps  [sampling: {defaults.KEEP}, listing: {listing.KEEP}]",
+    ),
+    number_option(
+        "--accounts-max",
+        default=defaults.ACCOUNTS_MAX,
+        help="accounts that a tenant may ever have in the window",
+    ),
 )
-@choice_option(
-    "--system",
-    choices=[*DESCRIBED],
-    default=default_system(),
-    help=f"proof system: {'; '.join(words.use for words in DESCRIBED.values())}",
+@gathered(
+    "target",
+    NoiseTarget,
+    number_option("--n", default=defaults.QUERIES, help="queries an account"),
+    number_option("--k-max", "--k", default=defaults.K_MAX, help="largest coalition that the bound covers"),
+    click.option("--eps-acc", help="target: epsilon of one account, at delta-acc, instead of --eps-joint"),
+    click.option(
+        "--eps-joint",
+        help=f"target: epsilon of k-max accounts together, at delta-policy  [default: {defaults.EPS_JOINT}]",
+    ),
+    choice_option("--calibration", choices=METHODS, default="exact", help="how noise is chosen"),
+    default_option("--delta-acc", default="1e-7", help="delta of one account's epsilon"),
+    default_option(
+        "--delta-policy",
+        "--delta",
+        default=defaults.DELTA,
+        help="delta of eps_audit; it must exceed k-max times delta-acc",
+    ),
+    click.option(
+        "--gains",
+        metavar="1,8,64",
+        callback=gain_list,
+        help="noise components, instead of choosing them for the target",
+    ),
+    click.option(
+        "--lattice",
+        callback=whole_number,
+        help="R: steps of a score, a power of two  [default: chosen; 32 with --gains]",
+    ),
 )
-@click.option(
-    "--mechanism",
-    "mechanisms",
-    multiple=True,
-    metavar="[ID=]KIND[:KEEP..]",
-    help="noise (the default), sampling, listing, or none, which proves integrity alone; for all tenants, or one; KEEP"
-    f" is the share of positions that a window keeps  [sampling: {defaults.KEEP}, listing: {listing.KEEP}]",
+@gathered(
+    "embedder",
+    _Embedder,
+    choice_option(
+        "--embedder",
+        choices=EMBEDDERS,
+        default=DEFAULT_EMBEDDER,
+        help="which `provider open` will embed with: dimension, score window and whether A1 is proved follow from it",
+    ),
+    model_option,
+    click.option(
+        "--dimension", callback=whole_number, help="of the embedder's vectors  [default: the embedder's]"
+    ),
+    number_option(
+        "--query-tokens",
+        default=64,
+        help="where queries are cut; up to 64 the embedding is proved too, at a cost that grows with it",
+    ),
+    click.option(
+        "--score-window",
+        metavar="LO:HI",
+        callback=score_range,
+        help="raw scores that count  [default: the embedder's, 101:810 for the default one]",
+    ),
 )
-@default_option(
-    "--opens-in", default="15m", callback=duration, help="time for the witnesses to cosign before it opens"
-)
-@default_option("--lasts", default="7d", callback=duration, help="how long it answers queries")
-@number_option("--n", default=defaults.QUERIES, help="queries an account")
-@number_option("--k-max", "--k", default=defaults.K_MAX, help="largest coalition that the bound covers")
-@click.option("--eps-acc", help="target: epsilon of one account, at delta-acc, instead of --eps-joint")
-@click.option(
-    "--eps-joint",
-    help=f"target: epsilon of k-max accounts together, at delta-policy  [default: {defaults.EPS_JOINT}]",
-)
-@choice_option("--calibration", choices=METHODS, default="exact", help="how noise is chosen")
-@default_option("--delta-acc", default="1e-7", help="delta of one account's epsilon")
-@default_option(
-    "--delta-policy",
-    "--delta",
-    default=defaults.DELTA,
-    help="delta of eps_audit; it must exceed k-max times delta-acc",
-)
-@number_option(
-    "--accounts-max", default=defaults.ACCOUNTS_MAX, help="accounts that a tenant may ever have in the window"
-)
-@click.option(
-    "--gains",
-    metavar="1,8,64",
-    callback=gain_list,
-    help="noise components, instead of choosing them for the target",
-)
-@click.option(
-    "--lattice",
-    callback=whole_number,
-    help="R: steps of a score, a power of two  [default: chosen; 32 with --gains]",
-)
-@click.option(
-    "--score-window",
-    metavar="LO:HI",
-    callback=score_range,
-    help="raw scores that count  [default: the embedder's, 101:810 for the default one]",
+@gathered(
+    "estimator",
+    _Estimator,
+    default_option(
+        "--theta",
+        callback=theta_fraction,
+        default=defaults.THETA,
+        help="cosine from which two queries count as near; set it with"
+        " `rag-audit provider estimate calibrate --questions`",
+    ),
+    default_option(
+        "--tau",
+        callback=tau_span,
+        default="0",
+        help="how far apart near queries may be: in query records (500) or time (12h); 0 is the whole window",
+    ),
+    default_option(
+        "--certificate",
+        callback=certificate_size,
+        default=default_system(),
+        metavar="SYSTEM[:RECORDS]",
+        help="prove the coalition estimate of a window of up to so many records:"
+        f" {', '.join(words.example for words in DESCRIBED.values())}, or {default_system()} alone for"
+        f" all queries of all accounts, at most {MAX_RECORDS:,}; none leaves it declared",
+    ),
 )
 @number_option("--top-k", default=defaults.TOP_K, help="positions in an answer")
-@default_option(
-    "--theta",
-    callback=theta_fraction,
-    default=defaults.THETA,
-    help="cosine from which two queries count as near; set it with `rag-audit provider estimate calibrate --questions`",
-)
-@default_option(
-    "--tau",
-    callback=tau_span,
-    default="0",
-    help="how far apart near queries may be: in query records (500) or time (12h); 0 is the whole window",
-)
-@default_option(
-    "--certificate",
-    callback=certificate_size,
-    default=default_system(),
-    metavar="SYSTEM[:RECORDS]",
-    help="prove the coalition estimate of a window of up to so many records:"
-    f" {', '.join(words.example for words in DESCRIBED.values())}, or {default_system()} alone for"
-    f" all queries of all accounts, at most {MAX_RECORDS:,}; none leaves it declared",
-)
-@choice_option(
-    "--embedder",
-    choices=EMBEDDERS,
-    default=DEFAULT_EMBEDDER,
-    help="which `provider open` will embed with: dimension, score window and whether A1 is proved follow from it",
-)
-@model_option
-@click.option(
-    "--dimension", callback=whole_number, help="of the embedder's vectors  [default: the embedder's]"
-)
-@number_option(
-    "--query-tokens",
-    default=64,
-    help="where queries are cut; up to 64 the embedding is proved too, at a cost that grows with it",
-)
 @choice_option(
     "--proving",
     choices=["eager", "on-challenge"],
@@ -213,25 +309,14 @@ def _tenants(items: Sequence[str], system: str) -> tuple[dict[str, int], dict[st
 @json_option
 def new(
     out: Path,
-    window: str,
-    tenants: tuple[str, ...],
-    system: str,
-    mechanisms: tuple[str, ...],
-    opens_in: int,
-    lasts: int,
-    gains: tuple[int, ...] | None,
-    lattice: int | None,
-    eps_acc: str | None,
-    eps_joint: str | None,
-    query_tokens: int,
-    embedder: str,
-    model: Path | None,
-    dimension: int | None,
-    score_window: tuple[int, int] | None,
-    tau: tuple[int, Literal["positions", "seconds"]],
-    certificate: tuple[str, int | None] | None,
+    time: _Time,
+    tenants: _Tenants,
+    target: NoiseTarget,
+    embedder: _Embedder,
+    estimator: _Estimator,
+    top_k: int,
+    proving: Literal["eager", "on-challenge"],
     as_json: bool,
-    **options: Unpack[_Draft],
 ) -> None:
     """Write a well-formed policy to OUT, from a target for epsilon or from given noise.
 
@@ -245,45 +330,22 @@ def new(
         if path.exists():  # a policy that a window may have committed to
             raise StoreError("the file exists already and is not overwritten", field=str(path),
                              hint="name another file, or move this one away")  # fmt: skip
-    published = published_constants(embedder, model)
-    dimension = dimension or published.dimension
-    if score_window is None:
-        default = ScoreWindow.for_scale(published.scale, 1)
-        score_window = default.lo, default.hi
-    capacities, systems = _tenants(tenants, system)
-    by_tenant = read_mechanisms(mechanisms, capacities, dimension)
-    chosen = choose_noise(
-        gains=gains,
-        lattice=lattice,
-        eps_acc=eps_acc,
-        eps_joint=eps_joint,
-        calibration=options["calibration"],
-        n=options["n"],
-        k_max=options["k_max"],
-        delta_acc=options["delta_acc"],
-        delta_policy=options["delta_policy"],
-    )
-    opens = now_ms() + opens_in
+    embedding = embedder.embedding
+    drafted, chosen = tenants.read(embedding.dimension), target.choose()
+    queries = len(drafted.capacities) * drafted.accounts_max * target.n
     draft = draft_policy(
-        window=window,
-        opens_at=opens,
-        closes_at=opens + lasts,
-        capacities=capacities,
-        system=systems,
-        gains=chosen.gains,
-        lattice=chosen.lattice,
-        eps_acc=chosen.eps_acc,
-        tokens=(query_tokens, DOCUMENT_TOKENS),
-        tau=tau[0],
-        tau_unit=tau[1],
-        mechanisms=by_tenant,
-        dimension=dimension,
-        score_window=score_window,
-        norm_factor=published.norm_factor,
-        certificate=_sized(certificate, len(capacities) * options["accounts_max"] * options["n"], dimension),
-        **options,
+        time.period(),
+        drafted,
+        PrivacyTarget(
+            target.n, target.k_max, chosen.eps_acc, target.delta_acc, target.delta_policy, target.calibration
+        ),
+        noise=NoiseParameters(chosen.gains, chosen.lattice, embedder.scores),
+        embedding=embedding,
+        estimator=estimator.sized(queries, embedding.dimension),
+        top_k=top_k,
+        proving=proving,
     )
-    check_policy(draft, dimension)
+    check_policy(draft, embedding.dimension)
     figures = draft.figures()
     text = explain(draft, figures, chosen.why)
     create_file(out, jcs(draft.dump()) + b"\n")
@@ -338,33 +400,43 @@ def _sized(
 @click.option("--lattice", callback=whole_number, help="R: steps of a score, a power of two")
 @click.option("--accounts-max", callback=whole_number, help="accounts of the largest tenant")
 @json_option
-def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options: Unpack[_Constants]) -> None:
+def bounds(
+    file: Path | None,
+    n: int | None,
+    k: int | None,
+    eps_acc: str | None,
+    delta_acc: str | None,
+    delta: str | None,
+    gains: tuple[int, ...] | None,
+    lattice: int | None,
+    accounts_max: int | None,
+    as_json: bool,
+) -> None:
     """Print all bounds of a policy FILE, or of given constants, as a verdict carries them."""
     from rag_audit.mechanisms.accounting import Mechanism, policy_figures
     from rag_audit.mechanisms.accounting.values import probability
     from rag_audit.mechanisms.accounting.wellformed import check_infinite_loss
     from rag_audit.report.policy_text import COVERS, covers, covers_noise, figures_text
 
-    given = [name for name, value in options.items() if value is not None]
+    constants = {
+        "--n": n, "--k": k, "--eps-acc": eps_acc, "--delta-acc": delta_acc, "--delta": delta, "--gains": gains,
+        "--lattice": lattice,
+    }  # fmt: skip
+    missing = [option for option, value in constants.items() if value is None]
     if file is not None:
-        if given or accounts_max is not None:
+        if len(missing) < len(constants) or accounts_max is not None:
             raise click.UsageError("give a policy file or constants, not both")
         read = read_policy(file)
         figures, covered = read.figures(), covers([read])
+    elif not (
+        n and k and eps_acc is not None and delta_acc is not None and delta is not None and gains and lattice
+    ):
+        raise click.UsageError(f"give a policy file, or also {', '.join(missing)}")
     else:
-        if missing := [f"--{name.replace('_', '-')}" for name in options if name not in given]:
-            raise click.UsageError(f"give a policy file, or also {', '.join(missing)}")
-        mechanism = Mechanism(options["gains"], options["lattice"])
-        n, k, delta = options["n"], options["k"], options["delta"]
+        mechanism = Mechanism(gains, lattice)
         check_infinite_loss(mechanism, n * k, probability(delta, "delta_policy"))
         figures = policy_figures(
-            mechanism,
-            n=n,
-            eps_acc=options["eps_acc"],
-            delta_acc=options["delta_acc"],
-            k=k,
-            delta=delta,
-            accounts_max=accounts_max,
+            mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta, accounts_max=accounts_max
         )
         covered = covers_noise(n)
     emit({"covers": covered or COVERS, **figures}, as_json, figures_text(figures, covered).split("\n"))

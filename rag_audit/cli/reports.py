@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,38 +175,46 @@ def coloured() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def planned(
-    formats: Sequence[str],
-    outputs: Sequence[Path],
-    *,
-    as_json: bool,
-    sign_key: Path | None,
-    inputs: Sequence[Path],
-    given: Mapping[str, Path],
-) -> Plan:
-    """The output plan for the given options.
+@dataclass(frozen=True)
+class Output:
+    """The options about reports.
 
-    :param given: the paths of window and trust file, by role
-    :param inputs: the input files of the verdict; a report must not replace any of them
-    :raises click.UsageError: the options contradict one another, or an output is an input, a folder, or named twice
-    :raises SetupError: the key's file is missing, or others can read it
+    :param formats: each report's format, and `outputs` its file: the first ones, in the same order
+    :param sign_key: the file of the key that signs a verification summary
+    :param checks: show every check and every figure
     """
-    if len(outputs) > len(formats):
-        raise click.UsageError("each --output needs its --format, in the same order")
-    if sign_key is not None and "vsa" not in formats:
-        raise click.UsageError("--sign-key signs --format vsa, which is not asked for")
-    pairs = [
-        (name, outputs[number] if number < len(outputs) else STDOUT) for number, name in enumerate(formats)
-    ]
-    printed = [name for name, path in pairs if path == STDOUT]
-    if as_json:
-        printed.append("json")
-    if len(printed) > 1:
-        raise click.UsageError("standard output takes one report: give the others an --output")
-    files = [(name, path) for name, path in pairs if path != STDOUT]
-    _distinct([path for _, path in files], inputs)
-    key = None if sign_key is None else signing_key(sign_key)
-    return Plan(printed[0] if printed else "text", files, key, given, inputs)
+
+    checks: bool
+    formats: tuple[str, ...]
+    outputs: tuple[Path, ...]
+    sign_key: Path | None
+    as_json: bool
+
+    def planned(self, inputs: Sequence[Path], given: Mapping[str, Path]) -> Plan:
+        """The plan of the output.
+
+        :param inputs: the input files of the verdict; a report must not replace any of them
+        :param given: the paths of window and trust file, by role
+        :raises click.UsageError: the options contradict one another, or an output is an input, a folder, or named twice
+        :raises SetupError: the key's file is missing, or others can read it
+        """
+        if len(self.outputs) > len(self.formats):
+            raise click.UsageError("each --output needs its --format, in the same order")
+        if self.sign_key is not None and "vsa" not in self.formats:
+            raise click.UsageError("--sign-key signs --format vsa, which is not asked for")
+        paths = chain(self.outputs, repeat(STDOUT))
+        pairs = list(zip(self.formats, paths, strict=False))
+        printed = [name for name, path in pairs if path == STDOUT]
+        if self.as_json:
+            printed.append("json")
+        if len(printed) > 1:
+            raise click.UsageError("standard output takes one report: give the others an --output")
+        files = [(name, path) for name, path in pairs if path != STDOUT]
+        key_file = [] if self.sign_key is None else [self.sign_key]
+        read = [*inputs, *key_file]
+        _distinct([path for _, path in files], read)
+        key = None if self.sign_key is None else signing_key(self.sign_key)
+        return Plan(printed[0] if printed else "text", files, key, given, read)
 
 
 def _distinct(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
@@ -224,22 +233,12 @@ def _distinct(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
         taken.add(real)
 
 
-def command_line(
-    ctx: click.Context,
-    window: Path,
-    trust: Path,
-    receipts: Sequence[Path],
-    previous: Sequence[Path],
-    challenges: Sequence[Path],
-) -> list[str]:
+def command_line(ctx: click.Context, window: Path, named: Sequence[tuple[str, Path]]) -> list[str]:
     """The command for repeating the verification. It is read on other machines, so a path outside the working folder
-    is reduced to its last name."""
-    named = [
-        ("--trust", trust),
-        *(("--receipts", p) for p in receipts),
-        *(("--previous", p) for p in previous),
-        *(("--challenge", p) for p in challenges),
-    ]
+    is reduced to its last name.
+
+    :param named: the verifier's files, each with the option that names it
+    """
     words = ["rag-audit", "verify", _below(window)]
     if ctx.params["example"]:
         words, named = ["rag-audit", "verify", "--example"], []

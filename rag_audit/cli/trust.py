@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from rag_audit._internal.canonical import Json, digest_hex, read_json
 from rag_audit._internal.durable import create_file
 from rag_audit._internal.errors import SchemaError, SetupError, StoreError, brief
 from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
-from rag_audit.cli.options import choice_option, line, path_option, read_policy
+from rag_audit.cli.options import choice_option, gathered, line, path_option, read_policy
 from rag_audit.cli.setup import (
     Circuits,
     checked_pins,
@@ -27,7 +28,7 @@ from rag_audit.mechanisms import ALL, defaults
 from rag_audit.models.manifest import manifest_digest, re_executable
 from rag_audit.models.models import check_line
 from rag_audit.models.records import RosterEntry
-from rag_audit.models.trust import NOISE, WHOLE_WINDOW, CircuitPin, Require, Trust
+from rag_audit.models.trust import NOISE, WHOLE_WINDOW, CircuitPin, Pins, Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import protocols_digest
@@ -67,35 +68,104 @@ def trust() -> None:
     """Write the trust file of a verifier."""
 
 
+@dataclass(frozen=True)
+class _Parties:
+    """The options about the parties whose keys the verifier trusts."""
+
+    origin: str | None
+    provider: str | None
+    witnesses: tuple[str, ...]
+    quorum: int | None
+    verifiers: tuple[str, ...]
+    accounts: tuple[Path, ...]
+
+    def read(self) -> dict[str, object]:
+        """The parties, as the trust file lists them. Missing names and keys are asked for.
+
+        :raises RagAuditError: a key or a roster line cannot be read
+        """
+        origin = self.origin or check_line(
+            str(click.prompt("the provider's origin", err=True)), field="origin"
+        )
+        provider = self.provider or click.prompt("the provider's vkey (from the provider itself)", err=True)
+        witnesses = (
+            self.witnesses or click.prompt("the witnesses' vkeys, separated by spaces", err=True).split()
+        )
+        keys = [verifier_key(text, field="--witness") for text in witnesses]
+        independent = [
+            RosterEntry.parse(read_json(path, max_bytes=65_536), field=f"--account {path.name}")
+            for path in self.accounts
+        ]
+        vkey = str(verifier_key(str(provider), field="--provider"))
+        verifiers = [verifier_key(text, field="--verifier") for text in self.verifiers]
+        return {
+            "quorum": self.quorum or len(keys),
+            "provider": {"origin": origin, "vkey": vkey},
+            "witness": [{"name": key.name, "vkey": str(key)} for key in keys],
+            "beacon": {"witnesses": [key.name for key in keys]},
+            "verifier": [{"name": key.name, "vkey": str(key)} for key in verifiers],
+            "account": [{"id": line.account, "key": line.key} for line in independent],
+        }
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """The options about the circuits' keys."""
+
+    setups: tuple[Path, ...]
+    zkeys: tuple[str, ...]
+    policy: Path | None
+    ptau: Path | None
+    circuits: Circuits
+
+    def pins(self) -> list[CircuitPin]:
+        """The keys that this command checks, and the keys in someone else's files."""
+        checked = checked_pins(self.zkeys, policy=self.policy, ptau=self.ptau, circuits=self.circuits)
+        return [*checked, *(pin for path in self.setups for pin in _pins(path))]
+
+
 @trust.command("new")
 @click.argument("out", type=PATH)
-@click.option("--origin", callback=line, help="the provider's ledger name")
-@click.option("--provider", help="the provider's vkey, or a file with it")
-@click.option("--witness", "witnesses", multiple=True, help="a witness's vkey; repeat for each")
-@click.option("--quorum", type=click.IntRange(min=1), help="all witnesses by default; more than half of them")
-@click.option("--verifier", "verifiers", multiple=True, help="a vkey whose challenges count")
-@path_option("--account", "accounts", multiple=True, help="roster line of an account known to be independent")
-@path_option(
-    "--setup",
-    "setups",
-    multiple=True,
-    help="output of `rag-audit provider setup new --json`: circuits and keys in someone else's words, so pinned as"
-    " unsafe",
+@gathered(
+    "parties",
+    _Parties,
+    click.option("--origin", callback=line, help="the provider's ledger name"),
+    click.option("--provider", help="the provider's vkey, or a file with it"),
+    click.option("--witness", "witnesses", multiple=True, help="a witness's vkey; repeat for each"),
+    click.option(
+        "--quorum", type=click.IntRange(min=1), help="all witnesses by default; more than half of them"
+    ),
+    click.option("--verifier", "verifiers", multiple=True, help="a vkey whose challenges count"),
+    path_option(
+        "--account", "accounts", multiple=True, help="roster line of an account known to be independent"
+    ),
 )
-@click.option(
-    "--zkey",
-    "zkeys",
-    multiple=True,
-    metavar="[CIRCUIT=]FILE",
-    help="a proving key, which is checked here against --policy and --ptau (`provider setup verify`) and pinned",
+@gathered(
+    "keys",
+    _Keys,
+    path_option(
+        "--setup",
+        "setups",
+        multiple=True,
+        help="output of `rag-audit provider setup new --json`: circuits and keys in someone else's words, so pinned as"
+        " unsafe",
+    ),
+    click.option(
+        "--zkey",
+        "zkeys",
+        multiple=True,
+        metavar="[CIRCUIT=]FILE",
+        help="a proving key, which is checked here against --policy and --ptau (`provider setup verify`) and pinned",
+    ),
+    path_option(
+        "--policy",
+        help="the policy whose mechanisms you accept, and whose circuits the --zkey are for; its own figures set no"
+        f" limit, but max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} where it has listing"
+        " and no noise",
+    ),
+    path_option("--ptau", help="the powers of tau of the --zkey"),
+    circuits_options(ptau_digest_option, dimension_option, together_option),
 )
-@path_option(
-    "--policy",
-    help="the policy whose mechanisms you accept, and whose circuits the --zkey are for; its own figures set no limit,"
-    f" but max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} where it has listing and no noise",
-)
-@path_option("--ptau", help="the powers of tau of the --zkey")
-@circuits_options(ptau_digest_option, dimension_option, together_option)
 @choice_option(
     "--embedder",
     choices=EMBEDDERS,
@@ -112,17 +182,8 @@ def trust() -> None:
 )
 def trust_new(
     out: Path,
-    origin: str | None,
-    provider: str | None,
-    witnesses: tuple[str, ...],
-    quorum: int | None,
-    verifiers: tuple[str, ...],
-    accounts: tuple[Path, ...],
-    setups: tuple[Path, ...],
-    zkeys: tuple[str, ...],
-    policy: Path | None,
-    ptau: Path | None,
-    circuits: Circuits,
+    parties: _Parties,
+    keys: _Keys,
     embedder: str,
     model: Path | None,
     show: Path | None,
@@ -137,42 +198,28 @@ def trust_new(
     if out.exists():  # before anything is asked for
         raise StoreError("the file exists already and is not overwritten", field=str(out),
                          hint="edit it, or write another one beside it")  # fmt: skip
-    origin = origin or check_line(str(click.prompt("the provider's origin", err=True)), field="origin")
-    provider = provider or click.prompt("the provider's vkey (from the provider itself)", err=True)
-    if not witnesses:
-        witnesses = tuple(click.prompt("the witnesses' vkeys, separated by spaces", err=True).split())
-    keys = [verifier_key(text, field="--witness") for text in witnesses]
-    independent = [
-        RosterEntry.parse(read_json(path, max_bytes=65_536), field=f"--account {path.name}")
-        for path in accounts
-    ]
-    checked = checked_pins(zkeys, policy=policy, ptau=ptau, circuits=circuits)
+    known, circuits = parties.read(), keys.pins()
     if model is None and embedder not in OF_A_PLACE:
         artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
     else:
         own = get_embedder(embedder, folder=model).manifest()
         artefacts, manifest = dict(own["artefacts"]), manifest_digest(own)
-    text = trust_template(
-        origin=origin,
-        vkey=str(verifier_key(str(provider), field="--provider")),
-        witnesses=[(key.name, str(key)) for key in keys],
-        quorum=quorum or len(keys),
-        verifiers=[(k.name, str(k)) for k in (verifier_key(v, field="--verifier") for v in verifiers)],
-        accounts=[(line.account, line.key) for line in independent],
-        circuits=[*checked, *(pin for path in setups for pin in _pins(path))],
+    pins = Pins(
         noise_table=table_digest(),
+        groth16=circuits,
         embedder=artefacts,
         manifest=manifest,
         scan=protocols_digest(),
-        require=_requirements(settings, embedder, model, _mechanisms(policy)),
-        remarks=REMARKS,
     )
+    require = _requirements(settings, embedder, model, _mechanisms(keys.policy))
+    trusted = Trust.parse({"version": 1, **known, "pins": pins, "require": require}, field="trust.toml")
+    text = trust_template(trusted, REMARKS)
     if Trust.from_toml(text.encode(), source="trust.toml").minority_quorum:
         say(
-            f"warning: a quorum of {quorum} of {len(keys)} witnesses: two different ledgers can each be cosigned by"
-            " honest ones; every verdict will say allow=minority-quorum"
+            f"warning: a quorum of {trusted.quorum} of {len(trusted.witness)} witnesses: two different ledgers can"
+            " each be cosigned by honest ones; every verdict will say allow=minority-quorum"
         )
-    if not independent:
+    if not trusted.account:
         say(
             "no --account is named: no window passes without receipts of accounts that are known to be independent"
         )

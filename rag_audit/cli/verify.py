@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +14,14 @@ import click
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.durable import replace_file
 from rag_audit.cli.common import PATH, emit, estimated, json_option, named, patiently, say, signing_key, tell
-from rag_audit.cli.options import PROCESSES, choice_option, default_option, flag_option, path_option
-from rag_audit.cli.reports import FORMATS, command_line, planned
+from rag_audit.cli.options import PROCESSES, choice_option, default_option, flag_option, gathered, path_option
+from rag_audit.cli.reports import FORMATS, Output, command_line
 from rag_audit.log.note import sign_note
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking, one_by_one
 from rag_audit.proofs.description import described
+from rag_audit.verify.inputs import VerifierOptions
 
 EXAMPLE = Path(__file__).parent / "example"
 """The folder of the finished window that the package contains (docs/examples/packaged.py)."""
@@ -28,85 +30,171 @@ EXAMPLE_NEXT = (
 )
 
 
+LARGE = 1000
+"""The proofs of a window with more records than this that has proofs are remembered."""
+
+
+@dataclass(frozen=True)
+class _Files:
+    """A verifier's own files.
+
+    :param challenges: notes that the verifier drew itself
+    """
+
+    trust: Path | None
+    receipts: tuple[Path, ...]
+    previous: tuple[Path, ...]
+    challenges: tuple[Path, ...]
+
+    def options(self) -> list[tuple[str, Path]]:
+        """The files with the options that name them."""
+        return [
+            *(("--trust", path) for path in (self.trust,) if path is not None),
+            *(("--receipts", path) for path in self.receipts),
+            *(("--previous", path) for path in self.previous),
+            *(("--challenge", path) for path in self.challenges),
+        ]
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """How the proofs are verified.
+
+    :param jobs: processes of this machine
+    :param address: a cluster
+    :param no_cache: verify the proofs of a large window that an earlier run found valid too
+    """
+
+    jobs: int
+    address: str | None
+    no_cache: bool
+
+    @contextmanager
+    def checking(self, progress: Callable[[int, int], None]) -> Iterator[Callable[[WindowFile], Checking]]:
+        """A function that makes the `Checking` of a window."""
+        with ExitStack() as stack:
+            run = one_by_one
+            if self.jobs > 1 or self.address is not None:
+                from rag_audit.proofs.executors import open_executor, run_jobs
+
+                executor = stack.enter_context(open_executor(self.address, workers=self.jobs))
+                run = partial(run_jobs, executor=executor)
+
+            def made(file: WindowFile) -> Checking:
+                remembered = None
+                large = len(file.proofs) > LARGE and sys.platform != "emscripten"  # not in a browser
+                if large and not self.no_cache:
+                    from rag_audit.proofs.remembered import VerifiedProofs
+
+                    remembered = VerifiedProofs(
+                        digest_hex(file.entries[0]), elsewhere=self.address is not None
+                    )
+                    if remembered.damaged:
+                        say(
+                            f"WARNING: {remembered.damaged} lines of the cache are not its own, and were left out"
+                        )
+                return Checking(run=run, remembered=remembered, progress=progress)
+
+            yield made
+
+
 @click.command()
 @click.argument("window", type=PATH, required=False)
-@path_option(
-    "--trust", help="what this verifier trusts (`rag-audit verifier trust new`); required without --example"
+@gathered(
+    "files",
+    _Files,
+    path_option(
+        "--trust",
+        help="what this verifier trusts (`rag-audit verifier trust new`); required without --example",
+    ),
+    path_option("--receipts", multiple=True, help="countersigned receipts: files or folders"),
+    path_option(
+        "--previous", multiple=True, help="a window before this one, to check the chain; repeat for each"
+    ),
+    path_option(
+        "--challenge",
+        "challenges",
+        multiple=True,
+        help="the challenge that this verifier drew itself; the one in WINDOW may be of the provider's choice",
+    ),
 )
-@path_option("--receipts", multiple=True, help="countersigned receipts: files or folders")
-@path_option(
-    "--previous", multiple=True, help="a window before this one, to check the chain; repeat for each"
+@gathered(
+    "options",
+    VerifierOptions,
+    choice_option(
+        "--engine",
+        choices=["native", "py_ecc", "snarkjs", "reference"],
+        default="native",
+        help=f"what decides about proofs; {', '.join(words.second for words in described().values())}",
+    ),
+    click.option("--max-epsilon", help="a tighter limit than trust.toml's"),
+    flag_option("--allow-unsafe-setup", help="accept one-party keys; printed in the verdict"),
 )
-@choice_option(
-    "--engine",
-    choices=["native", "py_ecc", "snarkjs", "reference"],
-    default="native",
-    help=f"what decides about proofs; {', '.join(words.second for words in described().values())}",
-)
-@path_option(
-    "--challenge",
-    "challenges",
-    multiple=True,
-    help="the challenge that this verifier drew itself; the one in WINDOW may be of the provider's choice",
-)
-@click.option("--max-epsilon", help="a tighter limit than trust.toml's")
-@flag_option("--allow-unsafe-setup", help="accept one-party keys; printed in the verdict")
 @path_option("--model", help="the folder of an ONNX embedder's files, to embed disclosed queries again")
 @path_option(
     "--attacks",
     help="the provider's attacks.json (`rag-audit lab attack run`), shown beside the verdict, which it does not change",
 )
-@default_option("--jobs", type=PROCESSES, default=1,
-              help="processes that verify proofs; the native verifier uses every core by itself")  # fmt: skip
-@click.option("--executor", "address",
-              help="verify proofs on a cluster, which then decides: dask://host:port or ray://host:port,"
-              " with RAG_AUDIT_WORKER_KEY set")  # fmt: skip
-@flag_option(
-    "--no-cache", help="verify every proof of a large window, those too that an earlier run found valid"
+@gathered(
+    "proofs",
+    Proofs,
+    default_option(
+        "--jobs",
+        type=PROCESSES,
+        default=1,
+        help="processes that verify proofs; the native verifier uses every core by itself",
+    ),
+    click.option(
+        "--executor",
+        "address",
+        help="verify proofs on a cluster, which then decides: dask://host:port or ray://host:port,"
+        " with RAG_AUDIT_WORKER_KEY set",
+    ),
+    flag_option(
+        "--no-cache", help="verify every proof of a large window, those too that an earlier run found valid"
+    ),
 )
 @flag_option(
     "--example", help="verify the finished window that this package contains, without WINDOW and --trust"
 )
-@click.option("--offline", is_flag=True, default=True, help="no network (the default, and the only mode)")
-@flag_option("--checks", help="show every check and every figure, of a window that passed too")
 @click.option(
-    "--format",
-    "formats",
-    type=click.Choice(FORMATS),
-    multiple=True,
-    help="how the report is written (text); repeat it for several, each with its --output in the same order",
+    "--offline",
+    is_flag=True,
+    default=True,
+    expose_value=False,
+    help="no network (the default, and the only mode)",
 )
-@path_option(
-    "--output",
-    "outputs",
-    multiple=True,
-    help="where the report of the --format at the same place goes, - for standard output",
+@gathered(
+    "output",
+    Output,
+    flag_option("--checks", help="show every check and every figure, of a window that passed too"),
+    click.option(
+        "--format",
+        "formats",
+        type=click.Choice(FORMATS),
+        multiple=True,
+        help="how the report is written (text); repeat it for several, each with its --output in the same order",
+    ),
+    path_option(
+        "--output",
+        "outputs",
+        multiple=True,
+        help="where the report of the --format at the same place goes, - for standard output",
+    ),
+    path_option("--sign-key", help="the key that signs --format vsa"),
+    json_option,
 )
-@path_option("--sign-key", help="the key that signs --format vsa")
-@json_option
 @click.pass_context
 def verify(
     ctx: click.Context,
     window: Path | None,
-    trust: Path | None,
-    receipts: tuple[Path, ...],
-    previous: tuple[Path, ...],
-    engine: str,
-    challenges: tuple[Path, ...],
-    max_epsilon: str | None,
-    allow_unsafe_setup: bool,
+    files: _Files,
+    options: VerifierOptions,
     model: Path | None,
     attacks: Path | None,
-    jobs: int,
-    address: str | None,
-    no_cache: bool,
+    proofs: Proofs,
     example: bool,
-    offline: bool,
-    checks: bool,
-    formats: tuple[str, ...],
-    outputs: tuple[Path, ...],
-    sign_key: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason.
 
@@ -120,54 +208,37 @@ def verify(
     from rag_audit.verify.inputs import Inputs
 
     if example:
-        if window or trust or receipts or previous or challenges:
+        if window or files.options():
             raise click.UsageError(
                 "--example verifies the packaged window with its own trust file and receipts: leave out WINDOW,"
                 " --trust, --receipts, --previous and --challenge"
             )
-        window, trust, receipts = EXAMPLE / "window.json", EXAMPLE / "trust.toml", (EXAMPLE / "receipts",)
+        window, files = (
+            EXAMPLE / "window.json",
+            _Files(EXAMPLE / "trust.toml", (EXAMPLE / "receipts",), (), ()),
+        )
+    trust = files.trust
     if window is None or trust is None:
         absent, hint = ("window", "'WINDOW'") if window is None else ("trust", "'--trust'")
         option = next(p for p in ctx.command.params if p.name == absent)
         raise click.MissingParameter(ctx=ctx, param=option, param_hint=hint)
-    given = [
-        window,
-        trust,
-        *receipts,
-        *previous,
-        *challenges,
-        *(p for p in (attacks, sign_key) if p is not None),
-    ]
-    plan = planned(
-        formats,
-        outputs,
-        as_json=as_json,
-        sign_key=sign_key,
-        inputs=given,
-        given={"window": window, "trust": trust},
-    )
-    command = command_line(ctx, window, trust, receipts, previous, challenges)
+    given = [window, *(path for _, path in files.options()), *([] if attacks is None else [attacks])]
+    plan = output.planned(given, {"window": window, "trust": trust})
+    command = command_line(ctx, window, files.options())
     inputs = Inputs()
     plan.begin(command)
     try:
         with (
             patiently("verifying") as quiet,
-            checking_of(
-                jobs,
-                address,
-                remember=not no_cache,
-                progress=after(quiet, estimated("verifying proofs")),
-            ) as checking,
+            proofs.checking(after(quiet, estimated("verifying proofs"))) as checking,
         ):
             verdict = verify_window(
                 window,
                 trust=trust,
-                receipts=receipts,
-                previous=previous,
-                engine=engine,
-                challenges=challenges,
-                max_epsilon=max_epsilon,
-                allow_unsafe_setup=allow_unsafe_setup,
+                receipts=files.receipts,
+                previous=files.previous,
+                challenges=files.challenges,
+                options=options,
                 model=model,
                 attacks=attacks,
                 inputs=inputs,
@@ -182,51 +253,19 @@ def verify(
         plan.refuse(error, inputs, command)
         tell(error)
         ctx.exit(int(error.exit_code))
-    if example and verdict.passed and not (formats or checks or as_json):
+    if example and verdict.passed and not (output.formats or output.checks or output.as_json):
         from rag_audit.report.build import report_of
         from rag_audit.report.text import summary
 
         emit({}, False, [*summary(report_of(verdict)), EXAMPLE_NEXT])
         ctx.exit(int(verdict.exit_code))
-    plan.write(verdict, checks=checks, command=command)
-    if as_json and verdict.measured is not None:
+    plan.write(verdict, checks=output.checks, command=command)
+    if output.as_json and verdict.measured is not None:
         for above in verdict.measured.above_certified:
             say(
                 f"WARNING: a lower bound lies above the certified epsilon, so one of the two is wrong: {above}"
             )
     ctx.exit(int(verdict.exit_code))
-
-
-LARGE = 1000
-"""The proofs of a window with more records than this that has proofs are remembered."""
-
-
-@contextmanager
-def checking_of(
-    jobs: int, address: str | None, *, remember: bool, progress: Callable[[int, int], None]
-) -> Iterator[Callable[[WindowFile], Checking]]:
-    """How a window's proofs are verified, as the command's options say."""
-    with ExitStack() as stack:
-        run = one_by_one
-        if jobs > 1 or address is not None:
-            from rag_audit.proofs.executors import open_executor, run_jobs
-
-            executor = stack.enter_context(open_executor(address, workers=jobs))
-            run = partial(run_jobs, executor=executor)
-
-        def made(file: WindowFile) -> Checking:
-            remembered = None
-            if remember and len(file.proofs) > LARGE and sys.platform != "emscripten":  # not in a browser
-                from rag_audit.proofs.remembered import VerifiedProofs
-
-                remembered = VerifiedProofs(digest_hex(file.entries[0]), elsewhere=address is not None)
-                if remembered.damaged:
-                    say(
-                        f"WARNING: {remembered.damaged} lines of the cache are not its own, and were left out"
-                    )
-            return Checking(run=run, remembered=remembered, progress=progress)
-
-        yield made
 
 
 def after(quiet: Callable[[], None], shown: Callable[[int, int], None]) -> Callable[[int, int], None]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms.defaults import EPS_JOINT
+from rag_audit.models.policy import Calibration as PolicyCalibration
 
 LATTICES = (64, 32, 16)
 """The lattices for calibrating a target, finest first, if none is given."""
@@ -25,66 +26,78 @@ class Chosen:
     why: str
 
 
-def choose_noise(
-    *,
-    gains: tuple[int, ...] | None,
-    lattice: int | None,
-    eps_acc: str | None,
-    eps_joint: str | None,
-    calibration: str,
-    n: int,
-    k_max: int,
-    delta_acc: str,
-    delta_policy: str,
-) -> Chosen:
-    """The given noise, or the least noise that meets the target (`EPS_JOINT` by default).
+@dataclass(frozen=True)
+class NoiseTarget:
+    """The noise that a policy is to have, or the target for which it is chosen.
 
-    :raises PolicyError: more than one of noise, eps_acc and eps_joint is given, or the target is out of reach
+    :param n: queries an account may make in the window
+    :param k_max: the largest coalition that the bound covers
+    :param eps_acc: the target: epsilon of one account, at `delta_acc`
+    :param eps_joint: the target: epsilon of `k_max` accounts together, at `delta_policy`
+    :param gains: the given noise, instead of a target
+    :param lattice: R, the number of steps of a score; None leaves the choice to `choose`
     """
-    from rag_audit.mechanisms.accounting import Mechanism
-    from rag_audit.mechanisms.accounting.calibration import Calibration, calibrate
-    from rag_audit.mechanisms.accounting.values import text
 
-    if eps_joint is not None and (eps_acc is not None or gains is not None):
-        raise PolicyError(
-            "more than one target is given",
-            field="--eps-joint",
-            expected="one of --eps-acc, --eps-joint and --gains",
-            found="--eps-acc" if eps_acc is not None else "--gains",
-        )
-    if gains is not None:
-        mechanism = Mechanism(gains, lattice or DEFAULT_LATTICE)
-        why = "The noise was given, not chosen for a target."
-        return Chosen(gains, mechanism.lattice, eps_acc or DEFAULT_EPS_ACC, why)
-    if eps_acc is None:
-        eps_joint = eps_joint or EPS_JOINT
-    made: list[Calibration] = []
-    refused: PolicyError | None = None
-    for choice in LATTICES if lattice is None else (lattice,):
-        try:
-            made.append(
-                calibrate(
-                    calibration,
-                    n=n,
-                    delta_acc=delta_acc,
-                    eps_acc=eps_acc,
-                    eps_joint=eps_joint,
-                    k=k_max,
-                    delta=delta_policy,
-                    lattice=choice,
-                )
+    n: int
+    k_max: int
+    eps_acc: str | None
+    eps_joint: str | None
+    calibration: PolicyCalibration
+    delta_acc: str
+    delta_policy: str
+    gains: tuple[int, ...] | None
+    lattice: int | None
+
+    def choose(self) -> Chosen:
+        """The given noise, or the least noise that meets the target (`EPS_JOINT` by default).
+
+        :raises PolicyError: more than one of noise, eps_acc and eps_joint is given, or the target is out of reach
+        """
+        from rag_audit.mechanisms.accounting import Mechanism
+        from rag_audit.mechanisms.accounting.calibration import Calibration, calibrate
+        from rag_audit.mechanisms.accounting.values import text
+
+        if self.eps_joint is not None and (self.eps_acc is not None or self.gains is not None):
+            raise PolicyError(
+                "more than one target is given",
+                field="--eps-joint",
+                expected="one of --eps-acc, --eps-joint and --gains",
+                found="--eps-acc" if self.eps_acc is not None else "--gains",
             )
-        except PolicyError as exc:
-            refused = exc
-    if not made:
-        assert refused is not None
-        raise refused
-    best = min(made, key=lambda c: len(c.mechanism.gains))  # the first of these has the finest lattice
-    target = (
-        f"eps_joint {eps_joint} for {k_max} accounts" if eps_joint else f"eps_acc {eps_acc} for one account"
-    )
-    why = (
-        f"The least noise for {target}, {n} queries each, by the {calibration} calibration: with the fewest gains,"
-        f" and then the finest lattice{'' if lattice else f' of {LATTICES}'}."
-    )
-    return Chosen(best.mechanism.gains, best.mechanism.lattice, eps_acc or text(best.eps_acc), why)
+        if self.gains is not None:
+            mechanism = Mechanism(self.gains, self.lattice or DEFAULT_LATTICE)
+            why = "The noise was given, not chosen for a target."
+            return Chosen(self.gains, mechanism.lattice, self.eps_acc or DEFAULT_EPS_ACC, why)
+        eps_joint = self.eps_joint or (EPS_JOINT if self.eps_acc is None else None)
+        made: list[Calibration] = []
+        refused: PolicyError | None = None
+        for choice in LATTICES if self.lattice is None else (self.lattice,):
+            try:
+                made.append(
+                    calibrate(
+                        self.calibration,
+                        n=self.n,
+                        delta_acc=self.delta_acc,
+                        eps_acc=self.eps_acc,
+                        eps_joint=eps_joint,
+                        k=self.k_max,
+                        delta=self.delta_policy,
+                        lattice=choice,
+                    )
+                )
+            except PolicyError as exc:
+                refused = exc
+        if not made:
+            assert refused is not None
+            raise refused
+        best = min(made, key=lambda c: len(c.mechanism.gains))  # the first of these has the finest lattice
+        target = (
+            f"eps_joint {eps_joint} for {self.k_max} accounts"
+            if eps_joint
+            else f"eps_acc {self.eps_acc} for one account"
+        )
+        why = (
+            f"The least noise for {target}, {self.n} queries each, by the {self.calibration} calibration: with the"
+            f" fewest gains, and then the finest lattice{'' if self.lattice else f' of {LATTICES}'}."
+        )
+        return Chosen(best.mechanism.gains, best.mechanism.lattice, self.eps_acc or text(best.eps_acc), why)

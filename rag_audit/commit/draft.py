@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from rag_audit.mechanisms import Mechanism
@@ -13,7 +14,7 @@ from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, P
 from rag_audit.proofs.description import default_system
 from rag_audit.proofs.policy import certificate_of
 from rag_audit.proofs.proving import backend
-from rag_audit.relation import noise
+from rag_audit.relation.noise import table_digest
 from rag_audit.relation.scores import LARGEST_PRODUCT
 
 
@@ -23,102 +24,190 @@ def exact_scores(dimension: int) -> Scores:
     return Scores(0, hi, 1 << (hi - 1).bit_length())
 
 
-def draft_policy(
-    *,
-    window: str,
-    opens_at: int,
-    closes_at: int,
-    capacities: Mapping[str, int],
-    n: int,
-    k_max: int,
-    eps_acc: str,
-    delta_acc: str = "1e-7",
-    delta_policy: str = "1e-5",
-    accounts_max: int = 16,
-    gains: Sequence[int] = (1, 8),
-    lattice: int = 64,
-    score_window: tuple[int, int] = DEFAULT_SCORE_WINDOW,
-    dimension: int = 256,
-    norm_factor: int | None = NORM_FACTOR,
-    top_k: int = 5,
-    system: str | Mapping[str, str] | None = None,
-    proving: Literal["eager", "on-challenge"] = "on-challenge",
-    calibration: Calibration = "exact",
-    theta: tuple[int, int] = (4, 5),
-    tau: int = 0,
-    tau_unit: Literal["positions", "seconds"] = "positions",
-    certificate: tuple[str, int] | None = None,
-    tokens: tuple[int, int] = (64, 512),
-    retention_days: int = 30,
-    mechanisms: Mapping[str, Mechanism] | None = None,
-) -> Policy:
-    """A policy with the usual constants, its derived fields filled in.
+@dataclass(frozen=True)
+class Period:
+    """The time of a window.
+
+    :param window: the window's id
+    :param opens_at: milliseconds since the epoch, as is `closes_at`
+    :param retention_days: days after the closing until the provider deletes the data that proving needs
+    """
+
+    window: str
+    opens_at: int
+    closes_at: int
+    retention_days: int = 30
+
+
+@dataclass(frozen=True)
+class Tenants:
+    """The tenants of a policy.
 
     :param capacities: committed positions by tenant
+    :param accounts_max: accounts that a tenant may ever have in the window
     :param system: proof system of all tenants, or of each tenant; None for the default one
-    :param score_window: lo and hi in raw units (`DEFAULT_SCORE_WINDOW`)
-    :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 is not proved
-    :param certificate: system of the coalition proof, and its maximum number of query records
     :param mechanisms: each tenant's mechanism before it is `placed`, in a policy of version 2; None writes one of
         version 1, with the noise for every tenant
     """
-    lo, hi = score_window
 
-    systems = system if isinstance(system, Mapping) else dict.fromkeys(capacities, system or default_system())
-    noisy = mechanisms is None or any(m.noised for m in mechanisms.values())
+    capacities: Mapping[str, int]
+    accounts_max: int = 16
+    system: str | Mapping[str, str] | None = None
+    mechanisms: Mapping[str, Mechanism] | None = None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether a tenant has noise."""
+        return self.mechanisms is None or any(m.noised for m in self.mechanisms.values())
+
+    def system_of(self, tenant: str) -> str:
+        """A tenant's proof system."""
+        if isinstance(self.system, Mapping):
+            return self.system[tenant]
+        return self.system or default_system()
+
+
+@dataclass(frozen=True)
+class PrivacyTarget:
+    """The number of queries that the policy allows, and the epsilon that its noise has for them.
+
+    :param n: queries an account may make in the window
+    :param k_max: the largest coalition that the bound covers
+    :param eps_acc: epsilon of one account, at `delta_acc`
+    :param delta_policy: delta of eps_audit
+    :param calibration: the method that chose the noise
+    """
+
+    n: int
+    k_max: int
+    eps_acc: str
+    delta_acc: str = "1e-7"
+    delta_policy: str = "1e-5"
+    calibration: Calibration = "exact"
+
+
+@dataclass(frozen=True)
+class NoiseParameters:
+    """The noise and the scores that it is added to.
+
+    :param lattice: R, the number of steps of a score
+    :param score_window: lo and hi in raw units (`DEFAULT_SCORE_WINDOW`)
+    """
+
+    gains: Sequence[int] = (1, 8)
+    lattice: int = 64
+    score_window: tuple[int, int] = DEFAULT_SCORE_WINDOW
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """The embedder's properties that a policy depends on.
+
+    :param dimension: components of a vector
+    :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 is not proved
+    :param tokens: the numbers of tokens at which queries and documents are truncated
+    """
+
+    dimension: int = 256
+    norm_factor: int | None = NORM_FACTOR
+    tokens: tuple[int, int] = (64, 512)
+
+
+@dataclass(frozen=True)
+class EstimatorParameters:
+    """The rule by which the coalition estimator calls two queries near.
+
+    :param theta: the cosine from which they are, as the fraction (p, q)
+    :param tau: the maximum span between them, in `tau_unit`; 0 is the whole window
+    :param certificate: system of the coalition proof, and its maximum number of query records
+    """
+
+    theta: tuple[int, int] = (4, 5)
+    tau: int = 0
+    tau_unit: Literal["positions", "seconds"] = "positions"
+    certificate: tuple[str, int] | None = None
+
+    def fields(self, dimension: int) -> dict[str, object]:
+        """The estimator's part of a policy, over vectors of a dimension."""
+        certificate = self.certificate
+        return {
+            "theta": list(self.theta),
+            "tau": self.tau,
+            "tau_unit": self.tau_unit,
+            "certificate": None
+            if certificate is None
+            else certificate_of(*certificate, dimension, self.theta),
+        }
+
+
+def draft_policy(
+    period: Period,
+    tenants: Tenants,
+    target: PrivacyTarget,
+    *,
+    noise: NoiseParameters = NoiseParameters(),
+    embedding: Embedding = Embedding(),
+    estimator: EstimatorParameters = EstimatorParameters(),
+    top_k: int = 5,
+    proving: Literal["eager", "on-challenge"] = "on-challenge",
+) -> Policy:
+    """A policy with the usual constants, its derived fields filled in.
+
+    :param top_k: positions in an answer
+    :param proving: whether records are proved before their answers leave, or once a verifier has drawn them
+    """
+    lo, hi = noise.score_window
 
     def tenant_part(name: str, capacity: int) -> dict[str, object]:
-        own = Noise() if mechanisms is None else mechanisms[name]
+        own = Noise() if tenants.mechanisms is None else tenants.mechanisms[name]
         mechanism = own.placed(
-            Tenant(capacity, top_k, accounts_max), gains=tuple(gains), noised=Scores(lo, hi, lattice),
-            exact=exact_scores(dimension),
+            Tenant(capacity, top_k, tenants.accounts_max), gains=tuple(noise.gains),
+            noised=Scores(lo, hi, noise.lattice), exact=exact_scores(embedding.dimension),
         )  # fmt: skip
         constants = Constants.of(
-            mechanism, dimension=dimension, query_tokens=tokens[0], norm_factor=norm_factor
-        )
+            mechanism, dimension=embedding.dimension, query_tokens=embedding.tokens[0],
+            norm_factor=embedding.norm_factor,
+        )  # fmt: skip
+        system = tenants.system_of(name)
         part: dict[str, object] = {
             "tenant": name,
             "capacity": capacity,
-            "accounts_max": accounts_max,
-            "system": systems[name],
-            "circuits": backend(systems[name]).circuits(constants),
+            "accounts_max": tenants.accounts_max,
+            "system": system,
+            "circuits": backend(system).circuits(constants),
         }
-        return part if mechanisms is None else part | mechanism.fields()
+        return part if tenants.mechanisms is None else part | mechanism.fields()
 
+    noisy = tenants.noisy
     fields = {
-        "v": 1 if mechanisms is None else 2,
-        "window": window,
-        "opens_at": opens_at,
-        "closes_at": closes_at,
-        "eps_acc": eps_acc if noisy else None,
-        "delta_acc": delta_acc if noisy else None,
-        "n": n,
-        "k_max": k_max,
-        "delta_policy": delta_policy,
+        "v": 1 if tenants.mechanisms is None else 2,
+        "window": period.window,
+        "opens_at": period.opens_at,
+        "closes_at": period.closes_at,
+        "eps_acc": target.eps_acc if noisy else None,
+        "delta_acc": target.delta_acc if noisy else None,
+        "n": target.n,
+        "k_max": target.k_max,
+        "delta_policy": target.delta_policy,
         "unit": "position",
         "adjacency": "replace-one",
         "top_k": top_k,
         "noise": {
             "version": "dgs-1",
-            "table": noise.table_digest(),
-            "gains": list(gains),
-            "lattice": lattice,
+            "table": table_digest(),
+            "gains": list(noise.gains),
+            "lattice": noise.lattice,
             "lo": lo,
             "hi": hi,
         }
         if noisy
         else None,
-        "calibration": calibration if noisy else None,
-        "tenants": [tenant_part(name, capacity) for name, capacity in sorted(capacities.items())],
+        "calibration": target.calibration if noisy else None,
+        "tenants": [tenant_part(name, capacity) for name, capacity in sorted(tenants.capacities.items())],
         "proving": proving,
-        "estimator": {
-            "theta": list(theta),
-            "tau": tau,
-            "tau_unit": tau_unit,
-            "certificate": None if certificate is None else certificate_of(*certificate, dimension, theta),
-        },
-        "tokens": {"query": tokens[0], "document": tokens[1]},
-        "delete_after": closes_at + retention_days * DAY_MS,
-        "sigma": sigma_text(list(gains)) if noisy else None,
+        "estimator": estimator.fields(embedding.dimension),
+        "tokens": {"query": embedding.tokens[0], "document": embedding.tokens[1]},
+        "delete_after": period.closes_at + period.retention_days * DAY_MS,
+        "sigma": sigma_text(list(noise.gains)) if noisy else None,
     }
     return Policy.parse(fields, field="policy")

@@ -222,15 +222,25 @@ def require_future(policy: Policy, now: int) -> None:
 class Terms:
     """The contents of a window header that are not commitments.
 
-    :param witnesses: the witnesses that must cosign before the window continues
-    :param opens_in: milliseconds from the last commitment to the opening of the window; None uses the policy's dates
+    :param origin: the ledger's name
+    :param witnesses: the witnesses that the window waits for; empty selects the witnesses in `beacon`
+    :param opens_in: milliseconds from the last commitment to the opening of the window; the policy's dates move
+        accordingly (`Policy.moved`), and do not move if it is None
     """
 
     origin: str
     beacon: BeaconSource
-    witnesses: Sequence[VerifierKey]
-    previous: PreviousWindow | None
-    opens_in: int | None
+    witnesses: Sequence[VerifierKey] = ()
+    previous: PreviousWindow | None = None
+    opens_in: int | None = None
+
+    @property
+    def waited_for(self) -> list[VerifierKey]:
+        """The witnesses that must cosign before the window continues.
+
+        :raises PolicyError: there are no witnesses
+        """
+        return witnesses_of(self.witnesses, self.beacon)
 
 
 def begin(
@@ -250,7 +260,7 @@ def begin(
         origin=terms.origin, policy=policy, roster=inputs.roster, manifest=inputs.manifest, tenants=tenants,
         window_secrets=draw_seed(folder, secrets), beacon=terms.beacon, previous=terms.previous,
     )  # fmt: skip
-    store_commitment(folder, commitment, terms.witnesses)
+    store_commitment(folder, commitment, terms.waited_for)
     return commitment
 
 

@@ -9,7 +9,7 @@ import tomlkit
 from tomlkit.items import AoT, Item, Table
 
 from rag_audit.mechanisms.defaults import MAX_EMPTY
-from rag_audit.models.trust import TAU_FORMS, Groth16Pin, Require
+from rag_audit.models.trust import TAU_FORMS, Trust
 
 Element = TypeVar("Element", bound=Item)
 
@@ -21,24 +21,16 @@ _ADVICE = {
 }
 
 
-def trust_template(
-    *,
-    origin: str,
-    vkey: str,
-    witnesses: list[tuple[str, str]],
-    quorum: int,
-    verifiers: list[tuple[str, str]],
-    accounts: list[tuple[str, str]],
-    circuits: list[Groth16Pin],
-    noise_table: str,
-    embedder: dict[str, str],
-    manifest: str,
-    scan: str,
-    require: Require,
-    remarks: Mapping[str, str] | None = None,
-) -> str:
-    """A commented trust.toml. Every argument must be the verifier's own knowledge, never copied from an unexamined
-    window.
+_PIN_REMARKS = {
+    "noise_table": "",
+    "manifest": "the embedder's: quantiser, prompt and all else but the token limits",
+    "scan": "the protocols of scan proofs: another release's may be others",
+}
+
+
+def trust_template(trust: Trust, remarks: Mapping[str, str] | None = None) -> str:
+    """A commented trust.toml. Each value of `trust` must be the verifier's own knowledge, never copied from an
+    unexamined window.
 
     :param remarks: the comment for a requirement, by the requirement's name
     """
@@ -52,9 +44,9 @@ def trust_template(
     document.add(
         tomlkit.comment("What this verifier trusts. rag-audit uses no key, pin or level from anywhere else.")
     )
-    document.add("version", tomlkit.item(1))
+    document.add("version", tomlkit.item(trust.version))
     cosigned = "witnesses that must have cosigned the opening before the window opened"
-    document.add("quorum", remarked(tomlkit.item(quorum), cosigned))
+    document.add("quorum", remarked(tomlkit.item(trust.quorum), cosigned))
 
     def table(values: Mapping[str, object], remark: str = "") -> Table:
         made = tomlkit.table()
@@ -70,54 +62,40 @@ def trust_template(
             made.append(item)
         return made
 
-    document.add("provider", table({"origin": origin, "vkey": vkey}))
+    document.add("provider", table(trust.provider.model_dump()))
     drawn = "the noise depends on a value nobody knew when the provider committed to its seed"
-    document.add("beacon", table({"witnesses": [name for name, _ in witnesses]}, drawn))
-    document.add("witness", tables([table({"name": name, "vkey": key}) for name, key in witnesses]))
-    if verifiers:
+    document.add("beacon", table(trust.beacon.model_dump(exclude_none=True), drawn))
+    document.add("witness", tables([table(witness.model_dump()) for witness in trust.witness]))
+    if trust.verifier:
         counted = "whose challenges count"
         document.add(
-            "verifier", tables([table({"name": name, "vkey": key}, counted) for name, key in verifiers])
+            "verifier", tables([table(verifier.model_dump(), counted) for verifier in trust.verifier])
         )
-    if accounts:
+    if trust.account:
         known = "known to be independent of the provider"
-        document.add("account", tables([table({"id": name, "key": key}, known) for name, key in accounts]))
-    pins = table(
-        {
-            "noise_table": noise_table,
-            "manifest": remarked(
-                tomlkit.string(manifest),
-                "the embedder's: quantiser, prompt and all else but the token limits",
-            ),
-            "scan": remarked(
-                tomlkit.string(scan), "the protocols of scan proofs: another release's may be others"
-            ),
-        }
-    )
-    pins.add("embedder", table(dict(sorted(embedder.items())), "SHA-256 of public artefacts"))
-    if circuits:
+        document.add("account", tables([table(account.model_dump(), known) for account in trust.account]))
+    pins = table({})
+    for name, remark in _PIN_REMARKS.items():
+        if (digest := getattr(trust.pins, name)) is not None:
+            pins.add(name, remarked(tomlkit.string(digest), remark) if remark else tomlkit.string(digest))
+    pins.add("embedder", table(dict(sorted(trust.pins.embedder.items())), "SHA-256 of public artefacts"))
+    if trust.pins.groth16:
         remark = '"unsafe": made by one party, who could forge proofs with what it threw away'
         pins.add(
             "groth16",
             tables(
                 [
-                    table(
-                        {
-                            "circuit": pin.circuit,
-                            "vk": pin.vk,
-                            "setup": remarked(tomlkit.string(pin.setup), remark),
-                        }
-                    )
-                    for pin in circuits
+                    table(pin.model_dump() | {"setup": remarked(tomlkit.string(pin.setup), remark)})
+                    for pin in trust.pins.groth16
                 ]
             ),
         )
     document.add("pins", pins)
     # Trust files of earlier releases omit max_empty; rewriting such a file must not add it.
-    unsaid = {"max_empty"} - require.model_fields_set
+    unsaid = {"max_empty"} - trust.require.model_fields_set
     exception = "" if unsaid else f", but an absent max_empty is {MAX_EMPTY}"
     required = table({}, f"an absent max_ or min_ is an unmet requirement{exception}")
-    for key, value in require.model_dump(exclude=unsaid).items():
+    for key, value in trust.require.model_dump(exclude=unsaid).items():
         if value is None:
             required.add(tomlkit.comment(f"{key} =  # set me{_ADVICE.get(key, '')}"))
         else:

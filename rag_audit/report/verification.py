@@ -16,7 +16,7 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
 from rag_audit.report.facts import Facts, facts_of, facts_without
 from rag_audit.retrieval.query import reembedding
-from rag_audit.verify.inputs import Inputs
+from rag_audit.verify.inputs import Inputs, VerifierOptions
 from rag_audit.verify.verdict import Verdict
 from rag_audit.verify.verifier import judge, open_window
 
@@ -123,10 +123,8 @@ def verify_window(
     trust: Path | Trust,
     receipts: Sequence[Path] = (),
     previous: Sequence[Path] = (),
-    engine: str = "native",
-    max_epsilon: str | None = None,
-    allow_unsafe_setup: bool = False,
     challenges: Sequence[Path] = (),
+    options: VerifierOptions = VerifierOptions(),
     model: Path | None = None,
     attacks: Path | None = None,
     inputs: Inputs | None = None,
@@ -147,10 +145,8 @@ def verify_window(
         trust=trust,
         receipts=receipts,
         previous=previous,
-        engine=engine,
-        max_epsilon=max_epsilon,
-        allow_unsafe_setup=allow_unsafe_setup,
         challenges=challenges,
+        options=options,
         inputs=inputs,
     )
     measured = None

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -40,6 +41,48 @@ class Inputs:
     def add(self, role: Role, name: str, digest: str | None) -> None:
         """Write down a file."""
         self.files.append((role, name, digest))
+
+
+@dataclass(frozen=True)
+class VerifierOptions:
+    """What one run of a verifier asks for besides its trust file.
+
+    :param engine: the verifier of proofs: native; py_ecc or snarkjs, for circuits; or reference, for all systems
+    :param max_epsilon: a tighter limit than trust.toml's
+    :param allow_unsafe_setup: accept one-party keys; the verdict then states this
+    """
+
+    engine: str = "native"
+    max_epsilon: str | None = None
+    allow_unsafe_setup: bool = False
+
+    def applied(self, trust: Trust) -> tuple[Trust, list[str]]:
+        """The trust file with these options, which tighten a requirement, or are named in the verdict.
+
+        :returns: the changed trust file, and the names of the exceptions that the verdict states
+        :raises SchemaError: `max_epsilon` is not a decimal number
+        """
+        require = trust.require
+        allowed = ["unsafe-setup"] if self.allow_unsafe_setup or require.allow_unsafe_setup else []
+        update: dict[str, Json] = {
+            "allow_unsafe_setup": bool(allowed)
+        }  # before any other option joins the list
+        if self.max_epsilon is not None:
+            update["max_epsilon"] = self.max_epsilon
+            if require.max_epsilon is None:
+                # The option replaces an absent requirement, which the reader of the verdict should know.
+                allowed.append("max-epsilon-by-option")
+        if require.allow_minority_quorum:
+            allowed.append("minority-quorum")
+        try:
+            changed = type(require).parse({**require.model_dump(), **update}, field="options")
+        except RagAuditError as exc:
+            exc.hint = "give --max-epsilon as a decimal number, such as 8 or 0.5"
+            raise
+        if self.max_epsilon is not None and require.max_epsilon is not None:
+            tighter = min(require.max_epsilon, self.max_epsilon, key=Decimal)
+            changed = changed.model_copy(update={"max_epsilon": tighter})
+        return trust.model_copy(update={"require": changed}), allowed
 
 
 def _missing(what: str, name: str, remedy: str) -> EncodingError:

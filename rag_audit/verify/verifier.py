@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
-from rag_audit._internal.canonical import Json, digest_hex, jcs
+from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit._internal.errors import ExitCode, RagAuditError, SchemaError, SetupError
 from rag_audit._internal.words import counted
 from rag_audit.log.merkle import HashTree, leaf_hash
@@ -36,6 +35,7 @@ from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, re
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.inputs import (
     Inputs,
+    VerifierOptions,
     load_receipts,
     printable_name,
     read_challenge,
@@ -54,20 +54,16 @@ def open_window(
     trust: Path | Trust,
     receipts: Sequence[Path] = (),
     previous: Sequence[Path] = (),
-    engine: str = "native",
-    max_epsilon: str | None = None,
-    allow_unsafe_setup: bool = False,
     challenges: Sequence[Path] = (),
+    options: VerifierOptions = VerifierOptions(),
     inputs: Inputs | None = None,
 ) -> Case:
     """Read a window and all inputs of its verification, for a third party that trusts only `trust`.
 
     :param receipts: countersigned receipt files, or folders of them
     :param previous: earlier windows, in any order, for checking the chain instead of relying on the witnesses
-    :param engine: the verifier of proofs: native; py_ecc or snarkjs, for circuits; or reference, for all systems
-    :param max_epsilon: a tighter limit than trust.toml's
-    :param allow_unsafe_setup: accept one-party keys; the verdict then states this
     :param challenges: notes that the verifier drew itself; all must be answered, in addition to others in the window
+    :param options: what this run asks for besides the trust file
     :param inputs: receives the names and digests of the files as they are read, also of a run that ends in an error
     :raises RagAuditError: the window, the trust file or a challenge of the verifier's own cannot be read (exit code 2)
 
@@ -77,15 +73,15 @@ def open_window(
     """
     inputs = Inputs() if inputs is None else inputs
     trusted = trust if isinstance(trust, Trust) else read_trust(trust, inputs)
-    trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
+    trusted, allowed = options.applied(trusted)
     own = [NamedChallenge(printable_name(path), read_challenge(path, trusted, inputs)) for path in challenges]
     handed_in, unread = load_receipts(receipts, inputs)
     earlier = [read_previous(path, inputs) for path in previous]
     with nullcontext() if isinstance(window, WindowFile) else reading_window(window):
         file, unreadable = (window, []) if isinstance(window, WindowFile) else read_window(window, inputs)
-        case = open_case(file, trusted, handed_in, engine, earlier, unreadable)
+        case = open_case(file, trusted, handed_in, options.engine, earlier, unreadable)
     case.source = None if isinstance(window, WindowFile) else window
-    case.unread, case.challenges, case.max_epsilon_asked = unread, own, max_epsilon is not None
+    case.unread, case.challenges, case.max_epsilon_asked = unread, own, options.max_epsilon is not None
     case.figures["allowed"] = allowed
     return case
 
@@ -145,29 +141,6 @@ def _refuse(case: Case, verdict: Verdict) -> None:
     worst_error = min(case.unreadable, key=lambda e: _RANKS.index(e.exit_code))
     if _RANKS.index(worst_error.exit_code) <= _RANKS.index(verdict.exit_code):
         raise worst_error
-
-
-def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) -> tuple[Trust, list[str]]:
-    """Apply command-line options to trust.toml's requirements: they tighten one, or are named in the verdict."""
-    require = trust.require
-    allowed = ["unsafe-setup"] if allow_unsafe_setup or require.allow_unsafe_setup else []
-    update: dict[str, Json] = {"allow_unsafe_setup": bool(allowed)}  # before any other option joins the list
-    if max_epsilon is not None:
-        update["max_epsilon"] = max_epsilon
-        if require.max_epsilon is None:
-            # The option replaces a requirement that trust.toml leaves out, which the reader of the verdict should know.
-            allowed.append("max-epsilon-by-option")
-    if require.allow_minority_quorum:
-        allowed.append("minority-quorum")
-    try:
-        changed = type(require).parse({**require.model_dump(), **update}, field="options")
-    except RagAuditError as exc:
-        exc.hint = "give --max-epsilon as a decimal number, such as 8 or 0.5"
-        raise
-    if max_epsilon is not None and require.max_epsilon is not None:
-        tighter = min(require.max_epsilon, max_epsilon, key=Decimal)
-        changed = changed.model_copy(update={"max_epsilon": tighter})
-    return trust.model_copy(update={"require": changed}), allowed
 
 
 def open_case(

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import EncodingError, ExitCode, MeasurementError, RagAuditError, SchemaError, SizeError
 from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.sampling import Sampling
@@ -17,6 +16,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.report import measured
 from rag_audit.report.measured import measured_of
 from rag_audit.report.model import Attacks
+from tests.drafting import draft
 from tests.window.simulator import SMALL_POLICY
 
 NOISE = "noise:1,4:64"
@@ -86,7 +86,7 @@ def policy(**changes: Any) -> Policy:
         "tokens": (4, 512),
         "system": "scan",
     }
-    return draft_policy(**{**SMALL_POLICY, **values, **changes})
+    return draft(**{**SMALL_POLICY, **values, **changes})
 
 
 def beside(value: dict[str, Any], of: Policy | None = None) -> Attacks:

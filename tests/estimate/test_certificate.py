@@ -14,7 +14,6 @@ from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.account.account import Account
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import check_certificate
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import ExitCode, PolicyError, RequestRefused, StoreError, WitnessError
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import coalition
@@ -23,6 +22,7 @@ from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.report.verification import verify_window
 from rag_audit.verify.case import Status
 from tests.cli.conftest import Shell
+from tests.drafting import draft
 from tests.window.certified import Certified, outcome
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 
@@ -444,7 +444,5 @@ def test_a_certificate_that_no_circuit_makes_cannot_be_asked_for(
     change: dict[str, Any], field: str | None
 ) -> None:
     with pytest.raises(PolicyError) as caught:
-        draft_policy(
-            window="w", opens_at=1, closes_at=2, capacities={"a": 8}, n=1, k_max=1, eps_acc="4", **change
-        )
+        draft(window="w", opens_at=1, closes_at=2, capacities={"a": 8}, n=1, k_max=1, eps_acc="4", **change)
     assert field is None or caught.value.field == field

@@ -10,10 +10,10 @@ import pytest
 
 from bench.estimate import Query
 from rag_audit import _native
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import EncodingError, PolicyError
 from rag_audit.estimate.clusters import estimate, estimate_window
 from rag_audit.estimate.statement import TauUnit
+from tests.drafting import draft
 
 
 def ask(*accounts: str, gap_ms: int = 1000) -> list[Query]:
@@ -181,7 +181,7 @@ def test_what_is_not_a_window_is_refused(queries: list[Query], vectors: np.ndarr
 
 
 def test_the_policy_says_what_is_estimated_and_names_stay_inside() -> None:
-    policy = draft_policy(
+    policy = draft(
         window="w", opens_at=1, closes_at=2, capacities={"a": 8}, n=3, k_max=2, eps_acc="14", top_k=2
     )
     queries = ask("alice", "alan")

@@ -7,7 +7,6 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
 from rag_audit.lab.attacks.mechanisms import parse
 from rag_audit.mechanisms import ALL, Mechanism, named
@@ -26,6 +25,7 @@ from rag_audit.models.tenants import TenantPolicyV2
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.retrieval.engine import TenantIndex
 from rag_audit.retrieval.serving import Asked, serving
+from tests.drafting import draft
 
 KEEP = 7 * COIN_RANGE // 10
 DRAFTS = {
@@ -35,7 +35,7 @@ DRAFTS = {
     "noised-sample": Noise(keep=KEEP),
     "sampled": Sampling(keep=KEEP),
 }
-POLICY = draft_policy(
+POLICY = draft(
     window="w-1", opens_at=1, closes_at=2, capacities=dict.fromkeys(DRAFTS, 64), n=4, k_max=2, eps_acc="20",
     mechanisms=DRAFTS,
 )  # fmt: skip

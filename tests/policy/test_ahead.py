@@ -10,13 +10,13 @@ from click.testing import CliRunner, Result
 
 from rag_audit.account.account import Account
 from rag_audit.cli import main
-from rag_audit.commit.draft import draft_policy
 from rag_audit.log.keys import ALG_COSIGNATURE
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.curves import coin_of
 from rag_audit.mechanisms.descriptions.listing import default_listing
 from rag_audit.mechanisms.sampling import Sampling
+from tests.drafting import draft
 
 
 def run(*arguments: object) -> Result:
@@ -187,7 +187,7 @@ def test_levels_follow_from_the_policy(given: Path, tmp_path: Path) -> None:
 
 def test_a_mechanism_is_named_before_its_figures_count(given: Path, tmp_path: Path) -> None:
     mechanism = Sampling(keep=coin_of(defaults.KEEP, "keep"))
-    sampled = draft_policy(
+    sampled = draft(
         window="w", opens_at=1, closes_at=2, capacities={"law": 64}, n=200, k_max=10, eps_acc="4",
         mechanisms={"law": mechanism}, theta=(19, 20), certificate=("scan", 100),
     )  # fmt: skip

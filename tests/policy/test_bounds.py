@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
 from rag_audit.mechanisms.accounting.exact import MAX_COMPOSITIONS
 from rag_audit.models.policy import MAX_TOKENS, Policy
@@ -23,9 +22,10 @@ from rag_audit.proofs.backends.scan.key import EmbedArgument
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import MAX_DIMENSION, MAX_LATTICE, ScoreWindow
+from tests.drafting import draft
 
 DIMENSION = 256
-BASE = draft_policy(
+BASE = draft(
     window="w-1",
     opens_at=1,
     closes_at=2,

@@ -9,11 +9,11 @@ from click.testing import CliRunner, Result
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.cli import main
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
 from rag_audit.mechanisms import accounting
 from rag_audit.models.policy import Policy
 from rag_audit.report.cumulative import compose, load_window
+from tests.drafting import draft
 from tests.named import error_name
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -32,7 +32,7 @@ def policy(window: str, tenants: tuple[str, ...] = ("law",), **changes: object) 
         "lattice": 32,
         **changes,
     }
-    return draft_policy(**values)  # type: ignore[arg-type]
+    return draft(**values)  # type: ignore[arg-type]
 
 
 def write(folder: Path, *policies: Policy) -> list[Path]:

@@ -25,6 +25,7 @@ from rag_audit.commit.explore.samples import (
     make_sample,
 )
 from rag_audit.commit.explore.simulate import (
+    Grid,
     Noise,
     base_draws,
     explore,
@@ -183,8 +184,7 @@ def test_a_noise_is_measured_the_same_alone_and_in_a_grid() -> None:
 
 
 def test_eps_of_a_point_is_the_verdicts() -> None:
-    found = explore(
-        random_sample(), [Noise((1, 8, 64), WINDOW)], ns=[200], ks=[1, 10], top_k=5, delta="2e-5",
+    found = explore(random_sample(), Grid([Noise((1, 8, 64), WINDOW)], [200], [1, 10]), top_k=5, delta="2e-5",
         delta_acc="1e-6", repeats=1,
     )  # fmt: skip
     bounds = [
@@ -197,7 +197,7 @@ def test_eps_of_a_point_is_the_verdicts() -> None:
 
 def test_the_grid_is_complete_and_least_noise_comes_first() -> None:
     noises = [Noise((1, 8), ScoreWindow(101, 810, r)) for r in (16, 64, 32, 64)]
-    found = explore(random_sample(), noises, ns=[1, 50], ks=[1, 2], top_k=5, delta="1e-5", repeats=1)
+    found = explore(random_sample(), Grid(noises, [1, 50], [1, 2]), top_k=5, delta="1e-5", repeats=1)
     assert [(p.noise.window.lattice, p.n, p.k) for p in found.points] == [
         (r, n, k) for r in (64, 32, 16) for n in (1, 50) for k in (1, 2)
     ]
@@ -205,7 +205,7 @@ def test_the_grid_is_complete_and_least_noise_comes_first() -> None:
 
 def test_noise_without_a_finite_bound_is_shown_as_such() -> None:
     noises = [Noise((1,), ScoreWindow(101, 810, r)) for r in (1024, 128)]
-    found = explore(random_sample(), noises, ns=[1], ks=[1], top_k=5, delta="1e-6", repeats=1)
+    found = explore(random_sample(), Grid(noises, [1], [1]), top_k=5, delta="1e-6", repeats=1)
     assert [p.eps for p in found.points] == [math.inf, math.inf]
     assert [p.as_json()["eps_audit"] for p in found.points] == ["inf", "inf"]
     assert "exceeds the support" in str(found.points[0].reason)
@@ -230,8 +230,9 @@ def test_noise_without_a_finite_bound_is_shown_as_such() -> None:
 )
 def test_a_bad_grid_is_refused_whatever_its_noise(changes: dict[str, Any], field: str) -> None:
     values: dict[str, Any] = {"ns": [1], "ks": [1], "top_k": 5, "delta": "1e-5", "repeats": 1, **changes}
+    grid = Grid([Noise((1,), ScoreWindow(101, 810, 1024))], values.pop("ns"), values.pop("ks"))
     with pytest.raises(PolicyError) as refused:
-        explore(random_sample(), [Noise((1,), ScoreWindow(101, 810, 1024))], **values)
+        explore(random_sample(), grid, **values)
     assert refused.value.field == field
 
 
@@ -372,7 +373,7 @@ def test_table_csv_and_json_agree(files: Path) -> None:
 def test_a_picture_is_drawn(tmp_path: Path, suffix: str, head: bytes) -> None:
     pytest.importorskip("matplotlib")
     noises = [Noise((1, 8), ScoreWindow(101, 810, r)) for r in (128, 64)]
-    found = explore(random_sample(), noises, ns=[1], ks=[1], top_k=5, delta="1e-5", repeats=1)
+    found = explore(random_sample(), Grid(noises, [1], [1]), top_k=5, delta="1e-5", repeats=1)
     draw(found, tmp_path / f"x.{suffix}")
     assert (tmp_path / f"x.{suffix}").read_bytes().startswith(head)
     assert "blind chance" in table(found)
@@ -381,7 +382,7 @@ def test_a_picture_is_drawn(tmp_path: Path, suffix: str, head: bytes) -> None:
 def test_an_unknown_picture_format_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     found = explore(
-        random_sample(), [Noise((1, 8), WINDOW)], ns=[1], ks=[1], top_k=5, delta="1e-5", repeats=1
+        random_sample(), Grid([Noise((1, 8), WINDOW)], [1], [1]), top_k=5, delta="1e-5", repeats=1
     )
     with pytest.raises(SetupError, match="the picture format is unknown"):
         draw(found, tmp_path / "x.doc")

@@ -15,7 +15,7 @@ from rag_audit.commit.explore.coins import (
     parse_mechanism,
 )
 from rag_audit.commit.explore.render import coin_table, draw
-from rag_audit.commit.explore.simulate import Noise, explore
+from rag_audit.commit.explore.simulate import Grid, Noise, explore
 from rag_audit.errors import PolicyError
 from rag_audit.mechanisms.accounting.coins import Listing, Sampling
 from rag_audit.mechanisms.accounting.curves import coin_of
@@ -170,7 +170,7 @@ def test_a_bad_mechanism_ends_in_a_named_error(files: Path) -> None:
 
 def test_table_and_picture_show_every_mechanism(tmp_path: Path) -> None:
     noises = [Noise((1, 8), ScoreWindow(101, 810, r)) for r in (128, 64)]
-    found = explore(random_sample(), noises, ns=[1], ks=[1], top_k=5, delta="1e-5", repeats=1)
+    found = explore(random_sample(), Grid(noises, [1], [1]), top_k=5, delta="1e-5", repeats=1)
     points = [measured(SampledTopK(Sampling(HALF))), measured(listing(HALF, HALF // 16, 354))]
     text = coin_table(points, found, 40)
     assert all(p.mechanism.label in text for p in points) and "inf" in text

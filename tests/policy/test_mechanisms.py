@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from rag_audit._internal.canonical import read_json
 from rag_audit.cli import main
 from rag_audit.commit.compare import comparison
-from rag_audit.commit.draft import draft_policy, exact_scores
+from rag_audit.commit.draft import exact_scores
 from rag_audit.errors import PolicyError, RagAuditError, SchemaError
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting import LISTING, NO_BOUND, text
@@ -31,6 +31,7 @@ from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.report.cumulative import compose, load_window
 from rag_audit.report.policy_text import explain
+from tests.drafting import draft
 
 DIMENSION = 256
 KEEP = 9 * COIN_RANGE // 10
@@ -38,7 +39,7 @@ LISTED = ListingBound(KEEP, COIN_RANGE // 50)
 
 
 def drafted(**mechanisms: Mechanism) -> Policy:
-    return draft_policy(
+    return draft(
         window="w-1",
         opens_at=1,
         closes_at=2,
@@ -102,9 +103,7 @@ def test_noise_may_be_sampled_too_and_keeps_its_name() -> None:
 
 
 def test_a_policy_of_one_version_is_none_of_the_other() -> None:
-    first = draft_policy(
-        window="w", opens_at=1, closes_at=2, capacities={"law": 64}, n=4, k_max=2, eps_acc="20"
-    )
+    first = draft(window="w", opens_at=1, closes_at=2, capacities={"law": 64}, n=4, k_max=2, eps_acc="20")
     assert isinstance(first, PolicyV1) and Policy.parse(first.dump(), field="policy") == first
     for version in (0, 3, "2", True, 2.0, None):
         with pytest.raises(SchemaError) as caught:

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
-from rag_audit.commit.draft import draft_policy
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.descriptions.base import percent
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.policy import Policy
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.report.policy_text import covers
+from tests.drafting import draft
 
 
 def run(*arguments: object) -> Result:
@@ -33,7 +33,7 @@ def words(folder: Path, *options: object) -> str:
 
 
 def drafted(capacities: dict[str, int], n: int = 200, **mechanisms: Mechanism) -> Policy:
-    return draft_policy(window="w", opens_at=1, closes_at=2, capacities=capacities, n=n, k_max=2, eps_acc="20",
+    return draft(window="w", opens_at=1, closes_at=2, capacities=capacities, n=n, k_max=2, eps_acc="20",
                         mechanisms=mechanisms or None)  # fmt: skip
 
 

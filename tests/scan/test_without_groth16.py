@@ -24,6 +24,7 @@ from rag_audit import errors
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs import backends
 from rag_audit.report.verification import verify_window
+from rag_audit.verify.inputs import VerifierOptions
 
 assert Path(rag_audit.__file__).is_relative_to(Path.cwd())
 assert backends.SYSTEMS == ("scan",), backends.SYSTEMS
@@ -36,7 +37,7 @@ else:
 folder, window, trust, engine = sys.argv[1:]
 window = WindowFile.load(Path(folder) / window)
 systems = {part["tenant"]: part["system"] for part in window.policy["tenants"]}
-found = verify_window(window, trust=Path(folder) / trust, engine=engine)
+found = verify_window(window, trust=Path(folder) / trust, options=VerifierOptions(engine))
 print(json.dumps({"checks": {c.id: c.status.value for c in found.checks}, "systems": systems}))
 """
 

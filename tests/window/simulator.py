@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.account.account import Account
 from rag_audit.attest.release import Release
 from rag_audit.attest.window import Window
-from rag_audit.commit.draft import draft_policy
+from rag_audit.commit.preparing import Terms
 from rag_audit.commit.stored import OpenProgress
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import VerifierKey
@@ -30,7 +30,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import PreviousWindow, WitnessBeacon
 from rag_audit.models.requests import Answer
-from rag_audit.models.trust import Groth16Pin, Require, Trust
+from rag_audit.models.trust import Groth16Pin, Pins, Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16.keys import proving_key
@@ -39,7 +39,9 @@ from rag_audit.proofs.backends.scan.release import protocols_digest
 from rag_audit.relation.noise import table_digest
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.retrieval.embedders import get_embedder
+from rag_audit.verify.inputs import VerifierOptions
 from rag_audit.witness.witness import Witness
+from tests.drafting import draft
 
 ORIGIN = "example.org/rag"
 START = 1_800_000_000_000
@@ -144,7 +146,7 @@ class Service:
             "tokens": (QUERY_TOKENS, 512),
             "system": "groth16",
         }
-        return draft_policy(**{**SMALL_POLICY, **values, **changes})
+        return draft(**{**SMALL_POLICY, **values, **changes})
 
     def beacon(self) -> WitnessBeacon:
         """A fresh nonce commitment of every witness."""
@@ -172,14 +174,10 @@ class Service:
         window = Window.open(
             self.root / name,
             key=self.key,
-            origin=ORIGIN,
             policy=self.policy(**changes),
             roster=[a.roster_entry for a in self.accounts.values()],
             documents=documents,
-            beacon=self.beacon(),
-            witnesses=witnesses,
-            previous=previous,
-            opens_in=opens_in,
+            terms=Terms(ORIGIN, self.beacon(), witnesses, previous, opens_in),
             clock=self.clock,
             progress=progress,
         )
@@ -273,20 +271,24 @@ class Service:
 
     def trusting(self, pins: Sequence[Groth16Pin], require: Require, independent: Sequence[str]) -> str:
         """A trust file with this service's parties, which pins circuits' keys and has these requirements."""
-        return trust_template(
-            origin=ORIGIN,
-            vkey=str(self.key.verifier),
-            witnesses=[(n, str(w.vkey)) for n, w in self.witnesses.items()],
-            quorum=2,
-            verifiers=[("verifier", str(self.verifier_key.verifier))],
-            accounts=[(n, self.accounts[n].roster_entry.key) for n in independent],
-            circuits=pins,
-            noise_table=table_digest(),
-            embedder=get_embedder().manifest()["artefacts"],
-            manifest=manifest_digest(get_embedder().manifest()),
-            scan=protocols_digest(),
-            require=require,
-        )
+        trust = {
+            "version": 1,
+            "quorum": 2,
+            "provider": {"origin": ORIGIN, "vkey": str(self.key.verifier)},
+            "witness": [{"name": n, "vkey": str(w.vkey)} for n, w in self.witnesses.items()],
+            "beacon": {"witnesses": [*self.witnesses]},
+            "verifier": [{"name": "verifier", "vkey": str(self.verifier_key.verifier)}],
+            "account": [{"id": n, "key": self.accounts[n].roster_entry.key} for n in independent],
+            "pins": Pins(
+                noise_table=table_digest(),
+                groth16=[*pins],
+                embedder=dict(get_embedder().manifest()["artefacts"]),
+                manifest=manifest_digest(get_embedder().manifest()),
+                scan=protocols_digest(),
+            ),
+            "require": require,
+        }
+        return trust_template(Trust.parse(trust, field="trust.toml"))
 
     def trust(self, policy: Policy, **options: Any) -> Trust:
         """`trust_text`, read."""
@@ -312,9 +314,11 @@ class Finished:
         trust = options.pop("trust", None) or self.service.trust(
             self.policy, together=self.together, **options.pop("require", {})
         )
+        asked = {f.name: options.pop(f.name) for f in fields(VerifierOptions) if f.name in options}
         return verify_window(
             file or self.file,
             trust=trust,
+            options=VerifierOptions(**asked),
             receipts=[self.receipts] if receipts is None else receipts,
             **options,
         )

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.cli import main
 from rag_audit.cli.common import estimated
-from rag_audit.cli.verify import after, checking_of
+from rag_audit.cli.verify import Proofs, after
 from rag_audit.errors import ExecutorError, ExitCode, SetupError
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs import checking, remembered
@@ -268,7 +268,7 @@ def test_only_large_windows_are_remembered(
     finished: Finished, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(remember: bool) -> ReportedVerdict:
-        with checking_of(1, None, remember=remember, progress=lambda *_: None) as made:
+        with Proofs(1, None, no_cache=not remember).checking(lambda *_: None) as made:
             return finished.verify(checking=made)
 
     assert run(True).passed and not cache.exists()

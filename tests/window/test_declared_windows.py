@@ -14,6 +14,7 @@ from rag_audit.account.account import embedder_of
 from rag_audit.attest.reading import WindowReader
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
+from rag_audit.commit.preparing import Terms
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
@@ -43,7 +44,7 @@ def test_a_window_is_served_proved_and_verified_though_vectors_cannot_be_made_ag
     with serving(Drifting()) as server:
         place = settings(tmp_path, server.url, attempts=1)
         window = Window.open(
-            tmp_path / "window", key=service.key, origin=ORIGIN, policy=policy, beacon=service.beacon(),
+            tmp_path / "window", key=service.key, policy=policy, terms=Terms(ORIGIN, service.beacon()),
             roster=[a.roster_entry for a in service.accounts.values()], documents=TEXTS, clock=service.clock,
             embedder=get_embedder("openai", folder=place, **limits),
         )  # fmt: skip

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from bench.verify import build
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
 from rag_audit.models.models import repeated
 from rag_audit.models.opening import check_roster
@@ -27,6 +26,7 @@ from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.inputs import load_receipts
 from rag_audit.verify.verifier import open_case
 from tests.counting import calls
+from tests.drafting import draft
 from tests.window.simulator import Finished
 from tests.window.standins import taken_as_valid
 
@@ -172,7 +172,7 @@ def test_independent_accounts_are_not_searched(windows: dict[int, Path]) -> None
 
 
 def test_a_policys_tenants_are_not_searched() -> None:
-    policy = draft_policy(window="w", opens_at=1, closes_at=2, capacities={f"t-{n:03}": 8 for n in range(200)}, n=1,
+    policy = draft(window="w", opens_at=1, closes_at=2, capacities={f"t-{n:03}": 8 for n in range(200)}, n=1,
                           k_max=1, eps_acc="14", top_k=2)  # fmt: skip
     parts = [
         t.model_copy(update={"tenant": name, "capacity": CountedNumber(8)})
@@ -186,7 +186,7 @@ def test_a_policys_tenants_are_not_searched() -> None:
 
 
 def test_a_changed_copy_looks_up_its_own_tenants() -> None:
-    policy = draft_policy(
+    policy = draft(
         window="w", opens_at=1, closes_at=2, capacities={"a": 8}, n=1, k_max=1, eps_acc="14", top_k=2
     )
     part = policy.tenant("a")
@@ -198,7 +198,7 @@ def test_a_changed_copy_looks_up_its_own_tenants() -> None:
 
 
 def test_windows_given_twice_are_found() -> None:
-    policy = draft_policy(
+    policy = draft(
         window="w", opens_at=1, closes_at=2, capacities={"a": 8}, n=1, k_max=1, eps_acc="14", top_k=2
     )
     with pytest.raises(PolicyError, match="given twice"):

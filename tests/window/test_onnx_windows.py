@@ -14,6 +14,7 @@ from rag_audit.account.account import embedder_of
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.cli.settings import resume
+from rag_audit.commit.preparing import Terms
 from rag_audit.errors import SetupError
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
@@ -39,7 +40,7 @@ def test_a_window_is_served_and_verified_with_a_folder_of_files(
     assert all(set(part.circuits) == {"retrieve"} for part in policy.tenants)  # A1 is re-executed, not proved
     limits = {"query_tokens": 4, "document_tokens": 256}
     window = Window.open(
-        tmp_path / "window", key=service.key, origin=ORIGIN, policy=policy, beacon=service.beacon(),
+        tmp_path / "window", key=service.key, policy=policy, terms=Terms(ORIGIN, service.beacon()),
         roster=[a.roster_entry for a in service.accounts.values()], documents=DOCUMENTS, clock=service.clock,
         embedder=get_embedder(NAME, folder=folder, **limits),
     )  # fmt: skip

@@ -10,7 +10,6 @@ import pytest
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.attest.window import Window
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
 from rag_audit.models.policy import Policy
 from rag_audit.models.windowfile import WindowFile
@@ -18,6 +17,7 @@ from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.proofs.backends.groth16.system import SYSTEM
 from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic
+from tests.drafting import draft
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Service
 
 
@@ -179,7 +179,7 @@ def policy(**changes: Any) -> Policy:
         "window": "w", "opens_at": 1, "closes_at": 2, "capacities": {"law": 8}, "n": 3, "k_max": 2,
         "eps_acc": "14", "gains": (1, 4), "top_k": 2, "system": "groth16",
     }  # fmt: skip
-    return draft_policy(**{**values, **changes})
+    return draft(**{**values, **changes})
 
 
 @pytest.mark.parametrize("tokens", [1, 24, 64])

@@ -27,7 +27,6 @@ from rag_audit.attest import query as attest
 from rag_audit.attest.context import slot_key
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
 from rag_audit.models.records import QueryRecord, SlotKey, answer_digest
 from rag_audit.models.requests import Refusal, RequestSalts
@@ -59,6 +58,7 @@ from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.embedders import wordllama
 from rag_audit.retrieval.engine import draw_noise, select
 from rag_audit.service.process import certifying
+from tests.drafting import draft
 from tests.window.forge import Forge
 from tests.window.outcomes import not_passed
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Finished, Service
@@ -676,11 +676,11 @@ def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
         "window": "w", "opens_at": 1, "closes_at": 2, "n": 3, "k_max": 2, "eps_acc": "14", "gains": (1, 4),
         "capacities": {"a": 2_903, "b": 7},
     }  # fmt: skip
-    made = draft_policy(**values)
+    made = draft(**values)
     assert [(t.system, t.circuits["retrieve"]) for t in made.tenants] == [("scan", PROTOCOL)] * 2
     values["capacities"] = {"a": 2_903, "b": 8}
     values["system"] = {"a": "scan", "b": "groth16"}
-    assert [t.system for t in draft_policy(**values).tenants] == ["scan", "groth16"]
+    assert [t.system for t in draft(**values).tenants] == ["scan", "groth16"]
     assert backend("scan") is SYSTEM
 
 

@@ -17,7 +17,6 @@ from rag_audit.account.account import check_documents
 from rag_audit.attest import query as steps
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
-from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import InvalidProof
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.listing import Listing, ListingRules
@@ -35,6 +34,7 @@ from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_coins
 from rag_audit.retrieval.query import OpenedQuery
 from rag_audit.retrieval.serving import Asked, serving
+from tests.drafting import draft
 from tests.window.simulator import QUESTIONS, Service
 
 HALF, TENTH = COIN_RANGE // 2, COIN_RANGE // 10
@@ -267,7 +267,7 @@ EMBEDDER = get_embedder()
 
 
 def policy_of(mechanism: Mechanism, top_k: int) -> Policy:
-    return draft_policy(
+    return draft(
         window="w", opens_at=1_000, closes_at=2_000, capacities={"law": CAPACITY}, n=3, k_max=1, eps_acc="14",
         gains=(1, 4), lattice=64, top_k=top_k, mechanisms={"law": mechanism},
     )  # fmt: skip

@@ -22,7 +22,7 @@ from rag_audit.models import ending, tiles
 from rag_audit.models.ending import NOTHING, ReadTiles, read_ending
 from rag_audit.models.publication import PUBLICATION, Publication
 from rag_audit.models.records import Entry
-from rag_audit.models.trust import Require
+from rag_audit.models.trust import Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.witness.rules import KEPT_REVEALS, State, WitnessRefused
@@ -62,11 +62,13 @@ class Provider:
         )
         (self.public / "opening.json").write_bytes(publication.canonical())
         (self.public / "checkpoint-1.txt").write_text(str(self.ledger.checkpoint()))
-        (root / "trust.toml").write_text(trust_template(
-            origin=ORIGIN, vkey=str(key.verifier), witnesses=[("w.example", str(self.witness.vkey))], quorum=1,
-            verifiers=[], accounts=[], circuits=[], noise_table=ZERO, embedder={}, manifest=ZERO, scan=ZERO,
-            require=Require.parse(STRICT, field="require"),
-        ))  # fmt: skip
+        trust = Trust.parse({
+            "version": 1, "quorum": 1, "provider": {"origin": ORIGIN, "vkey": str(key.verifier)},
+            "witness": [{"name": "w.example", "vkey": str(self.witness.vkey)}], "beacon": {"witnesses": ["w.example"]},
+            "pins": {"noise_table": ZERO, "manifest": ZERO, "scan": ZERO},
+            "require": Require.parse(STRICT, field="require"),
+        }, field="trust.toml")  # fmt: skip
+        (root / "trust.toml").write_text(trust_template(trust))
         assert self.run("cosign").exit_code == 0
 
     def run(self, command: str) -> Result:

@@ -26,7 +26,15 @@ from rag_audit.cli.demo.own import capacity, turns
 from rag_audit.cli.demo.prepare import LISTED, SMALL_CAPACITY, WHOLE, prepare_texts
 from rag_audit.cli.demo.recall import recall, table
 from rag_audit.cli.demo.stage import Demo, say
-from rag_audit.commit.draft import draft_policy
+from rag_audit.commit.draft import (
+    Embedding,
+    EstimatorParameters,
+    NoiseParameters,
+    Period,
+    PrivacyTarget,
+    Tenants,
+    draft_policy,
+)
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting.curves import coin_of
 from rag_audit.mechanisms.descriptions.listing import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
@@ -60,27 +68,24 @@ def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str,
     now = now_ms()
     # With these gains and this lattice some questions still find their passage; the table gives the cost in epsilon.
     return draft_policy(
-        window="demo",
-        opens_at=now,
-        closes_at=now + LASTS_MS,
-        capacities={
-            name: SMALL_CAPACITY if described()[systems[name]].keyed else capacity(len(texts))
-            for name, texts in tenants.items()
-        },
-        n=QUERIES_AN_ACCOUNT,
-        k_max=2,
-        eps_acc="14",
-        accounts_max=4,
-        gains=(1, 4),
-        lattice=64,
-        tokens=(QUERY_TOKENS, 512),
-        system=systems,
-        certificate=(default_system(), CERTIFIED),
-        # The small tenant has the paper's noise; the others sample, or list by randomised response, and stay useful.
-        mechanisms={
-            name: Noise() if described()[system].keyed else _mechanism(name, capacity(len(tenants[name])))
-            for name, system in systems.items()
-        },
+        Period("demo", now, now + LASTS_MS),
+        Tenants(
+            capacities={
+                name: SMALL_CAPACITY if described()[systems[name]].keyed else capacity(len(texts))
+                for name, texts in tenants.items()
+            },
+            accounts_max=4,
+            system=systems,
+            # The small tenant has the paper's noise; the others sample, or list by randomised response.
+            mechanisms={
+                name: Noise() if described()[system].keyed else _mechanism(name, capacity(len(tenants[name])))
+                for name, system in systems.items()
+            },
+        ),
+        PrivacyTarget(n=QUERIES_AN_ACCOUNT, k_max=2, eps_acc="14"),
+        noise=NoiseParameters(gains=(1, 4), lattice=64),
+        embedding=Embedding(tokens=(QUERY_TOKENS, 512)),
+        estimator=EstimatorParameters(certificate=(default_system(), CERTIFIED)),
     )
 
 

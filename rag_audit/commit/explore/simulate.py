@@ -295,12 +295,23 @@ def recall_by_chance(sample: Sample, *, top_k: int) -> Recall:
     return Recall(top_k / capacity, 1 - sum(missed) / len(missed), 0.0)
 
 
+@dataclass(frozen=True)
+class Grid:
+    """The combinations that `explore` measures.
+
+    :param ns: queries an account
+    :param ks: coalition sizes
+    """
+
+    noises: Sequence[Noise]
+    ns: Sequence[int]
+    ks: Sequence[int]
+
+
 def explore(
     sample: Sample,
-    noises: Sequence[Noise],
+    grid: Grid,
     *,
-    ns: Sequence[int],
-    ks: Sequence[int],
     top_k: int,
     delta: Real,
     eps_acc: Real = 4,
@@ -311,12 +322,11 @@ def explore(
 ) -> Exploration:
     """Compute recall and eps_audit at every combination of noise, n and k, least noise first.
 
-    :param ns: queries an account
-    :param ks: coalition sizes
     :param eps_acc: used by the closed form only, as is `delta_acc`
     :raises PolicyError: the grid is empty, or the accountant refuses a parameter
     """
-    if not (noises and ns and ks):
+    ns, ks = grid.ns, grid.ks
+    if not (grid.noises and ns and ks):
         raise PolicyError("the grid is empty", field="grid", expected="at least one noise, n and k")
     if repeats is not None and repeats < 1:
         raise PolicyError(
@@ -331,7 +341,7 @@ def explore(
         count(n, "n")
     for k in ks:
         check_delta_split(delta, count(k, "k"), delta_acc)
-    noises = sorted(dict.fromkeys(noises), key=lambda noise: noise.sigma_over_delta)
+    noises = sorted(dict.fromkeys(grid.noises), key=lambda noise: noise.sigma_over_delta)
     # The accountant comes first, so that its refusals do not wait for the simulation.
     bounds = {
         (noise.gains, noise.window.lattice, n, k): _bound(noise, n, k, eps_acc, delta_acc, delta)
