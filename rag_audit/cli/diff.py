@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option
+from rag_audit.cli.config import configured
 from rag_audit.cli.documents import Reading, reading_options
 from rag_audit.cli.options import flag_option, path_option
 from rag_audit.commit.changes import changes
@@ -20,6 +21,7 @@ SHOWN = 60
 
 @click.command()
 @click.argument("directory", type=PATH)
+@configured("documents")
 @path_option("--docs", required=True, help="the documents of the next window, as `provider open --docs`")
 @reading_options
 @flag_option("--list", "listed", help="show the beginning of each document that comes or goes")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import PolicyError, SchemaError, SetupError
 from rag_audit.attest.state import Places
 from rag_audit.cli.common import PATH, Group, emit, json_option
-from rag_audit.cli.options import choice_option, flag_option, path_option
+from rag_audit.cli.options import choice_option, flag_option, gathered, path_option
 from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import RosterEntry
@@ -70,23 +70,6 @@ class Desk:
         return cls(
             config.path(config.told.enrolment.requests), roster or config.path(config.told.roster), policy
         )
-
-
-def _choosing(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for choosing requests."""
-    for option in (
-        flag_option(
-            "--all",
-            "every",
-            help="for each account the only request that the roster's key signed, or the only one if it has no line",
-        ),
-        path_option("--from", "file", help="the accounts that a file names, one a line"),
-        click.option("--key", "keys", multiple=True, help="the request for this key; repeat"),
-        click.option("--account", "names", multiple=True, help="this account's request; repeat"),
-        click.option("--window", help="only requests for this window"),
-    ):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True)
@@ -147,6 +130,22 @@ class Choice:
         return [r for r in waiting if r.key in self.keys or r.digest() in single]
 
 
+_choosing = gathered(
+    "chosen",
+    Choice,
+    click.option("--window", help="only requests for this window"),
+    click.option("--account", "names", multiple=True, help="this account's request; repeat"),
+    click.option("--key", "keys", multiple=True, help="the request for this key; repeat"),
+    path_option("--from", "file", help="the accounts that a file names, one a line"),
+    flag_option(
+        "--all",
+        "every",
+        help="for each account the only request that the roster's key signed, or the only one if it has no line",
+    ),
+)
+"""The options for choosing requests."""
+
+
 def _signed(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> bool:
     """Whether the account's key on the roster signed a request: on the present roster, or where that is not known, on
     the roster when the request came."""
@@ -205,12 +204,7 @@ def _row(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> dict[str, Any]
 @path_option("--roster", help="the roster, where PROVIDER is a book")
 @json_option
 def approve(
-    provider: Path,
-    lost: tuple[str, ...],
-    roster: Path | None,
-    as_json: bool,
-    names: tuple[str, ...],
-    **chosen: Any,
+    provider: Path, chosen: Choice, lost: tuple[str, ...], roster: Path | None, as_json: bool
 ) -> None:
     """Put accounts on the roster of the windows to come, all that are named or none.
 
@@ -221,7 +215,7 @@ def approve(
     if desk.roster is None:
         raise click.UsageError("--roster says where the lines go")
     with EnrolmentBook(desk.book) as book:
-        requests = Choice(names=(*names, *lost), **chosen).of(book, desk.lines(), lost)
+        requests = replace(chosen, names=(*chosen.names, *lost)).of(book, desk.lines(), lost)
         if desk.policy is not None:
             _fits(desk.policy, desk.roster, requests)
         added, replaced = admit(desk.roster, requests, lost=lost) if requests else ([], [])
@@ -250,15 +244,15 @@ def _fits(policy: Policy, roster: Path, requests: Sequence[EnrolmentRequest]) ->
 )  # fmt: skip
 @click.option("--because", default="", help="the reason, which the account is shown")
 @json_option
-def reject(provider: Path, because: str, owners: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
+def reject(provider: Path, chosen: Choice, owners: tuple[str, ...], because: str, as_json: bool) -> None:
     """Reject requests; an account that asks anew has to make another one, with another key or for another window."""
     desk = Desk.of(provider, None)
     with EnrolmentBook(desk.book) as book:
-        requests = Choice(**chosen).of(book)
+        requests = chosen.of(book)
         if owners:
             lines = desk.lines()
             requests += [
-                kept.request for kept in book.requests(window=chosen["window"])
+                kept.request for kept in book.requests(window=chosen.window)
                 if kept.request.account in owners and not _signed(kept, lines)
             ]  # fmt: skip
         count = book.decide(requests, "rejected", because)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,8 +14,17 @@ from rag_audit._internal.errors import PolicyError
 from rag_audit.attest.window import Window
 from rag_audit.cli.ahead import stop_if_wanting
 from rag_audit.cli.common import PATH, emit, json_option, say, signing_key, stages
+from rag_audit.cli.config import configured, given
 from rag_audit.cli.documents import Reading, reading_options
-from rag_audit.cli.options import choice_option, duration, flag_option, line, model_option, path_option
+from rag_audit.cli.options import (
+    choice_option,
+    duration,
+    flag_option,
+    gathered,
+    line,
+    model_option,
+    path_option,
+)
 from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.commit.preparing import Terms, load_preparation, open_prepared, prepare
@@ -41,38 +49,121 @@ from rag_audit.service.running.witnesses import admit_notes
 from rag_audit.verify.ahead import Parties
 
 
+@dataclass(frozen=True)
+class Shared:
+    """The options of `open` that all windows share, and provider.toml can state.
+
+    :param name: the embedder, and `model` the place of its files
+    :param vectors: the cache of document vectors
+    :param store: the place of the ledgers
+    """
+
+    policy_file: Path | None
+    roster: Path | None
+    docs: Path | None
+    reading: Reading
+    key: Path | None
+    origin: str | None
+    name: str
+    model: Path | None
+    vectors: Path | None
+    store: str | None
+
+    def policy(self) -> Policy | None:
+        """The policy, if its file is named."""
+        if self.policy_file is None:
+            return None
+        return Policy.parse(
+            read_json(self.policy_file, max_bytes=MAX_PUBLICATION_BYTES), field=self.policy_file.name
+        )
+
+    def choose_store(self, directory: Path) -> None:
+        """Store where the window's ledger will be; without the option it is where an interrupted call wanted it."""
+        if self.store is not None:
+            choose(Layout(directory).ledger_place, self.store)
+
+
+@dataclass(frozen=True)
+class Own:
+    """The options of `open` about one window.
+
+    :param witnesses: the files with the witnesses' nonce lines
+    """
+
+    witnesses: tuple[Path, ...]
+    drand: int | None
+    drand_signature: str | None
+    previous: Path | None
+    opens_in: int | None
+    trust: Path | None
+
+    def nonces(self) -> WitnessBeacon | None:
+        """The witnesses' nonce lines, if there are any."""
+        if not self.witnesses:
+            return None
+        return WitnessBeacon.parse(
+            {"source": "witnesses", "witnesses": load_nonce_lines(self.witnesses)}, field="--witness"
+        )
+
+    def beacon(self) -> BeaconSource | None:
+        """The drand round that is named, or else the witnesses' nonces."""
+        if self.drand is None:
+            return self.nonces()
+        return DrandBeacon.parse(
+            {"source": "drand", "chain": QUICKNET.hash.hex(), "round": self.drand}, field="--drand"
+        )
+
+
 @click.command("open")
 @click.argument("directory", type=PATH)
-@path_option("--policy", "policy_file", help="the window's policy (`rag-audit provider policy new`)")
-@path_option("--roster", help="accounts (`rag-audit account add`)")
-@path_option("--docs", help="folder with a <tenant>.jsonl or a folder of text files for each tenant")
-@reading_options
-@path_option("--key", help="the provider's signing key (`rag-audit provider keygen`)")
-@click.option("--origin", callback=line, help="the ledger's name; the key's name by default")
-@choice_option(
-    "--embedder",
-    "name",
-    choices=EMBEDDERS,
-    default=DEFAULT_EMBEDDER,
-    help="what embeds documents and queries, as `provider policy new --embedder` was told",
+@configured("key", "header", "documents", "embedder")
+@gathered(
+    "shared",
+    Shared,
+    path_option("--policy", "policy_file", help="the window's policy (`rag-audit provider policy new`)"),
+    path_option("--roster", help="accounts (`rag-audit account add`)"),
+    path_option("--docs", help="folder with a <tenant>.jsonl or a folder of text files for each tenant"),
+    reading_options,
+    path_option("--key", help="the provider's signing key (`rag-audit provider keygen`)"),
+    click.option("--origin", callback=line, help="the ledger's name; the key's name by default"),
+    choice_option(
+        "--embedder",
+        "name",
+        choices=EMBEDDERS,
+        default=DEFAULT_EMBEDDER,
+        help="what embeds documents and queries, as `provider policy new --embedder` was told",
+    ),
+    model_option,
+    path_option(
+        "--vectors",
+        help="your own cache of document vectors, made if it is missing: texts that it knows are not embedded again",
+    ),
+    click.option(
+        "--store",
+        help="where the ledger is kept: `sqlite`, in DIRECTORY, by default; or postgresql://user@host/database, whose "
+        "password libpq reads from ~/.pgpass or PGPASSWORD",
+    ),
 )
-@model_option
-@path_option("--witness", "witnesses", multiple=True, help="a witness's nonce line; repeat for each")
-@click.option(
-    "--drand",
-    type=click.IntRange(min=1),
-    help="beacon: this round of drand's quicknet, not the witnesses' nonces",
-)
-@click.option("--drand-signature", help="the round's signature in hexadecimal, once it is out")
-@path_option("--previous", help="the public folder of the window before this one")
-@click.option(
-    "--opens-in",
-    callback=duration,
-    help="date the window once everything is committed: it opens so long after (30s, 15m), and lasts as long as the "
-    "policy says",
-)
-@path_option(
-    "--trust", help="a verifier's trust file: nothing is opened, if it asks for more than this window has"
+@gathered(
+    "own",
+    Own,
+    path_option("--witness", "witnesses", multiple=True, help="a witness's nonce line; repeat for each"),
+    click.option(
+        "--drand",
+        type=click.IntRange(min=1),
+        help="beacon: this round of drand's quicknet, not the witnesses' nonces",
+    ),
+    click.option("--drand-signature", help="the round's signature in hexadecimal, once it is out"),
+    path_option("--previous", help="the public folder of the window before this one"),
+    click.option(
+        "--opens-in",
+        callback=duration,
+        help="date the window once everything is committed: it opens so long after (30s, 15m), and lasts as long as"
+        " the policy says",
+    ),
+    path_option(
+        "--trust", help="a verifier's trust file: nothing is opened, if it asks for more than this window has"
+    ),
 )
 @flag_option(
     "--prepare",
@@ -80,18 +171,11 @@ from rag_audit.verify.ahead import Parties
     help="only embed and commit, publish nothing; the same command without it opens what is prepared, and needs no "
     "--docs and no --policy again",
 )
-@path_option(
-    "--vectors",
-    help="your own cache of document vectors, made if it is missing: texts that it knows are not embedded again",
-)
-@click.option(
-    "--store",
-    help="where the ledger is kept: `sqlite`, in DIRECTORY, by default; or postgresql://user@host/database, whose "
-    "password libpq reads from ~/.pgpass or PGPASSWORD",
-)
 @json_option
 @click.pass_context
-def open_(ctx: click.Context, /, directory: Path, as_json: bool, **options: Any) -> None:
+def open_(
+    ctx: click.Context, /, directory: Path, shared: Shared, own: Own, prepare_only: bool, as_json: bool
+) -> None:
     """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.
 
     With --key a window that a program opened is taken over by the commands.
@@ -100,15 +184,14 @@ def open_(ctx: click.Context, /, directory: Path, as_json: bool, **options: Any)
     before everything is committed. With --prepare that part is done ahead, while the window before this one serves; to
     open what is prepared takes no longer than to sign it.
     """
-    given, inventory = Given(**options), Inventory()
+    inventory = Inventory()
     if unfinished(directory):
-        ready = Layout(directory).prepared.exists() and given.docs is None and not given.prepare_only
-        if not ready:
-            given.require_inputs()
+        # Documents that only provider.toml names are those of the preparation.
+        ready = Layout(directory).prepared.exists() and not given(ctx, "docs") and not prepare_only
         begun = (
-            _open_prepared(ctx, directory, given, as_json)
+            _open_prepared(ctx, directory, shared, own, as_json)
             if ready
-            else _begin(ctx, directory, given, inventory, as_json)
+            else _begin(ctx, directory, shared, own, inventory, prepare_only=prepare_only, as_json=as_json)
         )
         read = {"inventory": inventory.as_json()} if as_json and not ready else {}
         if begun is None:
@@ -122,120 +205,75 @@ def open_(ctx: click.Context, /, directory: Path, as_json: bool, **options: Any)
         window = begun
     else:
         read = {}
-        if given.key is not None and not Layout(directory).settings.exists():  # opened by a program
-            with Window.resume(directory, key=signing_key(given.key), model=given.model):
-                store_settings(directory, given.key, given.model)
+        if shared.key is not None and not Layout(directory).settings.exists():  # opened by a program
+            with Window.resume(directory, key=signing_key(shared.key), model=shared.model):
+                store_settings(directory, shared.key, shared.model)
         window = resume(directory)
     with window:
         admit_notes(window, say)
-        if given.drand_signature is not None:
-            window.admit_drand([given.drand_signature])
+        if own.drand_signature is not None:
+            window.admit_drand([own.drand_signature])
         result = _result(directory, window.status, window.opening_digest, window.opening)
     emit({**result, **read}, as_json)
 
 
-@dataclass(frozen=True)
-class Given:
-    """The options of `open`."""
-
-    policy_file: Path | None
-    roster: Path | None
-    docs: Path | None
-    reading: Reading
-    key: Path | None
-    origin: str | None
-    name: str
-    model: Path | None
-    witnesses: tuple[Path, ...]
-    drand: int | None
-    drand_signature: str | None
-    previous: Path | None
-    opens_in: int | None
-    trust: Path | None
-    prepare_only: bool
-    vectors: Path | None
-    store: str | None
-
-    def require_inputs(self) -> None:
-        """Refuse to begin if an input of a window is missing."""
-        needed: dict[str, object] = {
-            "--policy": self.policy_file,
-            "--roster": self.roster,
-            "--docs": self.docs,
-            "--key": self.key,
-        }
-        if not self.prepare_only:
-            needed["--witness"] = self.witnesses or None
-        if any(value is None for value in needed.values()):
-            *most, last = needed
-            raise click.UsageError(f"a new window needs {', '.join(most)} and {last}")
-
-    def policy(self) -> Policy | None:
-        """The policy, if its file is named."""
-        if self.policy_file is None:
-            return None
-        return Policy.parse(
-            read_json(self.policy_file, max_bytes=MAX_PUBLICATION_BYTES), field=self.policy_file.name
-        )
-
-    def nonces(self) -> WitnessBeacon | None:
-        """The witnesses' nonce lines, if there are any."""
-        if not self.witnesses:
-            return None
-        return WitnessBeacon.parse(
-            {"source": "witnesses", "witnesses": load_nonce_lines(self.witnesses)}, field="--witness"
-        )
-
-    def choose_store(self, directory: Path) -> None:
-        """Store where the window's ledger will be; without the option it is where an interrupted call wanted it."""
-        if self.store is not None:
-            choose(Layout(directory).ledger_place, self.store)
-
-    def beacon(self) -> BeaconSource | None:
-        """The drand round that is named, or else the witnesses' nonces."""
-        if self.drand is None:
-            return self.nonces()
-        return DrandBeacon.parse(
-            {"source": "drand", "chain": QUICKNET.hash.hex(), "round": self.drand}, field="--drand"
-        )
-
-
 def _begin(
-    ctx: click.Context, directory: Path, given: Given, inventory: Inventory, as_json: bool
+    ctx: click.Context,
+    directory: Path,
+    shared: Shared,
+    own: Own,
+    inventory: Inventory,
+    *,
+    prepare_only: bool,
+    as_json: bool,
 ) -> Window | None:
     """Open a window over the given documents; or prepare one, and return None."""
-    policy, nonces, beacon = given.policy(), given.nonces(), given.beacon()
-    assert (
-        policy is not None and given.key is not None and given.docs is not None and given.roster is not None
-    )
-    signer, accounts = signing_key(given.key), load_roster(given.roster)
-    before = None if given.previous is None else previous_window(given.previous, policy.window)
-    read = given.reading.load(given.docs, inventory)
-    documents = {tenant: [d.passage for d in own] for tenant, own in read.items()}
+    policy, nonces, beacon = shared.policy(), own.nonces(), own.beacon()
+    needed: dict[str, object] = {
+        "--policy": policy,
+        "--roster": shared.roster,
+        "--docs": shared.docs,
+        "--key": shared.key,
+    }
+    if not prepare_only:
+        needed["--witness"] = nonces
+    if (
+        policy is None
+        or shared.roster is None
+        or shared.docs is None
+        or shared.key is None
+        or None in needed.values()
+    ):
+        *most, last = needed
+        raise click.UsageError(f"a new window needs {', '.join(most)} and {last}")
+    signer, accounts = signing_key(shared.key), load_roster(shared.roster)
+    before = None if own.previous is None else previous_window(own.previous, policy.window)
+    read = shared.reading.load(shared.docs, inventory)
+    documents = {tenant: [d.passage for d in texts] for tenant, texts in read.items()}
     limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}
-    embedder = get_embedder(given.name, folder=given.model, **limits)
+    embedder = get_embedder(shared.name, folder=shared.model, **limits)
     witnessed = [] if nonces is None else [m.vkey for m in members_of(nonces)]
-    if given.trust is not None and beacon is not None:
+    if own.trust is not None and beacon is not None:
         parties = Parties(
-            given.origin or signer.name, signer.verifier, witnessed, beacon, accounts, embedder.manifest(),
+            shared.origin or signer.name, signer.verifier, witnessed, beacon, accounts, embedder.manifest(),
             Unanswered.stated(before),
         )  # fmt: skip
-        stop_if_wanting(ctx, policy, given.trust, parties, as_json=as_json)
-    folder = store_settings(directory, given.key, given.model)
-    given.choose_store(directory)
+        stop_if_wanting(ctx, policy, own.trust, parties, as_json=as_json)
+    folder = store_settings(directory, shared.key, shared.model)
+    shared.choose_store(directory)
     with ExitStack() as stack:
-        if given.vectors is None:
+        if shared.vectors is None:
             used, new = embedder, documents
         else:
-            used = cached = stack.enter_context(CachedEmbedder(embedder, given.vectors, say=say))
+            used = cached = stack.enter_context(CachedEmbedder(embedder, shared.vectors, say=say))
             new = cached.unknown_of(documents)
         for line in (*describe_repeated_ids(documents), *grouped("cut", note_cuts(embedder, new, inventory))):
             say(line)
 
         def commit(documents: Mapping[str, Sequence[Passage]]) -> Window | None:
-            if given.prepare_only:
+            if prepare_only:
                 prepare(folder, policy=policy, roster=accounts, documents=documents, embedder=used,
-                        origin=given.origin, beacon=beacon, witnesses=witnessed, progress=stages())  # fmt: skip
+                        origin=shared.origin, beacon=beacon, witnesses=witnessed, progress=stages())  # fmt: skip
                 return None
             assert beacon is not None
             return Window.open(
@@ -244,44 +282,44 @@ def _begin(
                 policy=policy,
                 roster=accounts,
                 documents=documents,
-                terms=Terms(given.origin or signer.name, beacon, witnessed, before, given.opens_in),
+                terms=Terms(shared.origin or signer.name, beacon, witnessed, before, own.opens_in),
                 embedder=used,
                 progress=stages(),
             )
 
         return with_embeddable(
-            commit, documents, used, inventory, skip=given.reading.skip_unreadable, say=say
+            commit, documents, used, inventory, skip=shared.reading.skip_unreadable, say=say
         )
 
 
-def _open_prepared(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> Opening:
+def _open_prepared(ctx: click.Context, directory: Path, shared: Shared, own: Own, as_json: bool) -> Opening:
     """Date, chain and publish the prepared window in a folder."""
     made, _ = load_preparation(directory)
-    if given.key is not None:
-        store_settings(directory, given.key, given.model or stored_model(directory))
-    given.choose_store(directory)
+    if shared.key is not None:
+        store_settings(directory, shared.key, shared.model or stored_model(directory))
+    shared.choose_store(directory)
     signer = signing_key(Path(settings_of(directory).key))
-    policy, nonces, beacon = given.policy(), given.nonces(), given.beacon() or made.beacon
-    accounts = made.roster if given.roster is None else load_roster(given.roster)
+    policy, nonces, beacon = shared.policy(), own.nonces(), own.beacon() or made.beacon
+    accounts = made.roster if shared.roster is None else load_roster(shared.roster)
     chosen = made.parsed_policy() if policy is None else policy
-    before = None if given.previous is None else previous_window(given.previous, chosen.window)
+    before = None if own.previous is None else previous_window(own.previous, chosen.window)
     witnessed = made.parsed_witnesses() if nonces is None else [m.vkey for m in members_of(nonces)]
-    if given.trust is not None and beacon is not None:
+    if own.trust is not None and beacon is not None:
         parties = Parties(
-            given.origin or made.origin or signer.name, signer.verifier, witnessed, beacon, accounts,
+            shared.origin or made.origin or signer.name, signer.verifier, witnessed, beacon, accounts,
             check_manifest(made.embedder)["embedder"], Unanswered.stated(before),
         )  # fmt: skip
-        stop_if_wanting(ctx, chosen, given.trust, parties, as_json=as_json)
+        stop_if_wanting(ctx, chosen, own.trust, parties, as_json=as_json)
     return open_prepared(
         directory,
         key=signer,
-        origin=given.origin,
+        origin=shared.origin,
         policy=policy,
         roster=accounts,
         beacon=beacon,
         witnesses=witnessed,
         previous=before,
-        opens_in=given.opens_in,
+        opens_in=own.opens_in,
     )
 
 

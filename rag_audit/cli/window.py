@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
@@ -25,7 +25,8 @@ from rag_audit.cli.common import (
     progress,
     say,
 )
-from rag_audit.cli.options import PROCESSES, Real, default_option, flag_option, path_option
+from rag_audit.cli.config import configured, given
+from rag_audit.cli.options import PROCESSES, Real, default_option, flag_option, gathered, path_option
 from rag_audit.cli.settings import resume, settings_of
 from rag_audit.commit.stored import forget
 from rag_audit.log.note import MAX_NOTE_BYTES
@@ -52,11 +53,55 @@ low_memory_option = flag_option(
 )
 
 
+@dataclass(frozen=True)
+class Listening:
+    """The options about the place of requests, one of which is given."""
+
+    address: Path | None
+    http: str | None
+    stdio: bool
+
+    def chosen(self, named: Sequence[str]) -> Listening:
+        """The one place.
+
+        :param named: the options of the command line, which replace those of provider.toml
+        :raises click.UsageError: no place is given, or several
+        """
+        values = asdict(self)
+        chosen = {name: values[name] for name in named or values if values[name]}
+        if len(chosen) != 1:
+            raise click.UsageError("give one of --socket, --http and --stdio")
+        return Listening(**{"address": None, "http": None, "stdio": False, **chosen})
+
+
+@dataclass(frozen=True)
+class Enrolling:
+    """The options about enrolment requests: their book, and the windows beside the open one that they may be for."""
+
+    enrolments: Path | None
+    coming: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The options about memory: scan proofs in less of it, and the MiB of noise drawn ahead."""
+
+    low_memory: bool
+    noise_mib: int
+
+
 @click.command()
 @click.argument("directory", type=PATH)
-@click.option("--socket", "address", type=SOCKET, help="listen on this Unix socket until interrupted")
-@click.option("--http", metavar="HOST:PORT", help="answer over HTTP until interrupted (port 0: any free one)")
-@flag_option("--stdio", help="answer requests from stdin, one JSON line each")
+@configured("serve")
+@gathered(
+    "listening_at",
+    Listening,
+    click.option("--socket", "address", type=SOCKET, help="listen on this Unix socket until interrupted"),
+    click.option(
+        "--http", metavar="HOST:PORT", help="answer over HTTP until interrupted (port 0: any free one)"
+    ),
+    flag_option("--stdio", help="answer requests from stdin, one JSON line each"),
+)
 @default_option("--eager", default=0, help="prove this many answers before they leave, whatever the policy")
 @default_option(
     "--ahead",
@@ -71,55 +116,66 @@ low_memory_option = flag_option(
     help="answers that are proved first leave at multiples of so many seconds after their request; by default by the "
     "tenant's size",
 )
-@low_memory_option
-@default_option(
-    "--noise-memory",
-    "noise_mib",
-    type=click.IntRange(1, 1 << 20),
-    default=READY_BYTES >> 20,
-    help=f"MiB that noise drawn ahead may take, with 4 bytes a position for each slot; at most {READY_SLOTS} slots",
+@gathered(
+    "memory",
+    Memory,
+    low_memory_option,
+    default_option(
+        "--noise-memory",
+        "noise_mib",
+        type=click.IntRange(1, 1 << 20),
+        default=READY_BYTES >> 20,
+        help=f"MiB that noise drawn ahead may take, with 4 bytes a position for each slot; at most {READY_SLOTS} slots",
+    ),
 )
-@path_option("--enrolments", help="with --http: keep accounts' requests for a roster line in this book")
-@click.option(
-    "--for-window",
-    "coming",
-    multiple=True,
-    help="with --enrolments: take requests for this window too; repeat",
+@gathered(
+    "enrolling",
+    Enrolling,
+    path_option("--enrolments", help="with --http: keep accounts' requests for a roster line in this book"),
+    click.option(
+        "--for-window",
+        "coming",
+        multiple=True,
+        help="with --enrolments: take requests for this window too; repeat",
+    ),
 )
+@click.pass_context
 def serve(
+    ctx: click.Context,
+    /,
     directory: Path,
-    address: Path | None,
-    stdio: bool,
+    listening_at: Listening,
     eager: int,
     ahead: int,
     period: float | None,
-    low_memory: bool,
-    noise_mib: int = READY_BYTES >> 20,
-    http: str | None = None,
-    enrolments: Path | None = None,
-    coming: tuple[str, ...] = (),
+    memory: Memory,
+    enrolling: Enrolling,
 ) -> None:
     """Answer signed requests, one JSON line for each, or over HTTP (docs/http.md)."""
     left = iter(range(eager))
-    if [address is not None, http is not None, stdio].count(True) != 1:
-        raise click.UsageError("give one of --socket, --http and --stdio")
-    if (enrolments is not None and http is None) or (coming and enrolments is None):
+    place = listening_at.chosen(given(ctx, "address", "http", "stdio"))
+    book_file, coming = enrolling.enrolments, enrolling.coming
+    if place.http is None and not given(ctx, "enrolments"):
+        book_file = None  # provider.toml's book is for requests over HTTP
+    if (book_file is not None and place.http is None) or (coming and book_file is None):
         raise click.UsageError("--for-window needs --enrolments, which needs --http")
-    http_listener = None if http is None else http_socket(http)
+    http_listener = None if place.http is None else http_socket(place.http)
     try:
         with (
             stopped_by_signal(),
-            resume(directory, low_memory=low_memory, noise_mib=noise_mib) as window,
+            resume(directory, low_memory=memory.low_memory, noise_mib=memory.noise_mib) as window,
             certifying(window, ahead, say),
         ):
             window.release.period_s = period
             if http_listener is not None:
-                with nullcontext() if enrolments is None else EnrolmentBook(enrolments) as book:
+                with nullcontext() if book_file is None else EnrolmentBook(book_file) as book:
                     serve_http(window, http_listener, left, book, coming)
-            elif address is None:
+            elif place.address is None:
                 answer_lines(window, sys.stdin.buffer, sys.stdout.buffer, left)
             else:
-                with listening(window, address, say, _report_fault, eager=left, field="--socket") as thread:
+                with listening(
+                    window, place.address, say, _report_fault, eager=left, field="--socket"
+                ) as thread:
                     thread.join()
     except KeyboardInterrupt:
         say("stopped")
@@ -171,6 +227,7 @@ def _report_fault(exc: BaseException) -> None:
 
 @click.command()
 @click.argument("directory", type=PATH)
+@configured("certify", "executor")
 @flag_option("--abandon", help="close a window that never became usable, so that the chain can go on")
 @click.option(
     "--no-certificate",
@@ -209,6 +266,7 @@ def close(
 
 @click.command()
 @click.argument("directory", type=PATH)
+@configured("executor", "low memory")
 @path_option("--challenge", "note", help="a verifier's challenge note; all records without it")
 @executor_option
 @workers_option

@@ -129,18 +129,8 @@ def listening(
     monkeypatch.setattr(commands, "resume", lambda *_, **__: _Resumed(window))
     monkeypatch.setattr(lines.socketserver.ThreadingUnixStreamServer, "serve_forever", watched)
     address = folder / "socket"
-    callback = commands.serve.callback
-    assert callback is not None
-    options = {
-        "directory": folder,
-        "address": address,
-        "stdio": False,
-        "eager": 0,
-        "ahead": 0,
-        "period": None,
-        "low_memory": False,
-    }
-    thread = threading.Thread(target=callback, kwargs=options)
+    words = [str(folder), "--socket", str(address)]
+    thread = threading.Thread(target=commands.serve.main, args=(words,), kwargs={"standalone_mode": False})
     thread.start()
 
     def connect() -> socket.socket:

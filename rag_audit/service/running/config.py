@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from rag_audit._internal.canonical import parse_toml, read_bytes, read_json
-from rag_audit._internal.errors import PolicyError, SchemaError, SetupError
+from rag_audit._internal.errors import PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.attest.submitting import Remote
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.place import SQLITE
@@ -249,11 +249,16 @@ class RunConfig:
         :raises EncodingError: the file cannot be read, or is not TOML
         :raises SchemaError: a field is wrong, unknown or missing; it is named with its line
         """
-        data = read_bytes(path, max_bytes=MAX_CONFIG_BYTES)
-        value = parse_toml(data, source=str(path), max_bytes=MAX_CONFIG_BYTES)
+        try:
+            data = read_bytes(path, max_bytes=MAX_CONFIG_BYTES)
+            value = parse_toml(data, source=str(path), max_bytes=MAX_CONFIG_BYTES)
+        except RagAuditError as exc:
+            exc.hint = exc.hint or "write the file as docs/deploy/README.md shows, or name another one"
+            raise
         try:
             return cls(path.absolute().parent, Config.parse(value, field=path.name))
         except SchemaError as exc:
+            exc.hint = exc.hint or "correct this line; docs/deploy/README.md explains every field"
             cause = exc.__cause__
             if isinstance(cause, ValidationError):
                 line = line_of(data.decode(), cause.errors(include_url=False)[0]["loc"])
