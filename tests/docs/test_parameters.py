@@ -40,6 +40,6 @@ def test_no_command_hides_its_options() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef)
         and node.args.kwarg is not None
-        and any("command" in ast.unparse(d) for d in node.decorator_list)
+        and any("command(" in ast.unparse(d) for d in node.decorator_list)
     ]
     assert hidden == []
