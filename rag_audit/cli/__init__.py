@@ -12,16 +12,15 @@ from rag_audit.cli.common import Group
 COMMANDS = {
     "demo": (
         "rag_audit.cli.demo.command.demo",
-        "One window from commit to verdict on real text, every party in a process and folder of its own.",
+        "Run one window from commit to verdict on real text; each party has its own process and folder.",
     ),
     "doctor": (
         "rag_audit.cli.doctor.command.doctor",
-        "Say what this installation has for each role, what is missing, and the command that brings it.",
+        "Show the complete and the missing parts of this installation for each role, with the commands that add them.",
     ),
     "run": (
         "rag_audit.cli.run.run",
-        "Open windows on a schedule, serve them, close and prove them, as the file CONFIG says"
-        " (docs/deploy/README.md).",
+        "Open, serve, close and prove windows on the schedule in the file CONFIG (docs/deploy/README.md).",
     ),
     "verify": (
         "rag_audit.cli.verify.verify",
@@ -29,15 +28,15 @@ COMMANDS = {
     ),
     "provider clean": (
         "rag_audit.cli.status.clean",
-        "Remove the parts of earlier window files from the public folder of the window in DIRECTORY.",
+        "Remove unused parts of earlier window files from the public folder of the window in DIRECTORY.",
     ),
     "provider close": (
         "rag_audit.cli.window.close",
-        "Close a window; run again to take the witnesses' cosignatures of the final checkpoint.",
+        "Close a window; a second run adds the witnesses' cosignatures on the final checkpoint.",
     ),
     "provider diff": (
         "rag_audit.cli.diff.diff",
-        "Say which documents of --docs the window in DIRECTORY does not hold, and which ones it alone holds.",
+        "List the differences between the documents of --docs and the window in DIRECTORY.",
     ),
     "provider documents": (
         "rag_audit.cli.documents.documents_",
@@ -45,24 +44,23 @@ COMMANDS = {
     ),
     "provider enrol": (
         "rag_audit.cli.opening.enrol",
-        "Add the accounts of roster LINEs to an open window; their queries wait for the beacon that the witnesses"
-        " draw.",
+        "Add the accounts of roster LINEs to an open window; they can send queries after the witnesses drew a beacon.",
     ),
     "provider enrolments": (
         "rag_audit.cli.enrolments.enrolments",
-        "List, approve and reject the enrolment requests that a service keeps, while it runs.",
+        "List, approve and reject the enrolment requests of a service, also while it runs.",
     ),
     "provider estimate": (
         "rag_audit.cli.estimate.estimate",
-        "Look for coalitions: accounts whose queries are near to each other.",
+        "Find possible coalitions: accounts with similar queries.",
     ),
     "provider export": (
         "rag_audit.cli.export.export",
-        "Write a closed WINDOW (window.json, or its folder) in formats that other tools read.",
+        "Write a closed WINDOW (window.json, or its folder) in formats of other tools.",
     ),
     "provider forget": (
         "rag_audit.cli.window.forget_",
-        "Delete a window's seed and retained queries now, before the policy's date: nothing can be proved after it.",
+        "Delete a window's seed and stored queries before the policy's date; then no proof can be made.",
     ),
     "provider keygen": (
         "rag_audit.cli.keys.keygen",
@@ -70,7 +68,7 @@ COMMANDS = {
     ),
     "provider open": (
         "rag_audit.cli.opening.open_",
-        "Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.",
+        "Open a window in DIRECTORY; a second run reads the witnesses' notes from its public/notes folder.",
     ),
     "provider policy": (
         "rag_audit.cli.policy.policy",
@@ -84,31 +82,31 @@ COMMANDS = {
     "provider setup": ("rag_audit.cli.setup.setup", "Make proving and verification keys."),
     "provider status": (
         "rag_audit.cli.status.status",
-        "Say where the window in DIRECTORY stands and what it waits for, while it serves too.",
+        "Show the state of the window in DIRECTORY and its next step, also while it serves.",
     ),
     "provider worker-key": (
         "rag_audit.cli.keys.worker_key",
-        "Make the key under which proving jobs travel to other machines: OUT (mode 0600), the same file on each.",
+        "Make the key that encrypts proving jobs for other machines: OUT (mode 0600), the same file on each.",
     ),
     "account": (
         "rag_audit.cli.account.account",
-        "Own an account: key, questions, receipts; put accounts on a provider's roster.",
+        "Use an account: key, questions and receipts; add accounts to a provider's roster.",
     ),
     "witness": (
         "rag_audit.cli.witness.witness",
-        "Be a witness: cosign a provider's checkpoints and draw its beacon.",
+        "Act as a witness: cosign a provider's checkpoints and draw its beacon.",
     ),
     "verifier challenge": (
         "rag_audit.cli.verify.challenge",
-        "Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw.",
+        "Draw the records to prove from the final checkpoint of WINDOW, and sign the draw.",
     ),
     "verifier cumulative": (
         "rag_audit.cli.cumulative.cumulative",
-        "Compose WINDOWS over one index: window.json files, their folders, or policy files.",
+        "Compute the total bound of WINDOWS over one index: window.json files, their folders, or policy files.",
     ),
     "verifier explain": (
         "rag_audit.cli.explain.explain",
-        "Explain CHECK, an id from a verdict with or without its tenant (proof.valid.law), or list all of them.",
+        "Explain CHECK, an id from a verdict with or without its tenant (proof.valid.law), or list all checks.",
     ),
     "verifier keygen": (
         "rag_audit.cli.keys.keygen",
@@ -116,20 +114,20 @@ COMMANDS = {
     ),
     "verifier page": (
         "rag_audit.cli.page.page",
-        "Write the page that verifies windows in a browser, without any network, to FILE.",
+        "Write a page to FILE that verifies windows in a browser without a network.",
     ),
     "verifier trust": ("rag_audit.cli.trust.trust", "Write the trust file of a verifier."),
     "lab attack": (
         "rag_audit.lab.commands.attack.attack",
-        "Run published membership attacks against your own service, before others do.",
+        "Run published membership attacks against your own service.",
     ),
     "lab canary": (
         "rag_audit.lab.commands.canary.canary",
-        "Put texts into your own index by coins, and see how many are told apart afterwards.",
+        "Add random texts to your own index, and measure how many of them an attack recognises.",
     ),
     "lab experiment": (
         "rag_audit.lab.commands.experiment.experiment",
-        "The paper's figures and tables, measured again beside the audited engine.",
+        "Repeat the paper's figures and tables, also with the audited engine.",
     ),
 }
 """Each command's function, and the first sentence of its help. Only the called command's module is loaded, so a
@@ -141,14 +139,14 @@ GROUPS = {
     "verifier": "Write a trust file, draw challenges, explain checks; `rag-audit verify` verifies.",
     "lab": "Attack your own service, and repeat the published experiments.",
 }
-"""The groups whose commands `COMMANDS` lists, with their help. The commands of `account` and `witness` are in the
-modules of these groups."""
+"""The groups with commands in `COMMANDS`, and their help. The commands of `account` and `witness` are in the modules
+of these groups."""
 
 
 class Commands(Group):
-    """A group whose commands are loaded on use.
+    """A group that loads a command's module on use.
 
-    :param prefix: the words before the commands' own names in `COMMANDS`: none for the group of all commands, or the
+    :param prefix: the words before the commands' own names in `COMMANDS`: empty for the group of all commands, or the
         group's name and a space
     """
 
@@ -215,5 +213,5 @@ def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 def main() -> None:
     """Check, without seeing the index, how much a RAG service can leak to a coalition of accounts.
 
-    Exit codes: 0 pass, 1 a check is proven false, 2 malformed or missing input, 3 not what was asked for.
+    Exit codes: 0 pass, 1 a check found a false statement, 2 malformed or missing input, 3 a requirement is not met.
     """

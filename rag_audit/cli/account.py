@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def account() -> None:
-    """Own an account: key, questions, receipts; put accounts on a provider's roster."""
+    """Use an account: key, questions and receipts; add accounts to a provider's roster."""
 
 
 for _command in (request, approve, status):
@@ -50,7 +50,7 @@ for _command in (request, approve, status):
 @account.command("new")
 @click.argument("directory", type=PATH)
 @click.option("--id", "name", required=True, help="the account's id")
-@click.option("--tenant", required=True, help="the tenant whose documents the account asks for")
+@click.option("--tenant", required=True, help="the tenant with the documents for this account")
 def account_new(directory: Path, name: str, tenant: str) -> None:
     """Make an account folder with its own key, and print the public roster line."""
     click.echo(jcs(Account.create(directory, name, tenant).roster_entry.dump()).decode())
@@ -63,7 +63,7 @@ def account_new(directory: Path, name: str, tenant: str) -> None:
 def account_add(roster: Path, lines: tuple[Path, ...], as_json: bool) -> None:
     """Add roster lines to the provider's ROSTER, all of them or none.
 
-    A LINE is a file with one line or a list of them, as a roster is one, or - for stdin.
+    A LINE is a file with one roster line or with a list of roster lines, or - for stdin.
     """
     entries = [entry for path in lines for entry in _lines(path)]
     count = len(add_to_roster(roster, *entries))
@@ -119,11 +119,11 @@ class _Service:
     ),
     path_option(
         "--provider-dir",
-        help="the provider's window folder on this machine, for which the service is started",
+        help="the provider's window folder on this machine; the command starts a service for it",
     ),
 )
-@flag_option("--later", help="only write the question down, to be asked with --prepared")
-@flag_option("--prepared", help="ask all questions that were written down, the oldest first")
+@flag_option("--later", help="only store the question; --prepared sends it later")
+@flag_option("--prepared", help="send all stored questions, the oldest first")
 @model_option
 @json_option
 def query(
@@ -136,11 +136,11 @@ def query(
     model: Path | None,
     as_json: bool,
 ) -> None:
-    """Ask one question as an account, check the answer, and keep its receipt.
+    """Ask one question as an account, check the answer, and store its receipt.
 
-    A question that is written down (--later) has no number yet and blocks no other; one that is refused when it is
-    asked stays written down, and the others are asked all the same. A written file whose question can never be asked is
-    named and moved into the folder prepared/set-aside of the account.
+    A stored question (--later) has no number yet and blocks no other question. If the provider refuses a stored
+    question, the question stays stored, and the command sends the next ones. The command names each file with an
+    invalid question and moves it into the folder prepared/set-aside of the account.
     """
     if (text is None) != prepared or (later and prepared):
         raise click.UsageError("give a question, or --prepared")
@@ -166,7 +166,9 @@ def query(
             answer = asker.ask(window, question, key, send, embedder=embedder)
             beyond = tokens_beyond(window, question, embedder, model)
             if beyond:
-                say(f"the question was cut: its last {beyond} tokens lie beyond the window's limit")
+                say(
+                    f"the question is too long: its last {beyond} tokens exceed the window's limit and were ignored"
+                )
             if not as_json:  # texts keep their own lines
                 click.echo(_shown(answer.documents) or "(only empty positions were selected)")
             return {"documents": [d.dump() for d in answer.documents], "tokens_beyond": beyond}
@@ -203,7 +205,7 @@ def _ask_prepared(questions: Questions, ask: Callable[[str], dict[str, Json]], a
     if as_json:
         emit({"answers": answers}, as_json)
     elif not answers and refused is None:
-        click.echo("(no question is written down for this window)")
+        click.echo("(no question is stored for this window)")
     if refused is not None:
         raise refused
 
@@ -218,7 +220,7 @@ def _set_aside(questions: Questions, path: Path, reason: RagAuditError) -> RagAu
 @click.argument("text")
 @path_option("--account", "directory", required=True, help="the account's folder")
 @path_option("--window", "public", help="the window's public folder")
-@click.option("--url", help="the provider's service, which says what window is open; needs --provider")
+@click.option("--url", help="the provider's service, to find the open window; needs --provider")
 @click.option("--provider", help="with --url: the provider's vkey, or a file with it")
 @click.option("--top-k", callback=whole_number, help="documents  [default: the policy's K]")
 @model_option
@@ -233,9 +235,9 @@ def search(
     model: Path | None,
     as_json: bool,
 ) -> None:
-    """Rank what the account was handed in a window for a question, without asking anybody.
+    """Rank the documents that the account received in a window for a question, without a request.
 
-    A tenant that lists by randomised response hands a document to an account once, and in no order of relevance.
+    A tenant with randomized response returns a document to an account only once, and not in the order of relevance.
     """
     if (public is None) == (url is None) or (url is None) != (provider is None):
         raise click.UsageError("give --window, or --url and --provider")
@@ -245,13 +247,13 @@ def search(
         with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
             window = client.publication()
     window.check()
-    most = top_k or Policy.parse(window.policy, field="policy").top_k
-    found = Account(directory).holdings(window).best(text, embedder_of(window, model), most)
-    value = {"documents": [document.dump() for document in found]}
-    if as_json or not found:
-        emit(value, as_json, "(the account holds no document of this window)")
+    count = top_k or Policy.parse(window.policy, field="policy").top_k
+    documents = Account(directory).holdings(window).best(text, embedder_of(window, model), count)
+    value = {"documents": [document.dump() for document in documents]}
+    if as_json or not documents:
+        emit(value, as_json, "(the account received no document of this window)")
     else:
-        click.echo(_shown(found))
+        click.echo(_shown(documents))
 
 
 def _shown(documents: Sequence[AnsweredDocument]) -> str:
@@ -288,7 +290,7 @@ def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
                         exc,
                         "the provider does not answer",
                         field=path,
-                        hint="nothing was sent: ask again once it serves",
+                        hint="no request was sent: start the provider's service, and repeat the command",
                     ) from exc
                 connection.sendall(request.canonical() + b"\n")
                 with connection.makefile("rb") as stream:
@@ -301,7 +303,7 @@ def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
                 exc,
                 "the provider does not answer",
                 field=path,
-                hint="repeat the command: the same request is sent again",
+                hint="repeat the command; it sends the same request",
             ) from exc
 
     return send
@@ -333,7 +335,7 @@ def receipt() -> None:
 @click.option("--provider", required=True, help="the provider's vkey, or a file with it")
 @json_option
 def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> None:
-    """Check a receipt alone: signatures, inclusion and openings."""
+    """Check one receipt: signatures, inclusion and openings."""
     data = read_bytes(file, max_bytes=1 << 20)
     text = data.decode("utf-8", "replace")
     if text.startswith("{"):
@@ -344,11 +346,11 @@ def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> No
 
 @receipt.command("pack")
 @click.argument("receipts", type=PATH, nargs=-1, required=True)
-@path_option("--window", required=True, help="the window that they are of: window.json or its folder")
+@path_option("--window", required=True, help="the window of the receipts: window.json or its folder")
 @path_option("--out", required=True, help="folder for receipts.json and its tiles")
 @json_option
 def receipt_pack(receipts: tuple[Path, ...], window: Path, out: Path, as_json: bool) -> None:
-    """Put many countersigned RECEIPTS, files or folders, into tiles, which `verify --receipts` reads as they are."""
+    """Pack many countersigned RECEIPTS (files or folders) into tiles for `verify --receipts`."""
     path, count = pack_receipts(receipts, out, digest_hex(WindowFile.load(window).entries[0]))
     emit({"receipts": count, "written": str(path)}, as_json, f"{count} receipts in {path}")
 
@@ -362,10 +364,10 @@ def receipt_pack(receipts: tuple[Path, ...], window: Path, out: Path, as_json: b
 def receipt_check(
     directory: Path, url: str, provider: str, witnesses: tuple[str, ...], as_json: bool
 ) -> None:
-    """Check an account's receipts against the log of the window that is served.
+    """Compare an account's receipts with the log of the open window.
 
-    Each record must be in the log where its receipt says, and the log a continuation of every checkpoint that the
-    account has seen, in receipts and in earlier checks. What differs proves that the provider signed two logs.
+    The log must contain each record at the index in its receipt, and the log must extend every checkpoint that the
+    account has seen in receipts and in earlier checks. A difference proves that the provider signed two logs.
     """
     keys = tuple(verifier_key(w, field="--witness") for w in witnesses)
     with client_of(url, verifier_key(provider, field="--provider")) as client:
@@ -377,7 +379,7 @@ def receipt_check(
 @path_option("--account", "directory", required=True, help="the account's folder")
 @path_option("--window", "public", required=True, help="the window's public folder")
 @path_option("--out", required=True, help="folder for the countersigned receipts")
-@flag_option("--disclose", help="show query texts too, so that the embedder can be re-executed")
+@flag_option("--disclose", help="disclose query texts, so that a verifier can re-execute the embedder")
 @flag_option(
     "--tlog-proof",
     "tlog",
@@ -396,13 +398,13 @@ def receipt_export(
 ) -> None:
     """Countersign an account's receipts of a window and write them for a verifier.
 
-    With --tlog-proof, for any reader of C2SP logs: for each receipt a proof that its record is in the closed window's
-    log, and the record's own bytes (.entry). Neither shows what the receipt opens.
+    With --tlog-proof, the command writes for each receipt a proof for readers of C2SP logs that its record is in the
+    closed window's log, and the bytes of the record (.entry). Neither file discloses the openings in the receipt.
     """
     account, window = Account(directory), Publication.load(public)
     if tlog:
         if provider is None or disclose:
-            raise click.UsageError("--tlog-proof needs --provider, and discloses nothing")
+            raise click.UsageError("--tlog-proof needs --provider and excludes --disclose")
         key = verifier_key(provider, field="--provider")
         written = account.export_tlog_proofs(window, WindowFile.load(public), out, key)
     else:

@@ -67,15 +67,15 @@ def change_of(check: str, policy: Policy) -> str | None:
 @json_option
 @click.pass_context
 def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:
-    """Say what a verifier with a trust file would find wanting in windows under the policy FILE.
+    """List the requirements of a trust file that windows with the policy FILE would not meet.
 
-    Exit codes are the verdict's: 3 where something is asked for that the policy does not give.
+    The exit codes are those of `rag-audit verify`, for example 3 if the policy does not meet a requirement.
     """
     policy = read_policy(file)
     checks = check_ahead(policy, Trust.load(trust))
     wanting = _wanting(checks)
     value = {"policy": str(file), "trust": str(trust), "wanting": [_row(c, policy) for c in wanting]}
-    met = f"{file} has what {trust} asks of a policy: {len(checks)} checks"
+    met = f"{file} meets all requirements of {trust} on a policy: {len(checks)} checks"
     emit(value, as_json, [line for c in wanting for line in _lines(c, policy)] or met)
     ctx.exit(int(_code(wanting)))
 
@@ -89,7 +89,7 @@ def stop_if_wanting(
         return
     if as_json:
         emit({"status": "not opened", "wanting": [_row(c, policy) for c in wanting]}, as_json)
-    say(f"nothing was opened: {len(wanting)} checks of {trust} would not pass")
+    say(f"the window was not opened: {len(wanting)} checks of {trust} would not pass")
     for line in (line for c in wanting for line in _lines(c, policy)):
         say(line)
     ctx.exit(int(_code(wanting)))

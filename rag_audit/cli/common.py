@@ -106,11 +106,13 @@ class Group(click.Group):
             ctx.exit(int(exc.exit_code))
         except click.Abort:
             # A prompt was not answered; click itself would exit with 1, which here means that a check failed.
-            click.echo("rag-audit: no answer was given; give it as an option (--help)", err=True)
+            click.echo(
+                "rag-audit: the prompt got no answer; supply the value as an option (--help)", err=True
+            )
             ctx.exit(int(ExitCode.MALFORMED))
         except KeyboardInterrupt:
             click.echo(
-                "rag-audit: interrupted; what was finished is kept, run the same command to go on", err=True
+                "rag-audit: interrupted; finished work is stored, and the same command continues", err=True
             )
             ctx.exit(130)
 

@@ -16,7 +16,7 @@ from rag_audit.models.passage import Passage
 from rag_audit.retrieval.inventory import Inventory
 
 SHOWN = 60
-"""The characters of a text that are shown."""
+"""Maximum characters of a text in the output."""
 
 
 @click.command()
@@ -24,16 +24,16 @@ SHOWN = 60
 @configured("documents")
 @path_option("--docs", required=True, help="the documents of the next window, as `provider open --docs`")
 @reading_options
-@flag_option("--list", "listed", help="show the beginning of each document that comes or goes")
+@flag_option("--list", "listed", help="show the beginning of each added or removed document")
 @json_option
 def diff(directory: Path, docs: Path, reading: Reading, listed: bool, as_json: bool) -> None:
-    """Say which documents of --docs the window in DIRECTORY does not hold, and which ones it alone holds.
+    """List the differences between the documents of --docs and the window in DIRECTORY.
 
-    A window's index is fixed: documents come and go with the next window.
+    A window's index is fixed, so documents are added and removed with the next window.
     """
     inventory = Inventory()
     read = reading.load(docs, inventory)
-    found = changes(directory, {tenant: [d.passage for d in own] for tenant, own in read.items()})
+    differences = changes(directory, {tenant: [d.passage for d in own] for tenant, own in read.items()})
     rows = {
         tenant: {"added": len(c.added), "removed": len(c.removed), "unchanged": c.unchanged}
         | (
@@ -41,10 +41,10 @@ def diff(directory: Path, docs: Path, reading: Reading, listed: bool, as_json: b
             if listed
             else {}
         )
-        for tenant, c in found.items()
+        for tenant, c in differences.items()
     }
     text = []
-    for tenant, c in found.items():
+    for tenant, c in differences.items():
         text.append(f"{tenant}: {len(c.added)} added, {len(c.removed)} removed, {c.unchanged} unchanged")
         if listed:
             text += [*_begins("+", c.added), *_begins("-", c.removed)]

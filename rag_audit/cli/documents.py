@@ -22,7 +22,7 @@ from rag_audit.retrieval.texts import Document, load_directory
 
 @dataclass(frozen=True)
 class Reading:
-    """How a command was told to read a folder of documents."""
+    """The options of a command that reads a folder of documents."""
 
     text_alone: bool
     cutting: Cutting
@@ -30,13 +30,13 @@ class Reading:
 
     @classmethod
     def of(cls, text_alone: bool, chunk: int, overlap: int, headings: bool, skip_unreadable: bool) -> Reading:
-        """The reading that the options ask for."""
+        """The object for the values of the options."""
         return cls(text_alone, Cutting(chunk, overlap, headings), skip_unreadable)
 
     def load(self, folder: Path, inventory: Inventory) -> dict[str, list[Document]]:
         """The documents of each tenant (`load_directory`). The method records and prints the documents that were
         read and the parts that were omitted."""
-        found = load_directory(
+        documents = load_directory(
             folder,
             text_alone=self.text_alone,
             cutting=self.cutting,
@@ -45,7 +45,7 @@ class Reading:
         )
         for line in inventory.lines():
             say(line)
-        return found
+        return documents
 
 
 reading_options = gathered(
@@ -53,21 +53,23 @@ reading_options = gathered(
     Reading.of,
     flag_option(
         "--text-alone",
-        help="hand out texts alone: without the other fields of the lines of <tenant>.jsonl, and without files' names",
+        help="return only texts: without the other fields of the lines of <tenant>.jsonl, and without files' names",
     ),
     default_option(
         "--chunk",
         type=click.IntRange(LEAST_CHUNK, MOST_CHUNK),
         default=MAX_CHUNK,
-        help="the most characters of a chunk, into which files of text are cut",
+        help="maximum characters of a chunk of a text file",
     ),
     default_option(
         "--overlap",
         type=click.IntRange(min=0),
         default=0,
-        help="the most characters that a chunk repeats of the one before it",
+        help="maximum characters that a chunk repeats from the previous chunk",
     ),
-    flag_option("--headings", help="cut files at their headings too, and keep them beside each chunk"),
+    flag_option(
+        "--headings", help="also split files at their headings, and store the heading with each chunk"
+    ),
     skip_option,
 )
 """Options of a command that reads a folder of documents, which gets them as `reading`."""
@@ -90,15 +92,17 @@ def _columns(
     click.option("--tenant-column", help="the column that names each document's tenant"),
     default_option("--text-column", default="text", help="the column with the text"),
     click.option(
-        "--keep", multiple=True, help="a column to keep beside the text; repeat for each; all by default"
+        "--keep", multiple=True, help="a column to copy with the text; repeat for each; all by default"
     ),
-    click.option("--drop", multiple=True, help="a column to leave out, such as a vector; repeat for each"),
+    click.option("--drop", multiple=True, help="a column to omit, such as a vector; repeat for each"),
 )
-@click.option("--query", help="of a PostgreSQL database: the SQL statement whose rows are documents")
-@path_option("--texts", help="of a faiss index: the file with its texts, in the order of its vectors")
+@click.option(
+    "--query", help="for a PostgreSQL database: the SQL statement that selects the documents, one a row"
+)
+@path_option("--texts", help="for a faiss index: the file with its texts, in the order of its vectors")
 @flag_option(
     "--skip-unreadable",
-    help="omit rows without text or tenant, or with values that cannot be kept, and name them, instead of stopping",
+    help="omit and name rows without text or tenant or with unsupported values, instead of stopping",
 )
 @json_option
 def documents_(
@@ -114,16 +118,16 @@ def documents_(
     """Copy documents from SOURCE into a folder that `provider open --docs` reads.
 
     SOURCE is a .jsonl, .parquet or .faiss file, qdrant://host:port/collection, qdrant:FOLDER/collection, or
-    postgresql://user@host/database. What a window commits to is this copy: when the source changes, copy again and see
-    with `rag-audit provider diff` what the next window would change.
+    postgresql://user@host/database. A window commits to this copy. After a change of the source, repeat the command,
+    and list the changes of the next window with `rag-audit provider diff`.
     """
     if (tenant is None) == (columns.tenant is None):
         raise click.UsageError("give one of --tenant and --tenant-column")
     show, inventory = progress("documents"), Inventory()
-    asked = Asked(source, query, texts, columns.unused)
-    with closing(rows(asked)) as read:
+    request = Asked(source, query, texts, columns.unused)
+    with closing(rows(request)) as read:
         lines = documents(read, columns, inventory, skip=skip_unreadable)
-        for _ in copied(lines, out, tenant, source=asked.shown, inventory=inventory):
+        for _ in copied(lines, out, tenant, source=request.shown, inventory=inventory):
             if (done := inventory.documents.total()) % 1000 == 0:
                 show(done, done)
     for line in inventory.lines():

@@ -22,14 +22,14 @@ from rag_audit.models.roster import admit, load_roster, signed_by_roster
 @click.option(
     "--origin",
     callback=line,
-    help="the provider's ledger name, as its openings have it; not needed with --url",
+    help="the provider's ledger name in its window headers; not needed with --url",
 )
 @click.option(
     "--window",
-    help="the window that the account wants to be in; with --url the next one by default",
+    help="the window that the account wants to join; with --url the next window by default",
 )
-@flag_option("--rotate", help="make a new key, which replaces the account's key from that window on")
-@click.option("--url", help="send the request to the provider's service, and print what became of it")
+@flag_option("--rotate", help="make a new key that replaces the account's key from this window on")
+@click.option("--url", help="send the request to the provider's service, and print the decision")
 @click.option("--provider", help="with --url: the provider's vkey, or a file with it")
 @json_option
 def request(
@@ -41,16 +41,17 @@ def request(
     provider: str | None,
     as_json: bool,
 ) -> None:
-    """Print a signed request to be put on a provider's roster, for `account approve`; or send it with --url.
+    """Print a signed request for a line on a provider's roster (`account approve`), or send the request with --url.
 
-    With --url the same command says later what became of the request. With --rotate the old key signs the new one. Both
-    are kept: each signs in the windows whose roster has it. A request that got lost is made again without --rotate.
+    With --url, a later run of the same command shows the decision about the request. With --rotate, the old key signs
+    the new key. The account stores both keys, and each key signs in the windows that have it on their roster. To repeat
+    a lost request, run the command without --rotate.
     """
     asker = Account(directory)
     if url is None and (origin is None or window is None):
         raise click.UsageError("give --origin and --window, or --url")
     if (url is None) != (provider is None) or (url is not None and origin is not None):
-        raise click.UsageError("--url needs --provider, and takes the place of --origin")
+        raise click.UsageError("--url needs --provider and replaces --origin")
     if url is not None:
         with client_of(url, verifier_key(provider or "", field="--provider")) as client:
             client.enrolments()  # before a key is made in vain
@@ -65,14 +66,14 @@ def request(
         return
     if rotate:
         asker.keys.renew(asker.account)
-    made = EnrolmentRequest.sign(
+    signed = EnrolmentRequest.sign(
         asker.roster_entry,
         asker.keys.newest,
         origin=origin or "",
         window=window or "",
         previous=asker.keys.before,
     )
-    click.echo(made.canonical().decode())
+    click.echo(signed.canonical().decode())
 
 
 @click.command("approve")
@@ -81,9 +82,11 @@ def request(
 @click.option("--origin", required=True, callback=line, help="the provider's ledger name")
 @click.option("--window", required=True, help="the id of the window that the roster is for")
 @click.option("--account", "named", multiple=True, help="approve this account's request; repeat")
-@flag_option("--all", "every", help="approve every request that is signed as it should be")
+@flag_option("--all", "every", help="approve every request with a valid signature")
 @click.option(
-    "--lost", multiple=True, help="approve this account's request though it has lost its old key; repeat"
+    "--lost",
+    multiple=True,
+    help="approve this account's request although the account lost its old key; repeat",
 )
 @json_option
 def approve(
@@ -96,14 +99,14 @@ def approve(
     lost: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Put the approved requests of FOLDER (one file each) on the ROSTER of the next window.
+    """Add the approved requests of FOLDER (one file each) to the ROSTER of the next window.
 
-    Without --account, --all or --lost it says what waits, and changes nothing. A request that is not signed as it
-    should be, or is for another provider or window, is named and never approved.
+    Without --account, --all or --lost the command lists the waiting requests and changes no file. The command names and
+    never approves a request with an invalid signature, or for another provider or window.
     """
     if not folder.is_dir():
-        raise SchemaError("there is no folder of requests", field=str(folder))
-    found: dict[str, dict[str, EnrolmentRequest]] = {}
+        raise SchemaError("the folder of requests does not exist", field=str(folder))
+    by_account: dict[str, dict[str, EnrolmentRequest]] = {}
     bad: dict[str, str] = {}
     for path in sorted(folder.glob("*.json")):
         try:
@@ -112,12 +115,12 @@ def approve(
         except RagAuditError as exc:
             bad[path.name] = str(exc)
             continue
-        found.setdefault(read.account, {}).setdefault(read.digest(), read)
-    if unknown := sorted({*named, *lost} - found.keys()):
-        raise SchemaError("there is no request of this account that can be approved", field=unknown[0])
+        by_account.setdefault(read.account, {}).setdefault(read.digest(), read)
+    if unknown := sorted({*named, *lost} - by_account.keys()):
+        raise SchemaError("this account has no request that can be approved", field=unknown[0])
     lines = {line.account: line for line in load_roster(roster)}
     chosen: list[EnrolmentRequest] = []
-    for name, requests in found.items():
+    for name, requests in by_account.items():
         if not (every or name in named or name in lost):
             continue
         candidates = list(requests.values())
@@ -127,12 +130,12 @@ def approve(
         if len(candidates) > 1:
             raise SchemaError("several requests are for one account", field=name,
                               found=", ".join(r.key for r in candidates),
-                              hint="remove the files that are not meant")  # fmt: skip
+                              hint="remove the files of the other requests")  # fmt: skip
         chosen += candidates
     added, replaced = admit(roster, chosen, lost=lost) if chosen else ([], [])
     accounts = {r.account for r in chosen}
-    waiting = [name for name in found if name not in accounts]
-    still = [request for name in waiting for request in found[name].values()]
+    waiting = [name for name in by_account if name not in accounts]
+    still = [request for name in waiting for request in by_account[name].values()]
     value = {"added": added, "replaced": replaced, "waiting": waiting, "refused": bad}
     words = [f"{len(added)} added, {len(replaced)} replaced, {len(waiting)} waiting, {len(bad)} refused"]
     words += [f"waiting: {r.account}, {r.tenant}, key {r.key}" for r in still]
@@ -142,14 +145,16 @@ def approve(
 @click.command("status")
 @click.argument("directory", type=PATH)
 @path_option("--window", "public", help="the window's public folder; not needed with --url")
-@click.option("--url", help="the provider's service, which says what window is open; needs --provider")
+@click.option("--url", help="the provider's service, to find the open window; needs --provider")
 @click.option("--provider", help="with --url: the provider's vkey, or a file with it")
 @json_option
 def status(
     directory: Path, public: Path | None, url: str | None, provider: str | None, as_json: bool
 ) -> None:
-    """Say how many of a window's queries the account has used and how many are left: from its own receipts, and with
-    --url from the provider's log too, which shows whether this folder lacks receipts of queries that were asked.
+    """Show how many of a window's queries the account has used and how many are left.
+
+    The command counts the account's own receipts. With --url it also counts the records in the provider's log, and
+    reports records without a receipt in this folder.
     """
     if (public is None) == (url is None) or (url is None) != (provider is None):
         raise click.UsageError("give --window, or --url and --provider")
@@ -170,10 +175,12 @@ def status(
     }  # fmt: skip
     lines = [f"{used} of {granted} queries used, {value['left']} left"]
     if pending:
-        lines[0] += ", 1 waits for its answer: repeat it"
+        lines[0] += ", 1 waits for its answer: repeat that query"
     if log is not None:
         value |= {"recorded": len(log.queries), "without_receipt": [*unknown]}
     if unknown:
         value["hint"] = RESTORED
-        lines += [f"{len(unknown)} of them are in the provider's log and have no receipt here: {RESTORED}"]
+        lines += [
+            f"{len(unknown)} of these queries are in the provider's log and have no receipt here: {RESTORED}"
+        ]
     emit(value, as_json, lines)

@@ -30,7 +30,7 @@ SHOWN = 3
 
 @click.group(cls=Group)
 def enrolments() -> None:
-    """List, approve and reject the enrolment requests that a service keeps, while it runs."""
+    """List, approve and reject the enrolment requests of a service, also while it runs."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Desk:
     policy: Policy | None
 
     def lines(self) -> dict[str, RosterEntry] | None:
-        """The roster by account, or None where no roster is named."""
+        """The roster by account, or None if no roster is named."""
         return None if self.roster is None else {line.account: line for line in load_roster(self.roster)}
 
     @classmethod
@@ -58,14 +58,15 @@ class Desk:
             with path.open("rb") as file:
                 is_book = file.read(len(_SQLITE)) == _SQLITE
         except OSError as exc:
-            raise SetupError("cannot be read", field=str(path), expected="provider.toml, or a book of requests",
+            raise SetupError("the file cannot be read", field=str(path), expected="provider.toml, or a book of"
+                " requests",
                              found=exc.strerror) from exc  # fmt: skip
         if is_book:
             return cls(path, roster, None)
         config = RunConfig.load(path)
         if config.told.enrolment is None:
-            raise SetupError("the configuration keeps no enrolment requests", field=str(path),
-                             hint='[enrolment] requests = "enrolments.sqlite"')  # fmt: skip
+            raise SetupError("the configuration does not store enrolment requests", field=str(path),
+                             hint='add [enrolment] requests = "enrolments.sqlite" to the configuration')  # fmt: skip
         policy = config.policy(f"{config.told.schedule.prefix}1", now_ms())
         return cls(
             config.path(config.told.enrolment.requests), roster or config.path(config.told.roster), policy
@@ -74,7 +75,7 @@ class Desk:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which requests a person means."""
+    """The requests that a person chose."""
 
     window: str | None
     names: tuple[str, ...]
@@ -115,14 +116,15 @@ class Choice:
         if missing := next((n for n in names if n not in of), None) or next(
             (k for k in self.keys if k not in known), None
         ):
-            raise SchemaError("no such request waits", field=missing)
+            raise SchemaError("no such request is waiting", field=missing)
         keyed = {request.account for request in waiting if request.key in self.keys}
         if twice := next((n for n in names if len(candidates[n]) > 1 and n not in keyed), None):
             keys = [request.key for request in candidates[twice]]
             shown = ", ".join(keys[:SHOWN]) + (" and others" if len(keys) > SHOWN else "")
-            found = f"{len(keys)} requests, for the keys {shown}"
-            raise SchemaError("several requests are for one account", field=twice, found=found,
-                              hint="choose one of them by --key, once you know whose it is")  # fmt: skip
+            actual = f"{len(keys)} requests, for the keys {shown}"
+            raise SchemaError("several requests are for one account", field=twice, found=actual,
+                              hint="find out which key belongs to the account, and choose its request by"
+                                   " --key")  # fmt: skip
         single = {
             requests[0].digest() for name, requests in candidates.items() if len(requests) == 1 and name not in keyed
             and (name in names or (self.every and (name in signed or name not in lines)))
@@ -136,19 +138,21 @@ _choosing = gathered(
     click.option("--window", help="only requests for this window"),
     click.option("--account", "names", multiple=True, help="this account's request; repeat"),
     click.option("--key", "keys", multiple=True, help="the request for this key; repeat"),
-    path_option("--from", "file", help="the accounts that a file names, one a line"),
+    path_option("--from", "file", help="the accounts in a file, one a line"),
     flag_option(
         "--all",
         "every",
-        help="for each account the only request that the roster's key signed, or the only one if it has no line",
+        help="for each account the only request with a signature of the roster's key, or its only request if the"
+        " account"
+        " has no roster line",
     ),
 )
 """The options for choosing requests."""
 
 
 def _signed(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> bool:
-    """Whether the account's key on the roster signed a request: on the present roster, or where that is not known, on
-    the roster when the request came."""
+    """Whether the account's key on the roster signed a request. Without the present roster, the function uses the
+    roster from the time of the request."""
     if roster is None:
         return kept.signed
     return signed_by_roster(kept.request, roster.get(kept.request.account))
@@ -161,16 +165,16 @@ def _signed(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> bool:
     "--status",
     choices=["pending", "approved", "enrolled", "rejected", "all"],
     default="pending",
-    help="where they stand",
+    help="the state of the requests",
 )
 @json_option
 def list_(provider: Path, window: str | None, status: Any, as_json: bool) -> None:
     """List requests. PROVIDER is provider.toml, or the book itself."""
     desk = Desk.of(provider, None)
     with EnrolmentBook(desk.book) as book:
-        found = book.requests(None if status == "all" else status, window)
+        listed = book.requests(None if status == "all" else status, window)
     roster = desk.lines()
-    rows = [_row(kept, roster) for kept in found]
+    rows = [_row(kept, roster) for kept in listed]
     lines = [
         f"{r['account']}: {r['tenant']}, for {r['window']}, key {r['key']}"
         + _replaces(r) + ("" if status == "pending" else f", {r['status']}")
@@ -184,7 +188,7 @@ def _replaces(row: Mapping[str, Any]) -> str:
     if row["replaces"] is None:
         return ""
     if row["status"] == "pending" and not row["signed"]:
-        return ", replaces a key that is not the account's on the roster"
+        return ", replaces a key that the roster does not have for this account"
     return ", replaces a key"
 
 
@@ -201,19 +205,19 @@ def _row(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> dict[str, Any]
 @click.option(
     "--lost", multiple=True, help="approve this account's request though it has lost its old key; repeat"
 )
-@path_option("--roster", help="the roster, where PROVIDER is a book")
+@path_option("--roster", help="the roster, if PROVIDER is a book")
 @json_option
 def approve(
     provider: Path, chosen: Choice, lost: tuple[str, ...], roster: Path | None, as_json: bool
 ) -> None:
-    """Put accounts on the roster of the windows to come, all that are named or none.
+    """Add the named accounts to the roster of future windows, all of them or none.
 
-    A running `rag-audit run` writes those that asked for the open window to its log as well. What the request does not
-    say is who the account is: that is what the approval is for.
+    A running `rag-audit run` also enrols the accounts with a request for the open window. A request does not prove the
+    identity of an account, so check the identity before you approve the request.
     """
     desk = Desk.of(provider, roster)
     if desk.roster is None:
-        raise click.UsageError("--roster says where the lines go")
+        raise click.UsageError("name the roster for the lines with --roster")
     with EnrolmentBook(desk.book) as book:
         requests = replace(chosen, names=(*chosen.names, *lost)).of(book, desk.lines(), lost)
         if desk.policy is not None:
@@ -231,7 +235,7 @@ def _fits(policy: Policy, roster: Path, requests: Sequence[EnrolmentRequest]) ->
     try:
         Places(policy, known.values()).take([r.roster_entry() for r in requests if r.account not in known])
     except PolicyError as exc:
-        exc.hint = "reject it, approve fewer, or raise accounts_max in the policy of the windows to come"
+        exc.hint = "reject the request, approve fewer requests, or raise accounts_max in the policy of future windows"
         raise
 
 
@@ -240,12 +244,12 @@ def _fits(policy: Policy, roster: Path, requests: Sequence[EnrolmentRequest]) ->
 @_choosing
 @click.option(
     "--strangers-of", "owners", multiple=True,
-    help="every request under this account's id that the roster's key did not sign; repeat",
+    help="every request with this account's id and without a signature of the roster's key; repeat",
 )  # fmt: skip
-@click.option("--because", default="", help="the reason, which the account is shown")
+@click.option("--because", default="", help="the reason, which the account can read")
 @json_option
 def reject(provider: Path, chosen: Choice, owners: tuple[str, ...], because: str, as_json: bool) -> None:
-    """Reject requests; an account that asks anew has to make another one, with another key or for another window."""
+    """Reject requests. A rejected account has to send another request, with another key or for another window."""
     desk = Desk.of(provider, None)
     with EnrolmentBook(desk.book) as book:
         requests = chosen.of(book)

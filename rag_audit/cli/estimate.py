@@ -20,13 +20,13 @@ from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Vectors, get_embedde
 
 MAX_QUESTIONS_BYTES = 1 << 30
 
-MOST = 1_000_000
+MAXIMUM = 1_000_000
 """Maximum accounts, questions or windows of a simulation."""
 
 
 @click.group(cls=Group)
 def estimate() -> None:
-    """Look for coalitions: accounts whose queries are near to each other."""
+    """Find possible coalitions: accounts with similar queries."""
 
 
 @estimate.command("window")
@@ -34,22 +34,26 @@ def estimate() -> None:
 @model_option
 @json_option
 def window_(directory: Path, model: Path | None, as_json: bool) -> None:
-    """Estimate coalitions from the queries that the window in DIRECTORY has answered so far, while it serves too.
+    """Estimate coalitions from the queries that the window in DIRECTORY has answered so far, also while it serves.
 
-    The output names accounts: keep it private.
+    The output contains names of accounts: do not publish it.
     """
     window = WindowReader(directory)
-    found, k_max = window.estimate(model or stored_model(directory)), window.policy.k_max
-    p, q = found.theta
-    tau = f"{found.tau} {found.tau_unit}" if found.tau else "whole window"
+    estimated, k_max = window.estimate(model or stored_model(directory)), window.policy.k_max
+    p, q = estimated.theta
+    tau = f"{estimated.tau} {estimated.tau_unit}" if estimated.tau else "whole window"
     lines = [
-        f"c = {found.c} over all tenants, {found.c_tenant} within one, k_max = {k_max}: "
-        + ("within the cap" if found.c <= k_max else "ABOVE THE CAP, no verifier will pass this window"),
-        f"records {found.records}, theta {p}/{q}, tau {tau}",
-        *(f"cluster of {len(cluster)}: {', '.join(cluster)}" for cluster in found.clusters),
-        *(f"  records {j.earlier} and {j.later} join {' and '.join(j.accounts)}" for j in found.joins),
+        f"c = {estimated.c} over all tenants, {estimated.c_tenant} within one, k_max = {k_max}: "
+        + (
+            "within the cap"
+            if estimated.c <= k_max
+            else "ABOVE THE CAP: every verifier will refuse this window"
+        ),
+        f"records {estimated.records}, theta {p}/{q}, tau {tau}",
+        *(f"cluster of {len(cluster)}: {', '.join(cluster)}" for cluster in estimated.clusters),
+        *(f"  records {j.earlier} and {j.later} join {' and '.join(j.accounts)}" for j in estimated.joins),
     ]
-    emit({**found.evidence(), "k_max": k_max}, as_json, lines)
+    emit({**estimated.evidence(), "k_max": k_max}, as_json, lines)
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,14 @@ class _Drawn:
 @estimate.command()
 @flag_option("--paper", help="reproduce the paper's Observation 5.2: synthetic queries")
 @path_option("--questions", help="one question a line, or JSON lines with a field `question`")
-@default_option("--embedder", "name", default=DEFAULT_EMBEDDER, help="what embeds the questions")
+@default_option("--embedder", "name", default=DEFAULT_EMBEDDER, help="the embedder of the questions")
 @path_option("--model", "--folder", "folder", help="the folder of an embedder's files, or its settings")
 @default_option("--theta", type=Real(0, 1), default=calibration.OPERATING_POINT, help="in (0, 1)")
 @default_option(
     "--k-max",
     default=4,
-    type=click.IntRange(1, MOST),
-    help="the policy's: a window with a larger cluster fails",
+    type=click.IntRange(1, MAXIMUM),
+    help="k_max of the policy: a window with a larger cluster fails",
 )
 @gathered(
     "drawn",
@@ -80,17 +84,17 @@ class _Drawn:
     default_option(
         "--accounts",
         default=calibration.ACCOUNTS,
-        type=click.IntRange(2, MOST),
+        type=click.IntRange(2, MAXIMUM),
         help="honest accounts of a window",
     ),
     default_option(
         "--queries",
         default=calibration.QUERIES,
-        help="questions an account asks",
-        type=click.IntRange(1, MOST),
+        help="questions of an account",
+        type=click.IntRange(1, MAXIMUM),
     ),
     default_option(
-        "--trials", default=calibration.TRIALS, type=click.IntRange(1, MOST), help="windows that are drawn"
+        "--trials", default=calibration.TRIALS, type=click.IntRange(1, MAXIMUM), help="simulated windows"
     ),
 )
 @path_option("--out", help="write calibration.csv here, and calibration.png with --paper")
@@ -110,7 +114,7 @@ def calibrate(
     if paper == (questions is not None):
         raise click.UsageError("give one of --paper and --questions")
     if out is not None and not out.is_dir():
-        raise StoreError("there is no such folder", field="--out", found=str(out))
+        raise StoreError("the folder does not exist", field="--out", found=str(out))
     if questions is None:
         _paper(drawn.trials, out, as_json)
         return
@@ -150,7 +154,7 @@ def _paper(trials: int, out: Path | None, as_json: bool) -> None:
 
 def _explain(report: calibration.QuestionReport, embedder: str) -> list[str]:
     def at(theta: float | None) -> str:
-        return "no theta up to 0.999 holds it" if theta is None else f"theta = {theta:.3f} holds it"
+        return "no theta up to 0.999 is large enough" if theta is None else f"theta = {theta:.3f} is enough"
 
     return [
         f"{report.accounts} honest accounts, {report.queries} of {report.questions} questions each "
@@ -173,7 +177,7 @@ def load_questions(path: Path) -> list[str]:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError as exc:
-        raise EncodingError("not UTF-8", field=path.name, found=f"byte {exc.start}") from exc
+        raise EncodingError("the file is not UTF-8", field=path.name, found=f"byte {exc.start}") from exc
     return [_question(line, f"{path.name}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
 
 

@@ -16,10 +16,10 @@ _WIDTH = 100
 @click.argument("check", required=False)
 @json_option
 def explain(check: str | None, as_json: bool) -> None:
-    """Explain CHECK, an id from a verdict with or without its tenant (proof.valid.law), or list all of them.
+    """Explain CHECK, an id from a verdict with or without its tenant (proof.valid.law), or list all checks.
 
-    The explanation says what holds where the check passes, what follows where it does not, how an honest party can have
-    come there, what to ask the provider, and where to read more. A group (trust) lists its checks.
+    The explanation states when the check passes, the consequence of a failure, possible honest causes, the next step,
+    and the section of the documentation. With the name of a group, for example trust, the command lists its checks.
     """
     from rag_audit.report.explanations import GROUPS, explained, explanations
 
@@ -31,7 +31,7 @@ def explain(check: str | None, as_json: bool) -> None:
     e = explained(check)
     lines = [check, *_wrapped(f"Passes if {e.means}."), "", *_wrapped(e.failed), "", "  Honest causes:"]
     lines += [line for cause in e.honest_causes for line in _wrapped(cause, "  - ", "    ")]
-    lines += ["", *_wrapped(f"Ask: {e.ask}."), f"  Read: {e.section}"]
+    lines += ["", *_wrapped(f"Next step: {e.ask}."), f"  Read: {e.section}"]
     emit({"check": check, **e.dump()}, as_json, lines)
 
 

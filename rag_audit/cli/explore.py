@@ -139,13 +139,13 @@ class _Target:
     ),
     skip_option,
     path_option("--questions", required=True, help='JSON Lines {"question": .., "passage": <id>}'),
-    click.option("--tenant", help="whose documents, if there are several tenants"),
+    click.option("--tenant", help="the tenant of the documents, if the policy has several"),
     click.option(
         "--capacity",
         callback=whole_number,
-        help="positions  [default: the power of two that holds the documents]",
+        help="positions  [default: the smallest power of two for all documents]",
     ),
-    default_option("--embedder", default="wordllama-256", help="what embeds documents and questions"),
+    default_option("--embedder", default="wordllama-256", help="the embedder of documents and questions"),
     model_option,
 )
 @path_option("--policy", "policy_file", help="a policy: its constants are the defaults")
@@ -174,7 +174,7 @@ class _Target:
         "mechanisms",
         metavar="sampling:KEEP|listing:KEEP:CHANCE:THRESHOLD[:MOST]",
         multiple=True,
-        help="a mechanism made of coins; repeat for each  [default: sampling and listing at 0.9 and 0.7]",
+        help="a mechanism of random bits; repeat for each  [default: sampling and listing at 0.9 and 0.7]",
     ),
     click.option(
         "--n",
@@ -204,7 +204,7 @@ class _Target:
     callback=whole_number,
     help="answers to each question  [default: enough for 4,000 in all]",
 )
-@default_option("--seed", type=click.IntRange(min=0), default=0, help="of the simulation")
+@default_option("--seed", type=click.IntRange(min=0), default=0, help="seed of the simulation")
 @path_option("--csv", "csv_file", help="write the grid as CSV")
 @path_option("--picture", help="draw recall against eps (png, svg, pdf)")
 @json_option
@@ -219,21 +219,21 @@ def explore(
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    """Recall of the noised engine beside eps_audit, on your own documents and questions.
+    """Measure recall with noise and eps_audit on your own documents and questions.
 
-    Recall depends on the ranking without noise, which one document can change: these figures are outside every
-    bound and stay with the provider.
+    Recall depends on the ranking without noise, and one document can change this ranking. No bound covers these
+    figures, so the provider must not publish them.
     """
     from rag_audit.commit.explore import coins, render, simulate
 
-    asked = [coins.parse_mechanism(written) for written in grid.mechanisms]
+    requested = [coins.parse_mechanism(written) for written in grid.mechanisms]
     base = None if policy_file is None else read_policy(policy_file)
     documents = documents.within(base)
     embedder = documents.chosen_embedder(base)
     noise = None if base is None else base.noise
     own = None if noise is None else simulate.Noise(tuple(noise.gains), noise.score_window())
     sample = documents.sample(embedder, seed)
-    found = simulate.explore(
+    exploration = simulate.explore(
         sample,
         grid.read(base, embedder, own),
         top_k=target.top_k or (5 if base is None else base.top_k),
@@ -244,28 +244,31 @@ def explore(
         seed=seed,
         progress=progress("questions"),
     )
-    ns, sizes = list(dict.fromkeys(p.n for p in found.points)), list(dict.fromkeys(p.k for p in found.points))
-    chosen = asked or coins.default_mechanisms(documents.embedder, sample.index.capacity)
+    ns, sizes = (
+        list(dict.fromkeys(p.n for p in exploration.points)),
+        list(dict.fromkeys(p.k for p in exploration.points)),
+    )
+    chosen = requested or coins.default_mechanisms(documents.embedder, sample.index.capacity)
     listings = {
         count: [
             coins.measure(
-                sample, mechanism, top_k=found.top_k, n=count, ks=dict.fromkeys((1, *sizes)),
-                repeats=found.repeats, seed=seed, progress=progress("windows"),
+                sample, mechanism, top_k=exploration.top_k, n=count, ks=dict.fromkeys((1, *sizes)),
+                repeats=exploration.repeats, seed=seed, progress=progress("windows"),
             )
             for mechanism in chosen
         ]
         for count in ns
     }  # fmt: skip
     if csv_file is not None:
-        replace_file(csv_file, render.csv_of(found.points))
+        replace_file(csv_file, render.csv_of(exploration.points))
     if picture is not None:
-        render.draw(found, picture, [point for points in listings.values() for point in points])
-    tables = [f"\n{render.coin_table(points, found, count)}" for count, points in listings.items()]
+        render.draw(exploration, picture, [point for points in listings.values() for point in points])
+    tables = [f"\n{render.coin_table(points, exploration, count)}" for count, points in listings.items()]
     emit(
         {
-            **found.as_json(),
+            **exploration.as_json(),
             "mechanisms": [{"n": count, **p.as_json()} for count, points in listings.items() for p in points],
         },
         as_json,
-        [*"\n".join([render.table(found), *tables, ""]).split("\n"), *found.headlines(own)],
+        [*"\n".join([render.table(exploration), *tables, ""]).split("\n"), *exploration.headlines(own)],
     )

@@ -19,13 +19,13 @@ from rag_audit.proofs.description import keyed_titles
     "--snarkjs", help=f"folder for the {keyed_titles()} proofs with keys, public inputs and commands"
 )
 @path_option("--cose", help="folder for a COSE Receipt (RFC 9942) of each entry; needs --key")
-@path_option("--key", help="the provider's secret key, with which --cose signs the ledger's root")
+@path_option("--key", help="the provider's secret key; --cose signs the ledger's root with it")
 @click.option(
     "--entry",
     "only",
     type=click.IntRange(min=0),
     multiple=True,
-    help="with --cose, the index of an entry to write alone; may be repeated",
+    help="with --cose: write only the entry with this index; may be repeated",
 )
 @json_option
 def export(
@@ -37,30 +37,30 @@ def export(
     only: tuple[int, ...],
     as_json: bool,
 ) -> None:
-    """Write a closed WINDOW (window.json, or its folder) in formats that other tools read.
+    """Write a closed WINDOW (window.json, or its folder) in formats of other tools.
 
-    Nothing is verified here. --tiles makes a folder that any static web server can publish: `checkpoint`, and hash
-    tiles and entry bundles below `tile/`. --snarkjs makes one that `sh verify.sh` checks with snarkjs alone. --cose
-    makes one that COSE libraries read: `<index>.cose` and the entry's bytes in `<index>.entry`.
+    The command verifies no part of the window. --tiles makes a folder for any static web server: `checkpoint`, and hash
+    tiles and entry bundles below `tile/`. --snarkjs makes a folder that `sh verify.sh` checks with only snarkjs. --cose
+    makes a folder for COSE libraries: `<index>.cose`, and the entry's bytes in `<index>.entry`.
     """
     from rag_audit.report.export import write_cose, write_snarkjs, write_tiles
 
     if tiles is None and snarkjs is None and cose is None:
         raise click.UsageError("give --tiles, --snarkjs or --cose")
     if (cose is None) is not (key is None):
-        raise click.UsageError("--cose and --key go together: a receipt's signature is the provider's")
+        raise click.UsageError("--cose needs --key, and --key needs --cose: the provider signs each receipt")
     if only and cose is None:
-        raise click.UsageError("--entry is for --cose")
+        raise click.UsageError("--entry needs --cose")
     file = WindowFile.load(window)
-    made: dict[str, object] = {}
+    written: dict[str, object] = {}
     if tiles is not None:
-        made |= {"tiles": str(tiles), "entries": write_tiles(file, tiles)}
+        written |= {"tiles": str(tiles), "entries": write_tiles(file, tiles)}
     if snarkjs is not None:
-        made |= {
+        written |= {
             "snarkjs": str(snarkjs),
             "proofs": write_snarkjs(file, snarkjs),
             "run": f"sh {snarkjs}/verify.sh",
         }
     if cose is not None and key is not None:
-        made |= {"cose": str(cose), "receipts": len(write_cose(file, cose, signing_key(key), only=only))}
-    emit(made, as_json)
+        written |= {"cose": str(cose), "receipts": len(write_cose(file, cose, signing_key(key), only=only))}
+    emit(written, as_json)

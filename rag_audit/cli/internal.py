@@ -1,6 +1,6 @@
-"""The last resort: an exception that is no named error becomes exit code 70 and a report without data.
+"""The handler of unexpected exceptions: such an exception becomes exit code 70 and a report without data.
 
-It must never be read as a verdict: Python itself would exit with 1, which here means that a check is proven false.
+No program may read it as a verdict. Python itself would exit with 1, and in this package 1 means a proven false check.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import RagAuditError
 
 WHERE = (
-    "send the report to whoever maintains your copy of rag-audit, in private if a false window might pass by it"
-    " (SECURITY.md)"
+    "send the report to the maintainers of your copy of rag-audit, and in private if this fault might make a false"
+    " window pass (SECURITY.md)"
 )
 _MAX_FRAMES = 60
 _MAX_CAUSES = 8
@@ -63,7 +63,7 @@ def _chain(error: BaseException) -> Iterator[str]:
         ]
         if len(frames) > _MAX_FRAMES:
             half = _MAX_FRAMES // 2
-            frames = [*frames[:half], f"  {len(frames) - 2 * half} places left out", *frames[-half:]]
+            frames = [*frames[:half], f"  {len(frames) - 2 * half} places omitted", *frames[-half:]]
         yield from frames
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
 

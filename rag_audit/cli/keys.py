@@ -28,9 +28,9 @@ def keygen(out: Path, name: str, as_json: bool) -> None:
 @click.argument("out", type=PATH)
 @json_option
 def worker_key(out: Path, as_json: bool) -> None:
-    """Make the key under which proving jobs travel to other machines: OUT (mode 0600), the same file on each.
+    """Make the key that encrypts proving jobs for other machines: OUT (mode 0600), the same file on each.
 
-    Provider and workers name it by the environment variable RAG_AUDIT_WORKER_KEY.
+    The environment variable RAG_AUDIT_WORKER_KEY of the provider and of each worker names this file.
     """
     new_worker_key(out)
     emit({"key": str(out), "variable": KEY_VARIABLE}, as_json, f"export {KEY_VARIABLE}={out.resolve()}")

@@ -11,7 +11,7 @@ from rag_audit.mechanisms.descriptions import ALL, chosen
 from rag_audit.mechanisms.noise import Noise
 
 _FORMS = ", ".join(form for kind in ALL[:-1] for form in kind.forms) + (
-    f" or {', '.join(ALL[-1].forms)}, alone or as ID=.., each id once"
+    f" or {', '.join(ALL[-1].forms)}; ID=.. sets it for one tenant, each id once"
 )
 
 
@@ -25,7 +25,9 @@ def read_mechanisms(
     for item in sorted(items, key=lambda item: "=" in item):  # items for all tenants come first
         match = re.fullmatch(r"(?:([^=]+)=)?([^=]*)", item)
         if match is None:
-            raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
+            raise PolicyError(
+                "the option names no mechanism", field="--mechanism", expected=_FORMS, found=item
+            )
         tenant, written = match[1], match[2]
         if tenant is not None and tenant not in made:
             raise PolicyError(
@@ -34,7 +36,7 @@ def read_mechanisms(
         if (tenant or "") in named:
             whose = "all tenants" if tenant is None else tenant
             raise PolicyError(
-                "a mechanism is given twice",
+                "two options set a mechanism for the same tenants",
                 field="--mechanism",
                 expected=f"one --mechanism for {whose}",
                 found=item,

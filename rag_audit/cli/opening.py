@@ -78,7 +78,7 @@ class Shared:
         )
 
     def choose_store(self, directory: Path) -> None:
-        """Store where the window's ledger will be; without the option it is where an interrupted call wanted it."""
+        """Store the place of the window's ledger. Without the option, the place of an interrupted call stays valid."""
         if self.store is not None:
             choose(Layout(directory).ledger_place, self.store)
 
@@ -106,7 +106,7 @@ class Own:
         )
 
     def beacon(self) -> BeaconSource | None:
-        """The drand round that is named, or else the witnesses' nonces."""
+        """The named drand round, or the witnesses' nonces if no round is named."""
         if self.drand is None:
             return self.nonces()
         return DrandBeacon.parse(
@@ -121,7 +121,7 @@ class Own:
     "shared",
     Shared,
     path_option("--policy", "policy_file", help="the window's policy (`rag-audit provider policy new`)"),
-    path_option("--roster", help="accounts (`rag-audit account add`)"),
+    path_option("--roster", help="the file with the accounts (`rag-audit account add`)"),
     path_option("--docs", help="folder with a <tenant>.jsonl or a folder of text files for each tenant"),
     reading_options,
     path_option("--key", help="the provider's signing key (`rag-audit provider keygen`)"),
@@ -131,17 +131,18 @@ class Own:
         "name",
         choices=EMBEDDERS,
         default=DEFAULT_EMBEDDER,
-        help="what embeds documents and queries, as `provider policy new --embedder` was told",
+        help="the embedder of documents and queries, the same as for `provider policy new --embedder`",
     ),
     model_option,
     path_option(
         "--vectors",
-        help="your own cache of document vectors, made if it is missing: texts that it knows are not embedded again",
+        help="a file that caches document vectors, so that the command embeds a known text only once",
     ),
     click.option(
         "--store",
-        help="where the ledger is kept: `sqlite`, in DIRECTORY, by default; or postgresql://user@host/database, whose "
-        "password libpq reads from ~/.pgpass or PGPASSWORD",
+        help="the ledger's database: `sqlite`, in DIRECTORY, by default; or postgresql://user@host/database (libpq"
+        " reads"
+        " the password from ~/.pgpass or PGPASSWORD)",
     ),
 )
 @gathered(
@@ -151,38 +152,38 @@ class Own:
     click.option(
         "--drand",
         type=click.IntRange(min=1),
-        help="beacon: this round of drand's quicknet, not the witnesses' nonces",
+        help="use this round of drand's quicknet as beacon, instead of the witnesses' nonces",
     ),
-    click.option("--drand-signature", help="the round's signature in hexadecimal, once it is out"),
-    path_option("--previous", help="the public folder of the window before this one"),
+    click.option("--drand-signature", help="the round's signature in hexadecimal, after drand published it"),
+    path_option("--previous", help="the public folder of the previous window"),
     click.option(
         "--opens-in",
         callback=duration,
-        help="date the window once everything is committed: it opens so long after (30s, 15m), and lasts as long as"
-        " the policy says",
+        help="date the window after the commitments: it opens after this time (30s, 15m) and has the policy's duration",
     ),
     path_option(
-        "--trust", help="a verifier's trust file: nothing is opened, if it asks for more than this window has"
+        "--trust",
+        help="a verifier's trust file: the window opens only if it meets the requirements in this file",
     ),
 )
 @flag_option(
     "--prepare",
     "prepare_only",
-    help="only embed and commit, publish nothing; the same command without it opens what is prepared, and needs no "
-    "--docs and no --policy again",
+    help="only embed and commit, without publishing; the same command without --prepare opens the prepared window and "
+    "needs no --docs and no --policy",
 )
 @json_option
 @click.pass_context
 def open_(
     ctx: click.Context, /, directory: Path, shared: Shared, own: Own, prepare_only: bool, as_json: bool
 ) -> None:
-    """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.
+    """Open a window in DIRECTORY; a second run reads the witnesses' notes from its public/notes folder.
 
-    With --key a window that a program opened is taken over by the commands.
+    With --key, the commands can continue a window that a program opened.
 
-    Large indices take minutes. After an interruption the same command resumes where it stopped; nothing is published
-    before everything is committed. With --prepare that part is done ahead, while the window before this one serves; to
-    open what is prepared takes no longer than to sign it.
+    A large index takes minutes. After an interruption the same command continues. The command publishes the window only
+    after it has committed to all parts. With --prepare the command computes these commitments in advance, while the
+    previous window serves; opening a prepared window then only takes a signature.
     """
     inventory = Inventory()
     if unfinished(directory):
@@ -244,8 +245,8 @@ def _begin(
         or shared.key is None
         or None in needed.values()
     ):
-        *most, last = needed
-        raise click.UsageError(f"a new window needs {', '.join(most)} and {last}")
+        *others, last = needed
+        raise click.UsageError(f"a new window needs {', '.join(others)} and {last}")
     signer, accounts = signing_key(shared.key), load_roster(shared.roster)
     before = None if own.previous is None else previous_window(own.previous, policy.window)
     read = shared.reading.load(shared.docs, inventory)
@@ -294,20 +295,20 @@ def _begin(
 
 def _open_prepared(ctx: click.Context, directory: Path, shared: Shared, own: Own, as_json: bool) -> Opening:
     """Date, chain and publish the prepared window in a folder."""
-    made, _ = load_preparation(directory)
+    prepared, _ = load_preparation(directory)
     if shared.key is not None:
         store_settings(directory, shared.key, shared.model or stored_model(directory))
     shared.choose_store(directory)
     signer = signing_key(Path(settings_of(directory).key))
-    policy, nonces, beacon = shared.policy(), own.nonces(), own.beacon() or made.beacon
-    accounts = made.roster if shared.roster is None else load_roster(shared.roster)
-    chosen = made.parsed_policy() if policy is None else policy
+    policy, nonces, beacon = shared.policy(), own.nonces(), own.beacon() or prepared.beacon
+    accounts = prepared.roster if shared.roster is None else load_roster(shared.roster)
+    chosen = prepared.parsed_policy() if policy is None else policy
     before = None if own.previous is None else previous_window(own.previous, chosen.window)
-    witnessed = made.parsed_witnesses() if nonces is None else [m.vkey for m in members_of(nonces)]
+    witnessed = prepared.parsed_witnesses() if nonces is None else [m.vkey for m in members_of(nonces)]
     if own.trust is not None and beacon is not None:
         parties = Parties(
-            shared.origin or made.origin or signer.name, signer.verifier, witnessed, beacon, accounts,
-            check_manifest(made.embedder)["embedder"], Unanswered.stated(before),
+            shared.origin or prepared.origin or signer.name, signer.verifier, witnessed, beacon, accounts,
+            check_manifest(prepared.embedder)["embedder"], Unanswered.stated(before),
         )  # fmt: skip
         stop_if_wanting(ctx, chosen, own.trust, parties, as_json=as_json)
     return open_prepared(
@@ -337,11 +338,11 @@ def previous_window(public: Path, window: str) -> PreviousWindow:
     """The reference to a closed window as the predecessor of a new one.
 
     :param window: the new window's id
-    :raises PolicyError: it is the predecessor's, which witnesses refuse
+    :raises PolicyError: the id equals the predecessor's id, which witnesses refuse
     """
     before = ClosedWindow.of(WindowFile.load(public), field="--previous")
     if before.opening.window == window:
-        raise PolicyError("a window's id must be new", field="policy.window", found=window)
+        raise PolicyError("the window has the id of the previous window", field="policy.window", found=window)
     return before.as_previous()
 
 
@@ -351,18 +352,18 @@ def previous_window(public: Path, window: str) -> PreviousWindow:
 @path_option("--witness", "witnesses", multiple=True, required=True, help="a witness's nonce line; repeat")
 @json_option
 def enrol(directory: Path, lines: tuple[Path, ...], witnesses: tuple[Path, ...], as_json: bool) -> None:
-    """Add the accounts of roster LINEs to an open window; their queries wait for the beacon that the witnesses draw.
+    """Add the accounts of roster LINEs to an open window; they can send queries after the witnesses drew a beacon.
 
-    A LINE is a file with one line or a list of them, as a roster is one. All of them wait for one beacon, over one
-    checkpoint; an account that is enrolled already stays as it is. The witnesses cosign and reveal as for an opening
-    (`witness cosign`, `witness beacon`); then run `provider open` again.
+    A LINE is a file with one roster line or with a list of roster lines. All new accounts wait for one beacon, over one
+    checkpoint. The command ignores accounts that are already enrolled. The witnesses cosign and reveal as for a window
+    header (`witness cosign`, `witness beacon`); then run `provider open` a second time.
     """
     accounts = [a for p in lines for a in parse_lines(read_json(p, max_bytes=MAX_ROSTER_BYTES), field=p.name)]
     nonces = {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}
     with resume(directory) as window:
         new = [a for a in accounts if window.state.accounts.get(a.account) != a]
-        made = window.enrol_all(new, WitnessBeacon.parse(nonces, field="--witness"))
-        shown = [{"account": e.account, "seq": e.seq} for e in made]
+        enrolled = window.enrol_all(new, WitnessBeacon.parse(nonces, field="--witness"))
+        shown = [{"account": e.account, "seq": e.seq} for e in enrolled]
     one = (
         shown[0]
         if len(accounts) == 1 and shown

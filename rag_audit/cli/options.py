@@ -103,13 +103,15 @@ MAX_PROCESSES = 512
 PROCESSES = click.IntRange(1, MAX_PROCESSES)
 """Processes of this machine."""
 model_option = path_option(
-    "--model", help="the folder of an embedder's files, or the embedder.toml that says what they do not"
+    "--model", help="the folder of an embedder's files, or an embedder.toml with its settings"
 )
 skip_option = flag_option(
     "--skip-unreadable",
-    help="omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
+    help="omit and name unreadable files and lines and those without text, instead of stopping",
 )
-seed_option = default_option("--seed", type=click.IntRange(min=0), default=0, help="of every draw of the run")
+seed_option = default_option(
+    "--seed", type=click.IntRange(min=0), default=0, help="seed of every draw of the run"
+)
 
 
 @parsed
@@ -123,7 +125,9 @@ def duration(text: str, option: str) -> int:
     """Read a duration such as 30s, 15m, 12h or 7d, in milliseconds."""
     match = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
     if match is None:
-        raise PolicyError("not a duration", field=option, expected="30s, 15m, 12h or 7d", found=text)
+        raise PolicyError(
+            "the value is not a duration", field=option, expected="30s, 15m, 12h or 7d", found=text
+        )
     return int(match[1]) * {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[match[2]]
 
 
@@ -131,7 +135,9 @@ def duration(text: str, option: str) -> int:
 def whole_number(text: str, option: str) -> int:
     """Read an integer of at least 1."""
     if re.fullmatch(r"0*[1-9][0-9]{0,14}", text) is None:
-        raise PolicyError("not a positive integer", field=option, expected="an integer >= 1", found=text)
+        raise PolicyError(
+            "the value is not a positive integer", field=option, expected="an integer >= 1", found=text
+        )
     return int(text)
 
 
@@ -139,7 +145,7 @@ def whole_number(text: str, option: str) -> int:
 def gain_list(text: str, option: str) -> tuple[int, ...]:
     """Read gains such as 1,8,64."""
     if re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", text) is None:
-        raise PolicyError("not a list of integers", field=option, expected="1,8,64", found=text)
+        raise PolicyError("the value is not a list of integers", field=option, expected="1,8,64", found=text)
     return tuple(int(part) for part in text.split(","))
 
 
@@ -148,7 +154,9 @@ def score_range(text: str, option: str) -> tuple[int, int]:
     """Read a score window lo:hi as (lo, hi)."""
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
     if match is None or int(match[1]) >= int(match[2]):
-        raise PolicyError("not a score window", field=option, expected="lo:hi with 0 <= lo < hi", found=text)
+        raise PolicyError(
+            "the value is not a score window", field=option, expected="lo:hi with 0 <= lo < hi", found=text
+        )
     return int(match[1]), int(match[2])
 
 
@@ -161,7 +169,8 @@ def theta_fraction(text: str, option: str) -> tuple[int, int]:
         theta = Fraction(text)
         if 0 < theta < 1 and theta.denominator <= MAX_DENOMINATOR:
             return theta.numerator, theta.denominator
-    raise PolicyError("not a threshold", field=option, expected="in (0, 1), in thousandths or as p/q with q <= 1000",
+    raise PolicyError("the value is not a threshold", field=option, expected="in (0, 1), in thousandths or as p/q"
+        " with q <= 1000",
                       found=text)  # fmt: skip
 
 
@@ -170,7 +179,8 @@ def tau_span(text: str, option: str) -> tuple[int, str]:
     """Read a span such as 500 (positions), 90s or 12h as (tau, unit); 0 is the whole window."""
     match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
     if match is None:
-        raise PolicyError("not a span", field=option, expected="query records (500), or a time (90s, 15m, 12h, 7d)",
+        raise PolicyError("the value is not a span", field=option, expected="query records (500), or a time (90s,"
+            " 15m, 12h, 7d)",
                           found=text)  # fmt: skip
     seconds = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
     return int(match[1]) * seconds.get(match[2], 1), "seconds" if match[2] else "positions"
@@ -178,15 +188,15 @@ def tau_span(text: str, option: str) -> tuple[int, str]:
 
 @parsed
 def certificate_size(text: str, option: str) -> tuple[str, int | None] | None:
-    """Read the size of a coalition proof such as SYSTEM:64 as (system, records), the default system alone as (system,
-    None), or none as None."""
+    """Read the size of a coalition proof: SYSTEM:64 as (system, records), only the default system as (system, None), or
+    none as None."""
     default = default_system()
     if text in ("none", default):
         return None if text == "none" else (text, None)
     match = re.fullmatch(rf"({'|'.join(SYSTEMS)}):([1-9][0-9]{{0,8}})", text)
     if match is None:
         sizes = " or ".join(f"{name}:RECORDS" for name in SYSTEMS)
-        raise PolicyError("not a coalition proof's size", field=option,
+        raise PolicyError("the value is not the size of a coalition proof", field=option,
                           expected=f"none, {default}, {sizes}", found=text)  # fmt: skip
     return match[1], int(match[2])
 

@@ -15,11 +15,11 @@ from rag_audit.cli.common import PATH, emit, json_option
 @click.argument("file", type=PATH)
 @json_option
 def page(file: Path, as_json: bool) -> None:
-    """Write the page that verifies windows in a browser, without any network, to FILE.
+    """Write a page to FILE that verifies windows in a browser without a network.
 
-    Its parts are downloaded once, pinned by digests. The page itself is one file that opens no connection. A verifier
-    drops the provider's files on its first area and trust.toml, receipts and challenges on the second, and gets what
-    `rag-audit verify` says.
+    The command downloads the parts of the page once and compares them with pinned digests. The page is one file and
+    opens no connection. A verifier drops the provider's files on the first area, and trust.toml, receipts and
+    challenges on the second area. The page then prints the verdict of `rag-audit verify`.
     """
     from rag_audit.report.browser.page import make_page
 

@@ -60,7 +60,7 @@ DESCRIBED = described()
 
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
-"""The number of tokens at which `provider policy new` lets documents be truncated."""
+"""Maximum tokens of a document in a policy of `provider policy new`."""
 
 
 @click.group(cls=Group)
@@ -76,11 +76,17 @@ def _tenants(items: Sequence[str], system: str) -> tuple[dict[str, int], dict[st
         match = re.fullmatch(rf"([^=]+)=([0-9]{{1,15}})(:({'|'.join(SYSTEMS)}))?", item)
         if match is None:
             raise PolicyError(
-                "not a tenant", field="--tenant", expected="ID=CAPACITY or ID=CAPACITY:SYSTEM", found=item
+                "the value is not a tenant",
+                field="--tenant",
+                expected="ID=CAPACITY or ID=CAPACITY:SYSTEM",
+                found=item,
             )
         if match[1] in capacities:
             raise PolicyError(
-                f"{match[1]} is given twice", field="--tenant", expected="each tenant once", found=item
+                f"the tenant {match[1]} is given twice",
+                field="--tenant",
+                expected="each tenant once",
+                found=item,
             )
         capacities[match[1]] = int(match[2])
         systems[match[1]] = match[4] or system
@@ -183,9 +189,11 @@ class _Estimator:
         "--opens-in",
         default="15m",
         callback=duration,
-        help="time for the witnesses to cosign before it opens",
+        help="time for the witnesses to cosign before the window opens",
     ),
-    default_option("--lasts", default="7d", callback=duration, help="how long it answers queries"),
+    default_option(
+        "--lasts", default="7d", callback=duration, help="time during which the window answers queries"
+    ),
 )
 @gathered(
     "tenants",
@@ -196,7 +204,7 @@ class _Estimator:
         multiple=True,
         required=True,
         metavar="ID=CAPACITY[:SYSTEM]",
-        help="repeat for each tenant; with its own proof system, if it has one",
+        help="repeat for each tenant; add the tenant's own proof system if it has one",
     ),
     choice_option(
         "--system",
@@ -209,26 +217,29 @@ class _Estimator:
         "mechanisms",
         multiple=True,
         metavar="[ID=]KIND[:KEEP..]",
-        help="noise (the default), sampling, listing, or none, which proves integrity alone; for all tenants, or one;"
-        f" KEEP is the share of positions that a window keeps  [sampling: {defaults.KEEP}, listing: {listing.KEEP}]",
+        help="noise (the default), sampling, listing, or none, which only proves integrity; for all tenants, or for"
+        " one;"
+        f" KEEP is the sampled share of positions  [sampling: {defaults.KEEP}, listing: {listing.KEEP}]",
     ),
     number_option(
         "--accounts-max",
         default=defaults.ACCOUNTS_MAX,
-        help="accounts that a tenant may ever have in the window",
+        help="maximum accounts of a tenant in the window",
     ),
 )
 @gathered(
     "target",
     NoiseTarget,
-    number_option("--n", default=defaults.QUERIES, help="queries an account"),
+    number_option("--n", default=defaults.QUERIES, help="queries of an account"),
     number_option("--k-max", "--k", default=defaults.K_MAX, help="largest coalition that the bound covers"),
     click.option("--eps-acc", help="target: epsilon of one account, at delta-acc, instead of --eps-joint"),
     click.option(
         "--eps-joint",
-        help=f"target: epsilon of k-max accounts together, at delta-policy  [default: {defaults.EPS_JOINT}]",
+        help=f"target: epsilon of k-max accounts, at delta-policy  [default: {defaults.EPS_JOINT}]",
     ),
-    choice_option("--calibration", choices=METHODS, default="exact", help="how noise is chosen"),
+    choice_option(
+        "--calibration", choices=METHODS, default="exact", help="the method that chooses the noise"
+    ),
     default_option("--delta-acc", default="1e-7", help="delta of one account's epsilon"),
     default_option(
         "--delta-policy",
@@ -240,7 +251,7 @@ class _Estimator:
         "--gains",
         metavar="1,8,64",
         callback=gain_list,
-        help="noise components, instead of choosing them for the target",
+        help="noise components, instead of components for the target",
     ),
     click.option(
         "--lattice",
@@ -255,16 +266,18 @@ class _Estimator:
         "--embedder",
         choices=EMBEDDERS,
         default=DEFAULT_EMBEDDER,
-        help="which `provider open` will embed with: dimension, score window and whether A1 is proved follow from it",
+        help="the embedder of `provider open`; it determines the dimension, the score window and whether A1 is proved",
     ),
     model_option,
     click.option(
-        "--dimension", callback=whole_number, help="of the embedder's vectors  [default: the embedder's]"
+        "--dimension",
+        callback=whole_number,
+        help="dimension of the vectors  [default: the embedder's dimension]",
     ),
     number_option(
         "--query-tokens",
         default=64,
-        help="where queries are cut; up to 64 the embedding is proved too, at a cost that grows with it",
+        help="maximum tokens of a query; up to 64 the embedding is also proved, at a cost that grows with this number",
     ),
     click.option(
         "--score-window",
@@ -280,23 +293,22 @@ class _Estimator:
         "--theta",
         callback=theta_fraction,
         default=defaults.THETA,
-        help="cosine from which two queries count as near; set it with"
-        " `rag-audit provider estimate calibrate --questions`",
+        help="minimum cosine of similar queries; find it with `rag-audit provider estimate calibrate --questions`",
     ),
     default_option(
         "--tau",
         callback=tau_span,
         default="0",
-        help="how far apart near queries may be: in query records (500) or time (12h); 0 is the whole window",
+        help="maximum span between similar queries: query records (500) or time (12h); 0 is the whole window",
     ),
     default_option(
         "--certificate",
         callback=certificate_size,
         default=default_system(),
         metavar="SYSTEM[:RECORDS]",
-        help="prove the coalition estimate of a window of up to so many records:"
-        f" {', '.join(words.example for words in DESCRIBED.values())}, or {default_system()} alone for"
-        f" all queries of all accounts, at most {MAX_RECORDS:,}; none leaves it declared",
+        help="prove the coalition estimate of a window with up to this number of records:"
+        f" {', '.join(words.example for words in DESCRIBED.values())}, or only {default_system()} for"
+        f" all queries of all accounts, at most {MAX_RECORDS:,}; with none, the estimate is only declared",
     ),
 )
 @number_option("--top-k", default=defaults.TOP_K, help="positions in an answer")
@@ -304,7 +316,7 @@ class _Estimator:
     "--proving",
     choices=["eager", "on-challenge"],
     default="on-challenge",
-    help="when records are proved: before their answers leave, or once a verifier has drawn them",
+    help="the time of the proofs: before an answer leaves, or after a verifier drew the record",
 )
 @json_option
 def new(
@@ -320,7 +332,7 @@ def new(
 ) -> None:
     """Write a well-formed policy to OUT, from a target for epsilon or from given noise.
 
-    JSON has no comments: each number is explained on stdout and in OUT.explained.txt. Existing files stay as they are.
+    The command explains each number on stdout and in OUT.explained.txt. It does not overwrite an existing file.
     """
     from rag_audit.commit.compare import comparison
     from rag_audit.report.policy_text import explain
@@ -329,7 +341,7 @@ def new(
     for path in (out, explained):
         if path.exists():  # a policy that a window may have committed to
             raise StoreError("the file exists already and is not overwritten", field=str(path),
-                             hint="name another file, or move this one away")  # fmt: skip
+                             hint="name another file, or move the existing file")  # fmt: skip
     embedding = embedder.embedding
     drafted, chosen = tenants.read(embedding.dimension), target.choose()
     queries = len(drafted.capacities) * drafted.accounts_max * target.n
@@ -370,7 +382,7 @@ def new(
             "",
             f"{out}: C_policy {draft.digest()}",
             f"{explained}: this explanation",
-            "what it leaves of retrieval, which no bound says:"
+            "measure the recall of this policy with"
             f" rag-audit provider policy explore --policy {out} --index .. --questions ..",
         ],
     )
@@ -379,19 +391,21 @@ def new(
 def _sized(
     certificate: tuple[str, int | None] | None, queries: int, dimension: int
 ) -> tuple[str, int] | None:
-    """The coalition proof that a policy asks for, of all queries that the window may have where no size is given."""
+    """The coalition proof of a policy. Without a size, it covers all queries that the window may have."""
     if certificate is None:
         return None
     system, records = certificate
     if records is None and dimension > MAX_DIMENSION:
-        say(f"vectors of {dimension} components are beyond coalition proofs: the estimate is only declared")
+        say(
+            f"coalition proofs do not support vectors of {dimension} components: the estimate is only declared"
+        )
         return None
     return system, min(queries, MAX_RECORDS) if records is None else records
 
 
 @policy.command("bounds")
 @click.argument("file", type=PATH, required=False)
-@click.option("--n", callback=whole_number, help="queries an account")
+@click.option("--n", callback=whole_number, help="queries of an account")
 @click.option("--k", "--k-max", "k", callback=whole_number, help="coalition size")
 @click.option("--eps-acc", help="epsilon promised to one account; only the closed form reads it")
 @click.option("--delta-acc", help="delta promised to one account; only the closed form reads it")
@@ -412,7 +426,7 @@ def bounds(
     accounts_max: int | None,
     as_json: bool,
 ) -> None:
-    """Print all bounds of a policy FILE, or of given constants, as a verdict carries them."""
+    """Print all bounds of a policy FILE, or of given constants, as in a verdict."""
     from rag_audit.mechanisms.accounting import Mechanism, policy_figures
     from rag_audit.mechanisms.accounting.values import probability
     from rag_audit.mechanisms.accounting.wellformed import check_infinite_loss

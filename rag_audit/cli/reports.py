@@ -54,11 +54,11 @@ class Plan:
             report = report_of_beginning(filing_of(Inputs(), command=command))
             for name, path in self.files:
                 try:
-                    made = self._face(report, name)
+                    content = self._face(report, name)
                 except Exception:  # reported when the run ends
-                    made = f"{report.line}\n"
+                    content = f"{report.line}\n"
                 with suppress(RagAuditError):
-                    replace_file(path, made.encode())
+                    replace_file(path, content.encode())
 
     def write(self, verdict: ReportedVerdict, *, checks: bool, command: Sequence[str]) -> None:
         """Print the verdict, and then write every file. An unwritable file only causes a warning: a script that reads
@@ -111,16 +111,16 @@ class Plan:
         """
         if stdout and (text or self.printed != "text"):
             colour = coloured()
-            made = self._made(report, self.printed, short, checks=checks, colour=colour)
-            click.echo(report.line + "\n" if made is None else made, nl=False, color=colour)
+            text_of = self._made(report, self.printed, short, checks=checks, colour=colour)
+            click.echo(report.line + "\n" if text_of is None else text_of, nl=False, color=colour)
             sys.stdout.flush()
         for name, path in self.files:
-            # A file that no reader of its format understands is better than an earlier run's report.
-            made = self._made(report, name, short, checks=checks) or f"{report.line}\n"
+            # An unreadable file is better than the report of an earlier run.
+            content = self._made(report, name, short, checks=checks) or f"{report.line}\n"
             try:
-                replace_file(path, made.encode())
+                replace_file(path, content.encode())
             except RagAuditError as exc:
-                say(f"WARNING: the {name} report was not written; the verdict stands: {exc}")
+                say(f"WARNING: the {name} report was not written; the verdict is valid: {exc}")
 
     def _made(
         self,
@@ -129,7 +129,7 @@ class Plan:
         short: Callable[[Exception], ShortReport] | None,
         **options: bool,
     ) -> str | None:
-        """A report in one format; the short one where that fails, and None where that fails too."""
+        """A report in one format, or the short report if that fails, or None if both fail."""
         try:
             return self._face(report, name, **options)
         except Exception as exc:
@@ -148,12 +148,12 @@ class Plan:
         return face(report, name, key=self.key, places=places, **options)
 
 
-def _faulty(what: str, exc: Exception) -> None:
-    """Report that a report could not be made, and the place of the fault's description. The verdict's exit code does
-    not change."""
-    said = internal_error(exc, ["verify"])
-    first = f"rag-audit: WARNING: the {what} was not made; the verdict stands: {said[0]}"
-    click.echo(lines([first, *said[1:]]), err=True)
+def _faulty(report: str, exc: Exception) -> None:
+    """Print a warning that a report could not be written, and the path of the fault's description. The verdict's exit
+    code does not change."""
+    fault = internal_error(exc, ["verify"])
+    first = f"rag-audit: WARNING: the {report} was not written; the verdict is valid: {fault[0]}"
+    click.echo(lines([first, *fault[1:]]), err=True)
 
 
 def _place(path: Path, role: str) -> str:

@@ -28,10 +28,11 @@ STOP_S = 20.0
 @click.command()
 @click.argument("config", type=PATH)
 def run(config: Path) -> None:
-    """Open windows on a schedule, serve them, close and prove them, as the file CONFIG says (docs/deploy/README.md).
+    """Open, serve, close and prove windows on the schedule in the file CONFIG (docs/deploy/README.md).
 
-    Everything that has happened is in the run's folder: after any end, SIGKILL's too, the same command goes on. SIGTERM
-    and Ctrl-C end it once the answers under way have left. `rag-audit provider status CONFIG` says where it stands.
+    The run's folder contains its complete state: after any end, also by SIGKILL, the same command continues. After
+    SIGTERM or Ctrl-C the run sends the answers that it has started, and ends. `rag-audit provider status CONFIG` shows
+    its state.
     """
     told = RunConfig.load(config)
     key = signing_key(told.path(told.told.key))

@@ -27,14 +27,14 @@ circuit_option = click.option("--circuit", help="name of one of the policy's cir
 together_option = click.option(
     "--together",
     type=click.IntRange(2, MAX_QUERIES),
-    help="also the circuits that prove so many records of a tenant at once (`provider prove --together`)",
+    help="also make the circuits that prove this number of a tenant's records in one proof (`provider prove"
+    " --together`)",
 )
 ptau_option = path_option("--ptau", required=True, help="the ceremony's powers of tau, prepared for phase 2")
 ptau_digest_option = click.option(
     "--ptau-sha256",
     "ptau_digest",
-    help="SHA-256 that the powers' file must have, as their ceremony publishes it; a file that was cut from a larger"
-    " ceremony's is accepted by it alone",
+    help="the SHA-256 of the powers' file that the ceremony published; a file from a larger ceremony needs this option",
 )
 
 
@@ -43,7 +43,7 @@ class Circuits:
     """The options that select a key's circuits and its powers of tau.
 
     :param circuit: the name or digest of one of the circuits
-    :raises EncodingError: the powers' digest is not one
+    :raises EncodingError: the powers' digest is malformed
     """
 
     dimension: int
@@ -57,13 +57,13 @@ class Circuits:
 
     def of(self, policy: Path) -> list[Instance]:
         """The circuits that a policy names, each once, and the circuits that prove batches of its records."""
-        made = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
-        return policy_instances(made, self.dimension, together=self.together)
+        read = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
+        return policy_instances(read, self.dimension, together=self.together)
 
     def one_of(self, policy: Path) -> Instance:
-        """The circuit that is named, or the only one.
+        """The named circuit, or the only circuit of the policy.
 
-        :raises SetupError: the policy names several, or none of that name
+        :raises SetupError: no circuit is named and the policy has several, or no circuit has the name
         """
         every = self.of(policy)
         named = [i for i in every if self.circuit in (None, i.name, i.digest())]
@@ -88,8 +88,8 @@ one_circuit_options = circuits_options(
 def setup() -> None:
     """Make proving and verification keys.
 
-    `new` makes them at once, on one machine. Several parties use `start`, then `contribute` one after another, then
-    `verify` by anyone, then `finalise` by the provider. Files are snarkjs's.
+    `new` makes all keys on one machine. Several parties use `start`, then `contribute` one after another; then anybody
+    can run `verify`, and the provider runs `finalise`. The files have the formats of snarkjs.
     """
 
 
@@ -105,7 +105,8 @@ def setup() -> None:
 def new(policy: Path, circuits: Circuits, ptau: Path | None, as_json: bool) -> None:
     """Compile the circuits of POLICY and make their keys, in the user cache.
 
-    Keys made on one machine are UNSAFE: whoever ran this could forge proofs with what it threw away.
+    Keys that one machine makes are UNSAFE: the person who runs this command could forge proofs with secrets that the
+    command should delete.
     """
     keys = [(i, proving_key(i, ptau=ptau, ptau_digest=circuits.ptau_digest)) for i in circuits.of(policy)]
     _show(keys, as_json)
@@ -114,7 +115,9 @@ def new(policy: Path, circuits: Circuits, ptau: Path | None, as_json: bool) -> N
 @setup.command("start")
 @click.argument("policy", type=PATH)
 @one_circuit_options
-@path_option("--out", required=True, help="the key before any contribution, say 0000.zkey")
+@path_option(
+    "--out", required=True, help="the file for the key before any contribution, for example 0000.zkey"
+)
 @json_option
 def start(policy: Path, circuits: Circuits, ptau: Path, out: Path, as_json: bool) -> None:
     """Check the powers of tau and write the first key of a circuit of POLICY, for the first contributor."""
@@ -127,22 +130,22 @@ def start(policy: Path, circuits: Circuits, ptau: Path, out: Path, as_json: bool
 @setup.command("contribute")
 @click.argument("old", type=PATH)
 @click.argument("new", type=PATH)
-@click.option("--name", required=True, help="who contributes, at most 64 bytes; published")
+@click.option("--name", required=True, help="the published name of the contributor, at most 64 bytes")
 @json_option
 def contribute(old: Path, new: Path, name: str, as_json: bool) -> None:
-    """Mix a fresh secret into the key OLD, write the key to NEW, and forget the secret.
+    """Add a fresh secret to the key OLD, write the key to NEW, and delete the secret.
 
-    Publish the printed digest, with which you find your contribution in the final key (`provider setup verify`).
+    Publish the printed digest. With this digest you find your contribution in the final key (`provider setup verify`).
     """
-    made = ceremony.contribute(old, new, name)
-    value = {"key": str(new), **made.as_json()}
-    emit(value, as_json, [str(new), f"  {made.name}", f"  digest {made.digest}"])
+    contribution = ceremony.contribute(old, new, name)
+    value = {"key": str(new), **contribution.as_json()}
+    emit(value, as_json, [str(new), f"  {contribution.name}", f"  digest {contribution.digest}"])
 
 
 @setup.command("verify")
 @click.argument("zkey", type=PATH)
 @path_option("--policy", help="compile the key's circuit from this policy")
-@path_option("--r1cs", help="or take these constraints, which --circuit may give a digest")
+@path_option("--r1cs", help="or read these constraints; --circuit can state their digest")
 @one_circuit_options
 @json_option
 def verify(
@@ -150,55 +153,57 @@ def verify(
 ) -> None:
     """Check that ZKEY is the circuit's key under these powers, and every contribution in both phases.
 
-    The circuit is compiled anew from the installed sources. The digests of everything that was checked are printed:
-    compare them, and look for that of your own contribution. A verification key is pinned with its circuit's digest, so
-    --r1cs alone gives none.
+    The command compiles the circuit from the installed sources. It prints the digests of all checked files and
+    contributions: compare them, and find the digest of your own contribution. A verification key is pinned with its
+    circuit's digest, so --r1cs without --circuit gives no key to pin.
     """
     if (policy is None) == (r1cs is None):
-        raise SetupError("one circuit is needed", field="--policy, --r1cs", expected="exactly one of them")
+        raise SetupError(
+            "the command needs one circuit", field="--policy, --r1cs", expected="exactly one of them"
+        )
     instance, circuit, ptau_digest = None, circuits.circuit, circuits.ptau_digest
     if policy is not None:
         instance = circuits.one_of(policy)
-        found = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=ptau_digest)
+        checked = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=ptau_digest)
         circuit = instance.digest()
     else:
         assert r1cs is not None
         if circuit is not None:
             parse_hex(circuit, 32, field="--circuit")
-        found = ceremony.check_key(r1cs, ptau, zkey, circuit=circuit, ptau_digest=ptau_digest)
-    if found.contributed == 0:
-        say("nobody has contributed a secret to this key: anyone can forge proofs under it")
+        checked = ceremony.check_key(r1cs, ptau, zkey, circuit=circuit, ptau_digest=ptau_digest)
+    if checked.contributed == 0:
+        say("no party contributed a secret to this key, so anybody can forge proofs with it")
     value = {
         "circuit": circuit,
         "name": None if instance is None else instance.name,
-        **found.as_json(),
+        **checked.as_json(),
         "keys": []
-        if instance is None or found.vk is None
-        else [_listed(instance, found.vk.digest, found.setup)],
+        if instance is None or checked.vk is None
+        else [_listed(instance, checked.vk.digest, checked.setup)],
     }
     lines = [
         f"circuit {circuit or '(not named)'}" + ("" if instance is None else f"  {instance.name}"),
-        f"verification key {_or_none(None if found.vk is None else found.vk.digest)}",
-        f"  as snarkjs writes it: SHA-256 {_or_none(found.snarkjs_digest)}",
-        f"constraints: SHA-256 {found.r1cs_digest}",
-        f"key file: SHA-256 {found.zkey_digest}",
-        f"powers of tau: SHA-256 {found.phase1_digest}",
+        f"verification key {_or_none(None if checked.vk is None else checked.vk.digest)}",
+        f"  as snarkjs writes it: SHA-256 {_or_none(checked.snarkjs_digest)}",
+        f"constraints: SHA-256 {checked.r1cs_digest}",
+        f"key file: SHA-256 {checked.zkey_digest}",
+        f"powers of tau: SHA-256 {checked.phase1_digest}",
     ]
-    for number, contributions in ((1, found.phase1), (2, found.phase2)):
+    for number, contributions in ((1, checked.phase1), (2, checked.phase2)):
         lines += [
             text
             for c in contributions
             for text in (f"phase {number}: {c.name or '(no name)'}{_beacon(c)}", f"  digest {c.digest}")
         ]
-    emit(value, as_json, [*lines, f"setup: {found.setup}"])
+    emit(value, as_json, [*lines, f"setup: {checked.setup}"])
 
 
 @setup.command("finalise")
 @click.argument("zkey", type=PATH)
-@path_option("--policy", required=True, help="the policy whose circuit the key is for")
+@path_option("--policy", required=True, help="the policy with the key's circuit")
 @one_circuit_options
-@click.option("--beacon", help="public random value in hexadecimal, drawn after the last contribution")
-@path_option("--out", help="write the installed key here too, for relying parties to check")
+@click.option("--beacon", help="a public random value in hexadecimal, drawn after the last contribution")
+@path_option("--out", help="also write the installed key to this file, for verifiers")
 @json_option
 def finalise(
     zkey: Path,
@@ -209,17 +214,18 @@ def finalise(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Check ZKEY as `provider setup verify` does and install it: windows are proved with it from now on, so
-    do it between windows.
+    """Check ZKEY as `provider setup verify` does and install it. Later proofs use this key, so run the command
+    between windows.
 
-    Relying parties check the file of --out with `verifier trust new --zkey`. The setup is a `ceremony` if each phase
-    has two or
-    more contributions of a secret.
+    Verifiers check the file of --out with `verifier trust new --zkey`. The setup is a `ceremony` if each phase has two
+    or more contributions of a secret.
     """
     value = None if beacon is None else parse_hex(beacon, max(1, len(beacon) // 2), field="--beacon")
     instance = circuits.one_of(policy)
-    made = ceremony.finalise(instance, ptau, zkey, beacon=value, out=out, ptau_digest=circuits.ptau_digest)
-    _show([(instance, made)], as_json)
+    installed = ceremony.finalise(
+        instance, ptau, zkey, beacon=value, out=out, ptau_digest=circuits.ptau_digest
+    )
+    _show([(instance, installed)], as_json)
 
 
 def checked_pins(
@@ -229,9 +235,8 @@ def checked_pins(
     ptau: Path | None,
     circuits: Circuits,
 ) -> list[CircuitPin]:
-    """The pins of keys that this function checks like `provider setup verify`. Their labels come from the setup that
-    the files
-    show.
+    """The pins of keys that this function checks like `provider setup verify`. Their labels come from the setup in the
+    files.
 
     :param zkeys: `FILE`, or `CIRCUIT=FILE` if the policy has several circuits
     :raises SetupError: policy or powers are missing, there is no such circuit, or a file cannot be read
@@ -241,9 +246,9 @@ def checked_pins(
         return []
     if policy is None or ptau is None:
         raise SetupError(
-            "a key must be checked before it is pinned",
+            "the key must be checked before it is pinned",
             field="--zkey",
-            expected="--policy and --ptau beside it",
+            expected="the options --policy and --ptau",
         )
     every = circuits.of(policy)
     pins = []
@@ -253,19 +258,19 @@ def checked_pins(
         zkey = Path(rest if known else text)
         instance = replace(circuits, circuit=circuit if known else None).one_of(policy)
         say(f"checking {zkey}: {instance.name}")
-        found = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=circuits.ptau_digest)
-        key = ceremony.refuse_without_secret(found, zkey)
+        checked = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=circuits.ptau_digest)
+        key = ceremony.refuse_without_secret(checked, zkey)
         pins.append(
             CircuitPin.parse(
-                {"circuit": key.circuit, "vk": key.digest, "setup": found.setup}, field=str(zkey)
+                {"circuit": key.circuit, "vk": key.digest, "setup": checked.setup}, field=str(zkey)
             )
         )
     return pins
 
 
-def _show(made: Sequence[tuple[Instance, KeyFiles]], as_json: bool) -> None:
+def _show(installed: Sequence[tuple[Instance, KeyFiles]], as_json: bool) -> None:
     keys = []
-    for instance, files in made:
+    for instance, files in installed:
         label = str(files.manifest["setup"])
         if label == "unsafe":
             say(f"UNSAFE key for {instance.name}: verifiers refuse it without --allow-unsafe-setup")

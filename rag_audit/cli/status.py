@@ -23,10 +23,10 @@ from rag_audit.service.running.shelf import in_order, is_running, load_state, st
 @click.argument("directory", type=PATH)
 @json_option
 def status(directory: Path, as_json: bool) -> None:
-    """Say where the window in DIRECTORY stands and what it waits for, while it serves too.
+    """Show the state of the window in DIRECTORY and its next step, also while it serves.
 
-    DIRECTORY may also be the folder of `rag-audit run`, or its configuration file: each window of the run is shown. A
-    run that has written nothing yet is starting.
+    DIRECTORY may also be the folder of `rag-audit run`, or its configuration file. The command then shows each window
+    of the run. A run without a stored state is starting.
     """
     configured = directory.is_file()
     if configured:
@@ -41,19 +41,20 @@ def status(directory: Path, as_json: bool) -> None:
         return
     if unfinished(directory) and Layout(directory).prepared.exists():
         waits = (
-            f"`rag-audit provider open {directory}`, with --opens-in, and --previous once the window before it"
+            f"`rag-audit provider open {directory}`, with --opens-in, and with --previous after the previous window"
             " is closed"
         )
         emit({"status": "prepared", "waits_for": waits}, as_json, ["prepared", f"waits for {waits}"])
         return
-    found = WindowReader(directory).standing(now_ms())
-    by = "open in a process" if found.held else "open in no process"
+    state_of = WindowReader(directory).standing(now_ms())
+    by = "open in a process" if state_of.held else "open in no process"
     lines = [
-        f"{found.status}, {by}",
-        f"waits for {found.waits_for}",
-        f"{found.records} records of {found.asked} accounts, of {found.accounts}; {found.proved} with proofs",
+        f"{state_of.status}, {by}",
+        f"waits for {state_of.waits_for}",
+        f"{state_of.records} records of {state_of.asked} accounts, of {state_of.accounts}; {state_of.proved} with"
+        " proofs",
     ]
-    emit(asdict(found), as_json, lines)
+    emit(asdict(state_of), as_json, lines)
 
 
 def _run_status(directory: Path, *, running: bool, begun: bool, windows: bool) -> tuple[str, str]:
@@ -68,10 +69,10 @@ def _run_status(directory: Path, *, running: bool, begun: bool, windows: bool) -
             return "running", "a process runs it"
         return "starting", "starting: a process runs it, and the first window follows"
     if begun:
-        return "stopped", "no process runs it: `rag-audit run` goes on"
+        return "stopped", "no process runs it: start `rag-audit run` to continue"
     return (
         "starting",
-        f"starting: {directory} holds nothing yet; if no process is about to, start `rag-audit run`",
+        f"starting: {directory} has no state yet; if no process is starting, start `rag-audit run`",
     )
 
 
@@ -84,15 +85,15 @@ def _row(row: dict[str, object]) -> str:
 @click.argument("directory", type=PATH)
 @json_option
 def clean(directory: Path, as_json: bool) -> None:
-    """Remove the parts of earlier window files from the public folder of the window in DIRECTORY.
+    """Remove unused parts of earlier window files from the public folder of the window in DIRECTORY.
 
-    A large window file has its parts beside it, named by their digests. Those that the published window.json does not
-    name are removed; nothing else is.
+    The parts of a large window file are in the same folder, with their digests as names. The command removes only the
+    parts that the published window.json does not name.
     """
     public = Layout(directory).public
     if not public.window.exists():
         raise SetupError("no window file is published", field=str(public.window),
-                         hint="`rag-audit provider close` publishes it")  # fmt: skip
+                         hint="publish it with `rag-audit provider close`")  # fmt: skip
     lock = lock_folder(
         directory
     )  # a process that is proving writes parts before the window file that names them

@@ -1,4 +1,4 @@
-"""`rag-audit verifier trust`: a verifier's trusted keys and requirements, in a file of the verifier's own."""
+"""`rag-audit verifier trust`: a verifier's trusted keys and requirements, in the verifier's own file."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ from rag_audit.verify.drawing import opening_entry
 
 COUNT = re.compile(r"[0-9]{1,15}")
 REMARKS = {
-    "max_epsilon": "of min_k_max accounts together: exp(8) is a factor of 3,000 in odds, so smaller is better; 80,"
-    " where listing and no noise is accepted, is 8 for each of ten accounts and promises little for ten together",
-    "max_odds_unlisted": "where tenants sample, which mechanisms has to name: for a document of one position",
-    "max_delta": "well below one over the number of documents",
+    "max_epsilon": "for min_k_max accounts: exp(8) is a factor of 3,000 in odds, so smaller is better; 80 (for listing"
+    " without noise) is 8 for each of ten accounts and promises little for all ten",
+    "max_odds_unlisted": "for tenants with a sample (mechanisms has to name it), and a document of one position",
+    "max_delta": "far below one over the number of documents",
     "min_k_max": "accounts that pool their answers",
-    "max_theta": "for 16 accounts of 200 questions; `rag-audit provider estimate calibrate` says it for other sizes",
-    "min_tau": "0 is the whole window; else a text with its unit, as 500 positions or 3600 seconds",
-    "max_K_share": "of a tenant's positions, what one answer may hand out",
-    "max_abandoned": "windows that were dropped since the last complete one: each is one more draw of the seed",
+    "max_theta": "for 16 accounts of 200 questions; `rag-audit provider estimate calibrate` finds it for other sizes",
+    "min_tau": "0 is the whole window; otherwise a text with a unit, for example 500 positions or 3600 seconds",
+    "max_K_share": "maximum share of a tenant's positions in one answer",
+    "max_abandoned": "windows abandoned since the last complete one: each is one more draw of the seed",
     "max_empty": "windows without a query since the last complete one: each is one more draw of the seed",
-    "min_receipts": "of the accounts above",
+    "min_receipts": "receipts of the accounts above",
 }
-"""The meaning of the defaults, for a person who edits them."""
+"""Comments in the file that explain the defaults."""
 
 
 @click.group(cls=Group)
@@ -133,12 +133,14 @@ class _Keys:
     click.option("--provider", help="the provider's vkey, or a file with it"),
     click.option("--witness", "witnesses", multiple=True, help="a witness's vkey; repeat for each"),
     click.option(
-        "--quorum", type=click.IntRange(min=1), help="all witnesses by default; more than half of them"
+        "--quorum",
+        type=click.IntRange(min=1),
+        help="number of cosignatures, more than half of the witnesses; all witnesses by default",
     ),
-    click.option("--verifier", "verifiers", multiple=True, help="a vkey whose challenges count"),
-    path_option(
-        "--account", "accounts", multiple=True, help="roster line of an account known to be independent"
+    click.option(
+        "--verifier", "verifiers", multiple=True, help="the vkey of a verifier with valid challenges"
     ),
+    path_option("--account", "accounts", multiple=True, help="roster line of an independent account"),
 )
 @gathered(
     "keys",
@@ -147,21 +149,21 @@ class _Keys:
         "--setup",
         "setups",
         multiple=True,
-        help="output of `rag-audit provider setup new --json`: circuits and keys in someone else's words, so pinned as"
-        " unsafe",
+        help="output of `rag-audit provider setup new --json`: circuits and keys that this command does not"
+        " check, so it pins them as unsafe",
     ),
     click.option(
         "--zkey",
         "zkeys",
         multiple=True,
         metavar="[CIRCUIT=]FILE",
-        help="a proving key, which is checked here against --policy and --ptau (`provider setup verify`) and pinned",
+        help="a proving key; the command checks it with --policy and --ptau (`provider setup verify`) and pins it",
     ),
     path_option(
         "--policy",
-        help="the policy whose mechanisms you accept, and whose circuits the --zkey are for; its own figures set no"
-        f" limit, but max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} where it has listing"
-        " and no noise",
+        help="a policy with the mechanisms that you accept and the circuits of --zkey; its own figures set no limit,"
+        " but"
+        f" max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} if it has listing and no noise",
     ),
     path_option("--ptau", help="the powers of tau of the --zkey"),
     circuits_options(ptau_digest_option, dimension_option, together_option),
@@ -170,13 +172,13 @@ class _Keys:
     "--embedder",
     choices=EMBEDDERS,
     default=DEFAULT_EMBEDDER,
-    help="pin this release's public artefacts of it, and ask for its score window",
+    help="pin the public artefacts of this embedder, and require its score window",
 )
 @path_option(
     "--model",
-    help="pin the files in this folder (or of this embedder.toml), which you had from the embedder's publisher",
+    help="pin the files in this folder (or of this embedder.toml) from the embedder's publisher",
 )
-@path_option("--show", help="show the fingerprints in a window, unverified, and adopt none")
+@path_option("--show", help="show the unverified fingerprints in a window, and pin none of them")
 @click.option(
     "--require", "settings", multiple=True, metavar="KEY=VALUE", help="a requirement, e.g. max_epsilon=8"
 )
@@ -189,15 +191,15 @@ def trust_new(
     show: Path | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Write a commented trust.toml with strict defaults, and ask for the keys that are not given.
+    """Write a commented trust.toml with strict defaults, and prompt for missing keys.
 
-    An existing file stays as it is: it is edited, or written anew elsewhere.
+    The command does not overwrite an existing file.
     """
     if show is not None:
         _show(show)
     if out.exists():  # before anything is asked for
         raise StoreError("the file exists already and is not overwritten", field=str(out),
-                         hint="edit it, or write another one beside it")  # fmt: skip
+                         hint="edit the file, or choose another name")  # fmt: skip
     known, circuits = parties.read(), keys.pins()
     if model is None and embedder not in OF_A_PLACE:
         artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
@@ -216,26 +218,24 @@ def trust_new(
     text = trust_template(trusted, REMARKS)
     if Trust.from_toml(text.encode(), source="trust.toml").minority_quorum:
         say(
-            f"warning: a quorum of {trusted.quorum} of {len(trusted.witness)} witnesses: two different ledgers can"
-            " each be cosigned by honest ones; every verdict will say allow=minority-quorum"
+            f"warning: a quorum of {trusted.quorum} of {len(trusted.witness)} witnesses: honest witnesses can"
+            " cosign two different ledgers; every verdict will contain allow=minority-quorum"
         )
     if not trusted.account:
-        say(
-            "no --account is named: no window passes without receipts of accounts that are known to be independent"
-        )
+        say("without --account no window can pass: a verdict needs receipts of independent accounts")
     create_file(out, text.encode())
     emit({"trust": str(out)}, False, str(out))
 
 
 def _pins(path: Path) -> list[CircuitPin]:
-    """The pins in someone else's file. A verifier checks itself whether a key is a ceremony's (`--zkey`), or writes so
-    into its own trust.toml.
+    """The pins in the file of another party. The verifier checks with `--zkey` whether a key comes from a ceremony, or
+    edits its own trust.toml.
     """
     value = read_json(path, max_bytes=1 << 20)
     keys = value.get("keys") if isinstance(value, dict) else None
     listed = [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else None
     if not isinstance(keys, list) or listed is None or len(listed) < len(keys):
-        raise SchemaError("the file is not the output of setup", field=str(path),
+        raise SchemaError("the file is not the output of `rag-audit provider setup`", field=str(path),
                           expected="{keys: [{circuit, vk, setup}, ..]}")  # fmt: skip
     pins = [
         CircuitPin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")},
@@ -246,7 +246,7 @@ def _pins(path: Path) -> list[CircuitPin]:
         if pin.setup != "unsafe":
             say(
                 f"{path.name}: circuit {pin.circuit[:16]} is pinned as unsafe:"
-                f" that it is a {pin.setup} is not checked here (--zkey does)"
+                f" this command does not check that its setup is {pin.setup} (--zkey does)"
             )
     return [pin.model_copy(update={"setup": "unsafe"}) for pin in pins]
 
@@ -257,16 +257,16 @@ def _mechanisms(policy: Path | None) -> list[str]:
     if policy is None:
         return [NOISE]
     read = read_policy(policy)
-    found = sorted({read.mechanism(tenant).name for tenant in read.tenants})
-    say(f"accepted mechanisms: {', '.join(found)}; docs/accounting.md says what each of them promises")
-    return [*found]
+    names = sorted({read.mechanism(tenant).name for tenant in read.tenants})
+    say(f"accepted mechanisms: {', '.join(names)}; docs/accounting.md describes their guarantees")
+    return [*names]
 
 
 def _requirements(
     settings: tuple[str, ...], embedder: str, model: Path | None, mechanisms: Sequence[str]
 ) -> Require:
-    """The requirements: the defaults, which windows with a policy of defaults meet, with the given settings in their
-    place.
+    """The requirements: the defaults, replaced by the given settings. A window with a default policy meets the
+    defaults.
 
     :param mechanisms: the accepted mechanisms if no setting names them
     """
@@ -277,8 +277,9 @@ def _requirements(
     by_account = bool(with_epsilon) and all(m.grows_by_account for m in with_epsilon)
     if by_account and not any(setting.startswith("max_epsilon=") for setting in settings):
         say(
-            f"warning: max_epsilon is {defaults.EPS_LISTING}, where other trust files have {defaults.EPS_JOINT}:"
-            " you accept listing and no noise; --require max_epsilon=VALUE sets your own limit"
+            f"warning: max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT}, because you accept"
+            " listing"
+            " without noise; --require max_epsilon=VALUE sets your own limit"
         )
     published = published_constants(embedder, model)
     window = ScoreWindow.for_scale(published.scale, 1)
@@ -359,7 +360,7 @@ def _show(path: Path) -> None:
     file = WindowFile.load(path)
     signatures = parse_note(file.opening_checkpoint, field="opening_checkpoint").signatures
     shown = [
-        "found in the window, UNVERIFIED, not adopted:",
+        "values in the window, UNVERIFIED and not pinned:",
         f"  origin {opening_entry(file).origin}",
         *(f"  signed by {signature.name} key id {signature.key_id.hex()}" for signature in signatures),
     ]

@@ -26,12 +26,12 @@ from rag_audit.verify.inputs import VerifierOptions
 EXAMPLE = Path(__file__).parent / "example"
 """The folder of the finished window that the package contains (docs/examples/packaged.py)."""
 EXAMPLE_NEXT = (
-    "next: rag-audit verify --example --format text prints the report and what a PASS does not prove"
+    "next: rag-audit verify --example --format text prints the full report, with the limits of a PASS"
 )
 
 
 LARGE = 1000
-"""The proofs of a window with more records than this that has proofs are remembered."""
+"""The command stores the results of proofs if more records than this have proofs."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Proofs:
                 executor = stack.enter_context(open_executor(self.address, workers=self.jobs))
                 run = partial(run_jobs, executor=executor)
 
-            def made(file: WindowFile) -> Checking:
+            def checking(file: WindowFile) -> Checking:
                 remembered = None
                 large = len(file.proofs) > LARGE and sys.platform != "emscripten"  # not in a browser
                 if large and not self.no_cache:
@@ -90,12 +90,10 @@ class Proofs:
                         digest_hex(file.entries[0]), elsewhere=self.address is not None
                     )
                     if remembered.damaged:
-                        say(
-                            f"WARNING: {remembered.damaged} lines of the cache are not its own, and were left out"
-                        )
+                        say(f"WARNING: the cache has {remembered.damaged} damaged lines, which were ignored")
                 return Checking(run=run, remembered=remembered, progress=progress)
 
-            yield made
+            yield checking
 
 
 @click.command()
@@ -105,17 +103,15 @@ class Proofs:
     _Files,
     path_option(
         "--trust",
-        help="what this verifier trusts (`rag-audit verifier trust new`); required without --example",
+        help="this verifier's trust file (`rag-audit verifier trust new`); required without --example",
     ),
     path_option("--receipts", multiple=True, help="countersigned receipts: files or folders"),
-    path_option(
-        "--previous", multiple=True, help="a window before this one, to check the chain; repeat for each"
-    ),
+    path_option("--previous", multiple=True, help="an earlier window, to check the chain; repeat for each"),
     path_option(
         "--challenge",
         "challenges",
         multiple=True,
-        help="the challenge that this verifier drew itself; the one in WINDOW may be of the provider's choice",
+        help="the challenge that this verifier drew itself; the provider may have chosen the challenge in WINDOW",
     ),
 )
 @gathered(
@@ -125,15 +121,17 @@ class Proofs:
         "--engine",
         choices=["native", "py_ecc", "snarkjs", "reference"],
         default="native",
-        help=f"what decides about proofs; {', '.join(words.second for words in described().values())}",
+        help=f"the verifier of proofs; {', '.join(words.second for words in described().values())}",
     ),
-    click.option("--max-epsilon", help="a tighter limit than trust.toml's"),
-    flag_option("--allow-unsafe-setup", help="accept one-party keys; printed in the verdict"),
+    click.option("--max-epsilon", help="a lower limit than the limit in trust.toml"),
+    flag_option("--allow-unsafe-setup", help="accept keys that one party made; the verdict names them"),
 )
-@path_option("--model", help="the folder of an ONNX embedder's files, to embed disclosed queries again")
+@path_option(
+    "--model", help="the folder of an ONNX embedder's files, to re-execute the embedder on disclosed queries"
+)
 @path_option(
     "--attacks",
-    help="the provider's attacks.json (`rag-audit lab attack run`), shown beside the verdict, which it does not change",
+    help="the provider's attacks.json (`rag-audit lab attack run`); the report shows it, and the verdict ignores it",
 )
 @gathered(
     "proofs",
@@ -142,21 +140,20 @@ class Proofs:
         "--jobs",
         type=PROCESSES,
         default=1,
-        help="processes that verify proofs; the native verifier uses every core by itself",
+        help="processes that verify proofs; the native verifier uses every core without this option",
     ),
     click.option(
         "--executor",
         "address",
-        help="verify proofs on a cluster, which then decides: dask://host:port or ray://host:port,"
+        help="verify proofs on a cluster that you trust: dask://host:port or ray://host:port,"
         " with RAG_AUDIT_WORKER_KEY set",
     ),
     flag_option(
-        "--no-cache", help="verify every proof of a large window, those too that an earlier run found valid"
+        "--no-cache",
+        help="verify every proof of a large window, also the proofs that an earlier run verified",
     ),
 )
-@flag_option(
-    "--example", help="verify the finished window that this package contains, without WINDOW and --trust"
-)
+@flag_option("--example", help="verify the example window of this package, without WINDOW and --trust")
 @click.option(
     "--offline",
     is_flag=True,
@@ -167,19 +164,19 @@ class Proofs:
 @gathered(
     "output",
     Output,
-    flag_option("--checks", help="show every check and every figure, of a window that passed too"),
+    flag_option("--checks", help="show every check and every figure, also if the window passed"),
     click.option(
         "--format",
         "formats",
         type=click.Choice(FORMATS),
         multiple=True,
-        help="how the report is written (text); repeat it for several, each with its --output in the same order",
+        help="format of the report (text by default); repeat it for several, each with its --output in the same order",
     ),
     path_option(
         "--output",
         "outputs",
         multiple=True,
-        help="where the report of the --format at the same place goes, - for standard output",
+        help="the file for the report of the --format with the same number, or - for standard output",
     ),
     path_option("--sign-key", help="the key that signs --format vsa"),
     json_option,
@@ -198,8 +195,8 @@ def verify(
 ) -> None:
     """Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason.
 
-    The verdict is printed before its reports are written. A report that cannot be written is a warning on standard
-    error, and the exit code stays the verdict's. A run without a verdict writes reports that say so.
+    The command prints the verdict before it writes reports. If it cannot write a report, it prints a warning on
+    standard error, and the exit code is still the verdict's code. A run without a verdict also writes its reports.
 
     `--example` prints the verdict on a packaged window in four lines; `--checks`, `--format` and `--json` print the
     report of this window.
@@ -210,7 +207,7 @@ def verify(
     if example:
         if window or files.options():
             raise click.UsageError(
-                "--example verifies the packaged window with its own trust file and receipts: leave out WINDOW,"
+                "--example verifies the packaged window with its own trust file and receipts: omit WINDOW,"
                 " --trust, --receipts, --previous and --challenge"
             )
         window, files = (
@@ -263,7 +260,7 @@ def verify(
     if output.as_json and verdict.measured is not None:
         for above in verdict.measured.above_certified:
             say(
-                f"WARNING: a lower bound lies above the certified epsilon, so one of the two is wrong: {above}"
+                f"WARNING: a lower bound is above the certified epsilon, so one of the two figures is wrong: {above}"
             )
     ctx.exit(int(verdict.exit_code))
 

@@ -98,23 +98,27 @@ class Memory:
     Listening,
     click.option("--socket", "address", type=SOCKET, help="listen on this Unix socket until interrupted"),
     click.option(
-        "--http", metavar="HOST:PORT", help="answer over HTTP until interrupted (port 0: any free one)"
+        "--http", metavar="HOST:PORT", help="answer over HTTP until interrupted (port 0: any free port)"
     ),
     flag_option("--stdio", help="answer requests from stdin, one JSON line each"),
 )
-@default_option("--eager", default=0, help="prove this many answers before they leave, whatever the policy")
+@default_option(
+    "--eager",
+    default=0,
+    help="prove this number of answers before they leave, also if the policy does not require it",
+)
 @default_option(
     "--ahead",
     type=click.IntRange(min=0),
     default=0,
-    help="make the noise certificates of this many next slots of every account in advance, between the queries",
+    help="precompute the noise proofs of this number of next slots of every account, between the queries",
 )
 @click.option(
     "--release-every",
     "period",
     type=Real(LEAST_PERIOD_S, MAX_PERIOD_S),
-    help="answers that are proved first leave at multiples of so many seconds after their request; by default by the "
-    "tenant's size",
+    help="an answer with an early proof leaves at a multiple of this time in seconds after its request; the default "
+    "depends on the tenant's size",
 )
 @gathered(
     "memory",
@@ -125,18 +129,18 @@ class Memory:
         "noise_mib",
         type=click.IntRange(1, 1 << 20),
         default=READY_BYTES >> 20,
-        help=f"MiB that noise drawn ahead may take, with 4 bytes a position for each slot; at most {READY_SLOTS} slots",
+        help=f"maximum MiB of precomputed noise, with 4 bytes a position for each slot; at most {READY_SLOTS} slots",
     ),
 )
 @gathered(
     "enrolling",
     Enrolling,
-    path_option("--enrolments", help="with --http: keep accounts' requests for a roster line in this book"),
+    path_option("--enrolments", help="with --http: store accounts' requests for a roster line in this book"),
     click.option(
         "--for-window",
         "coming",
         multiple=True,
-        help="with --enrolments: take requests for this window too; repeat",
+        help="with --enrolments: also accept requests for this window; repeat",
     ),
 )
 @click.pass_context
@@ -182,7 +186,7 @@ def serve(
 
 
 def http_socket(text: str) -> socket.socket:
-    """The socket of an option's address, before anything takes long. The packages that serve are an extra."""
+    """Open the socket of an option's address before any long work. The service needs the packages of an extra."""
     from rag_audit.service.server import listen, parse_address
 
     return listen(*parse_address(text, field="--http"))
@@ -228,13 +232,13 @@ def _report_fault(exc: BaseException) -> None:
 @click.command()
 @click.argument("directory", type=PATH)
 @configured("certify", "executor")
-@flag_option("--abandon", help="close a window that never became usable, so that the chain can go on")
+@flag_option("--abandon", help="close a window that never became usable, so that the chain can continue")
 @click.option(
     "--no-certificate",
     "certify",
     flag_value=False,
     default=True,
-    help="close without the coalition proof that the policy asks for, and verifiers then do not decide",
+    help="close without the coalition proof that the policy requires; verifiers then leave the coalition undecided",
 )
 @executor_option
 @workers_option
@@ -242,11 +246,11 @@ def _report_fault(exc: BaseException) -> None:
 def close(
     directory: Path, abandon: bool, certify: bool, address: str | None, workers: int, as_json: bool
 ) -> None:
-    """Close a window; run again to take the witnesses' cosignatures of the final checkpoint.
+    """Close a window; a second run adds the witnesses' cosignatures on the final checkpoint.
 
-    The estimator runs over the window's queries, and the coalition proof is made if the policy asks for one. After an
-    interruption the same command resumes. The command prints what became of the window, and the counts of abandoned and
-    empty windows that the next opening states.
+    The command estimates coalitions from the window's queries, and makes the coalition proof if the policy requires it.
+    After an interruption the same command continues. The command prints the outcome of the window, and the counts of
+    abandoned and empty windows for the next window header.
     """
     show = progress("certificate")
     with resume(directory) as window, open_executor(address, workers=workers) as executor:
@@ -267,7 +271,7 @@ def close(
 @click.command()
 @click.argument("directory", type=PATH)
 @configured("executor", "low memory")
-@path_option("--challenge", "note", help="a verifier's challenge note; all records without it")
+@path_option("--challenge", "note", help="a verifier's challenge note; all records by default")
 @executor_option
 @workers_option
 @click.option(
@@ -276,13 +280,13 @@ def close(
     is_flag=False,
     flag_value=1,
     metavar="[COUNT]",
-    help="while the window is open: make noise certificates of each account's next slots, one if no count is given",
+    help="while the window is open: precompute noise proofs of each account's next slots; COUNT is 1 by default",
 )
 @click.option(
     "--together",
     type=click.IntRange(1, MOST_TOGETHER),
-    help="prove up to so many records of a tenant at once, by default as many as the free memory holds; 1 proves each"
-    f" alone ({', '.join(words.batches for words in described().values() if words.batches)})",
+    help="maximum records of a tenant in one proof, by default as many as the free memory allows; 1 makes one proof for"
+    f" each record ({', '.join(words.batches for words in described().values() if words.batches)})",
 )
 @low_memory_option
 @json_option
@@ -296,16 +300,16 @@ def prove(
     low_memory: bool,
     as_json: bool,
 ) -> None:
-    """Make the missing proofs and add them to window.json. The command can be interrupted and run again.
+    """Make the missing proofs and add them to window.json. After an interruption the same command continues.
 
-    Proofs are made by processes here, or by a cluster, which sees sealed jobs only (`provider worker-key`).
-    With --ahead only the noise certificates are made, the part of a proof that does not depend on the query (scan
-    tenants).
+    Processes on this machine make the proofs, or a cluster that receives encrypted jobs (`provider worker-key`).
+    With --ahead the command only precomputes the noise proofs. They are the part of a proof that does not depend on the
+    query (scan tenants).
     """
     if ahead is not None and note is not None:
-        raise click.UsageError("give one of --ahead and --challenge")
+        raise click.UsageError("--ahead excludes --challenge")
     if ahead is not None and together is not None:
-        raise click.UsageError("give one of --ahead and --together")
+        raise click.UsageError("--ahead excludes --together")
     show, count = progress("proofs" if ahead is None else "certificates"), 0
 
     def counted(done: int, total: int) -> None:
@@ -317,22 +321,22 @@ def prove(
         admit_notes(window, say)
         with open_executor(address, workers=workers) as executor:
             if ahead is not None:
-                made = window.certify_ahead(ahead, executor=executor, progress=counted)
-                emit({"made": made, "certificates": count}, as_json)
+                paths = window.certify_ahead(ahead, executor=executor, progress=counted)
+                emit({"made": paths, "certificates": count}, as_json)
                 return
             if note is None:
-                made = window.prove(together=together, executor=executor, progress=counted)
+                paths = window.prove(together=together, executor=executor, progress=counted)
             else:
                 text = read_text(note, max_bytes=MAX_NOTE_BYTES)
-                made = window.answer_challenge(text, together=together, executor=executor, progress=counted)
-        emit({"made": made, "proofs": count, "window": str(Layout(directory).public.window)}, as_json)
+                paths = window.answer_challenge(text, together=together, executor=executor, progress=counted)
+        emit({"made": paths, "proofs": count, "window": str(Layout(directory).public.window)}, as_json)
 
 
 @click.command("forget")
 @click.argument("directory", type=PATH)
-@click.confirmation_option(prompt="delete seed and retained queries of this window for good?")
+@click.confirmation_option(prompt="permanently delete the seed and the stored queries of this window?")
 def forget_(directory: Path) -> None:
-    """Delete a window's seed and retained queries now, before the policy's date: nothing can be proved after it."""
+    """Delete a window's seed and stored queries before the policy's date; then no proof can be made."""
     settings_of(directory)
     forget(directory)
     say(f"deleted the secrets of {directory}")

@@ -58,7 +58,7 @@ def _trusted(path: Path, origin: str) -> tuple[VerifierKey, list[VerifierKey], i
     if trust.provider.origin != origin:
         # Otherwise another provider's key would be taken for this provider's key.
         raise SetupError(
-            "the trust file is about another provider",
+            "the trust file is for another provider",
             field="trust.provider.origin",
             expected=origin,
             found=trust.provider.origin,
@@ -110,7 +110,7 @@ def _of_window(argument: str, pinned: str) -> Callable[[Command], Command]:
 @witness.command("cosign")
 @_of_window("public", "the provider's key, the quorum")
 def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
-    """Cosign the window in PUBLIC: its opening before it opens, its final checkpoint after it closed."""
+    """Cosign the window in PUBLIC: its header before it opens, and its final checkpoint after it closed."""
     member = Witness(directory)
     window = Publication.load(public)
     opening = window.parsed_opening()
@@ -118,7 +118,9 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     if (public / "window.json").exists():
         last = member.last(opening.log)
         if last is None:
-            raise SetupError("this witness has not cosigned the opening", field="log", found=opening.log)
+            raise SetupError(
+                "this witness has not cosigned the window header", field="log", found=opening.log
+            )
         reader = LogReader(directory, opening.log)
         end = reader.read(public / "window.json", since=last[0])
         tree, size = end.tree, end.size
@@ -150,7 +152,7 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
 @witness.command("follow")
 @_of_window("window", "its fellow witnesses, the quorum")
 def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
-    """Accept a closed WINDOW that this witness did not follow to its end, relying on a quorum of the others.
+    """Accept a closed WINDOW that this witness did not follow to its end, by a quorum of the other witnesses.
 
     This is for a witness that joins a provider's chain late, or was away: run it once for each window, in their order.
     Nothing is signed; the next opening can then be cosigned.
@@ -175,13 +177,14 @@ def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
     counts = closed.unanswered
     emit({"window": closed.opening.window, "outcome": closed.outcome.value, **asdict(counts)}, as_json,
          [f"follows {closed.opening.log} to its end at {size} entries: the window is {closed.outcome.value}",
-          f"the next opening has to count {counts.abandoned} abandoned and {counts.empty} empty windows"])  # fmt: skip
+          f"the next window header has to count {counts.abandoned} abandoned and {counts.empty} empty"
+          " windows"])  # fmt: skip
 
 
 @witness.command("beacon")
 @_of_window("public", "its fellow witnesses, the quorum")
 def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
-    """Reveal this witness's nonce, once the quorum has cosigned the opening (or an enrolment after it)."""
+    """Reveal this witness's nonce after the quorum has cosigned the window header (or a later enrolment)."""
     member = Witness(directory)
     window = Publication.load(public)
     log_key, witnesses, quorum = _trusted(trust, window.parsed_opening().origin)
@@ -204,7 +207,9 @@ def _named(directory: Path, public: Path, window: Publication) -> tuple[str, byt
 
 @witness.command("serve")
 @click.argument("directory", type=PATH)
-@click.option("--http", metavar="HOST:PORT", required=True, help="where to answer (port 0: any free one)")
+@click.option(
+    "--http", metavar="HOST:PORT", required=True, help="the address of the service (port 0: any free port)"
+)
 @path_option(
     "--trust",
     "trusts",
@@ -216,7 +221,7 @@ def _named(directory: Path, public: Path, window: Publication) -> tuple[str, byt
     "logs",
     metavar="ORIGIN=VKEY",
     multiple=True,
-    help="a provider's origin and key: cosign its windows, reveal nothing",
+    help="a provider's origin and key: cosign its windows, and reveal no nonce",
 )
 def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str, ...]) -> None:
     """Answer providers over HTTP: C2SP's add-checkpoint, and the extension of docs/witnesses.md."""
@@ -235,12 +240,12 @@ def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str,
     for text in logs:
         origin, separator, key = text.partition("=")
         if not separator or not origin:
-            raise SetupError("not a provider", field="--log", expected="ORIGIN=VKEY", found=text)
+            raise SetupError("the value is not a provider", field="--log", expected="ORIGIN=VKEY", found=text)
         providers.append(Provider(origin, verifier_key(key, field="--log")))
     if not providers:
         raise click.UsageError("name the providers: --trust or --log")
     if len({p.origin for p in providers}) < len(providers):
-        raise SetupError("a provider is named twice", field="--log and --trust")
+        raise SetupError("two options name the same provider", field="--log and --trust")
     limits = Limits()
     listening = listen(*parse_address(http, field="--http"))
     app = WitnessApplication(
@@ -264,28 +269,28 @@ def _report_fault(exc: BaseException) -> None:
 
 @witness.command("submit")
 @click.argument("public", type=PATH)
-@click.option("--url", required=True, help="where the witness answers")
-@click.option("--name", required=True, help="which witness of the trust file it is")
+@click.option("--url", required=True, help="the URL of the witness")
+@click.option("--name", required=True, help="the name of the witness in the trust file")
 @path_option("--trust", required=True, help="a trust file: the provider's key, the witnesses, the quorum")
-@flag_option("--plain", help="the witness knows C2SP's tlog-witness alone")
+@flag_option("--plain", help="the witness only supports C2SP's tlog-witness")
 @default_option("--patience", type=click.IntRange(0, 86_400), default=60,
-              help="for how many seconds a witness that does not answer is asked again")  # fmt: skip
+              help="seconds during which the command repeats a request without an answer")  # fmt: skip
 @json_option
 def submit(public: Path, url: str, name: str, trust: Path, plain: bool, patience: int, as_json: bool) -> None:
-    """Ask a witness over HTTP for what the window in PUBLIC lacks of it: its cosignature, then its nonce."""
+    """Request the missing cosignature of a witness for the window in PUBLIC over HTTP, and then its nonce."""
     from rag_audit.attest.submitting import Remote, Submitting, patiently_asked
 
     origin = Publication.load(public).parsed_opening().origin
     log_key, witnesses, quorum = _trusted(trust, origin)
     key = next((w for w in witnesses if w.name == name), None)
     if key is None:
-        raise SetupError("the trust file has no such witness", field="--name",
+        raise SetupError("the trust file has no witness of this name", field="--name",
                          expected=" or ".join(w.name for w in witnesses), found=name)  # fmt: skip
     remote, asked = Remote(key, url, plain), Submitting(public, log_key, witnesses)
     cosigned = patiently_asked(lambda: asked.cosign(remote), patience, say)
     revealed = None if plain else patiently_asked(lambda: asked.reveal(remote, quorum), patience, say)
     left = [str(path) for path in (cosigned, revealed) if path is not None]
-    emit({"notes": left}, as_json, left or "nothing is missing, or other witnesses cosign first")
+    emit({"notes": left}, as_json, left or "no note is missing, or other witnesses have to cosign first")
 
 
 def load_nonce_lines(paths: tuple[Path, ...]) -> list[Json]:

@@ -190,15 +190,15 @@ def _line(
 
 def _explained(check: Check, base: str) -> model.Explanation | None:
     """The explanation of a check. For a limit that trust.toml omits, it asks the reader to set the limit."""
-    found = explanations().get(base)
-    if found is None or not check.expected.startswith(ABSENT):
-        return found
+    explanation = explanations().get(base)
+    if explanation is None or not check.expected.startswith(ABSENT):
+        return explanation
     name = base.partition(".")[2]
-    return found.model_copy(
+    return explanation.model_copy(
         update={
-            "failed": f"trust.toml sets no {name}, and a limit that is left out counts as not met.",
-            "honest_causes": ["trust.toml was written by hand, or for another kind of policy"],
-            "ask": f"nobody: set {name} in trust.toml, and verify again",
+            "failed": f"trust.toml lacks {name}, and an absent limit counts as not met.",
+            "honest_causes": ["somebody wrote trust.toml by hand, or for another kind of policy"],
+            "ask": f"set {name} in trust.toml, and repeat the verification",
         }
     )
 
@@ -206,12 +206,12 @@ def _explained(check: Check, base: str) -> model.Explanation | None:
 def _figures(verdict: ReportedVerdict) -> model.Figures:
     f: dict[str, Any] = {**verdict.figures}
     sampled = f.get("mode") == "sampled"
-    stands = verdict.established
+    established = verdict.established
     cluster = f.get("c") or {}
     membership, eps, realised = f.get("membership") or {}, f.get("eps_audit"), f.get("eps_realised")
     above = eps is not None and realised is not None and Decimal(realised) > Decimal(eps)
     return model.Figures(
-        standing="not-established" if not stands else "if-conforming" if sampled else "proved",
+        standing="not-established" if not established else "if-conforming" if sampled else "proved",
         name="eps_if_conforming" if sampled else "eps_audit",
         eps=eps,
         by=f.get("eps_audit_by"),
@@ -237,7 +237,7 @@ def _figures(verdict: ReportedVerdict) -> model.Figures:
             )
             for b in (f.get("bounds") or {}).get("bounds", [])
         ],
-        cumulative=_cumulative(verdict) if stands else None,
+        cumulative=_cumulative(verdict) if established else None,
         mode="sampled" if sampled else "full",
         beta=f["beta"] if sampled else None,
         eta=f["eta"] if sampled else None,
@@ -265,23 +265,23 @@ def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
     if not policies:
         return None
     try:
-        found = compose([WindowPart("", policy) for policy in policies])
-    except RagAuditError:  # windows of other tenants, or two of one name: not over one index
+        total = compose([WindowPart("", policy) for policy in policies])
+    except RagAuditError:  # windows of other tenants, or two of one name, have no common index
         return None
     return model.Cumulative(
         windows=len(policies),
         condition=_condition(len(policies) - 1),
-        eps=text(found.bound.eps),
-        delta=text(found.bound.delta),
-        odds_unlisted=text(found.odds_unlisted),
-        odds_unlisted_all_accounts=text(found.odds_unlisted_all_accounts),
+        eps=text(total.bound.eps),
+        delta=text(total.bound.delta),
+        odds_unlisted=text(total.odds_unlisted),
+        odds_unlisted_all_accounts=text(total.odds_unlisted_all_accounts),
     )
 
 
 def _condition(others: int) -> str:
     """The condition of a figure for several windows, if this run did not verify the given number of them."""
     each = "the other window" if others == 1 else f"each of the other {others:,} windows"
-    return f"the figure holds only if {each} verifies, which this run did not check"
+    return f"the figure is valid only if {each} verifies, and this run did not verify it"
 
 
 def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[str], cause: Cause) -> str:
@@ -294,36 +294,36 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
             else f"each of the {counted(figures.sampled or 0, 'record')} drawn"
         )
         what = f"{proved} of its {counted(counts.records, 'answer')}" if figures.mode == "full" else proved
-        return (
-            f"All {total} checks of {window} passed: {what} is proved to be what the committed index gives."
-        )
+        return f"All {total} checks of {window} passed: {what} is proved to follow from the committed index."
     rest = [f"{len(deciding) - 3} more"] if len(deciding) > 3 else []
     named = listed([*deciding[:3], *rest])
     if verdict.exit_code is ExitCode.FAIL:
         false = f"{counted(len(deciding), 'check')} of {total} failed ({named})"
         if cause is Cause.PIN:
             return (
-                f"The {window} does not match what trust.toml pins: {false}. Compare the pins of trust.toml with their"
-                " source first."
+                f"The {window} does not match a value that trust.toml pins: {false}. Compare the pins of trust.toml"
+                " with"
+                " their source first."
             )
         if cause is Cause.FILE:
             return (
-                f"The file of {window} is not the ledger that the provider signed: {false}. Fetch the file again"
-                " first."
+                f"The file of {window} is not the ledger that the provider signed: {false}. Fetch the file a second"
+                " time first."
             )
         return f"The {window} is false: {false}."
     if verdict.exit_code is ExitCode.MALFORMED:
         return (
             f"The {window} could not be judged: {counted(len(deciding), 'check')} of {total} could not be decided"
-            f" ({named}). That is no verdict in its favour."
+            f" ({named}). This result does not support the provider."
         )
     if verdict.status is Status.UNPROVEN:
         return (
-            f"The {window} is not established: {counted(len(deciding), 'check')} of {total} left open what its figures"
-            f" rest on ({named}). Nothing is proven false, and the window has no privacy figure."
+            f"The {window} is not established: {counted(len(deciding), 'check')} of {total} did not get the evidence"
+            " for its"
+            f" figures ({named}). No check proved a false statement, and the window has no privacy figure."
         )
     return (
-        f"The {window} is sound, and less than trust.toml asks for: {counted(len(deciding), 'requirement')} not met"
+        f"The {window} is sound and does not meet trust.toml: {counted(len(deciding), 'requirement')} not met"
         f" ({named})."
     )
 
@@ -343,15 +343,15 @@ def report_of_error(
                     text = text.replace(f"{folder}/", "").replace(str(folder), "the given folder")
         return text
 
-    expected, found = error.texts()
+    expected, actual = error.texts()
     message = local(error.message)
     malformed = model.Malformed(
         error=error.name,
         message=message,
         object=None if error.field is None else local(error.field),
         expected="a file" if error.missing else local(expected or "a value that its format allows"),
-        actual=model.NO_FILE if error.missing else local(found or message),
-        next_step=error.hint or "correct what is named, and run the same command again",
+        actual=model.NO_FILE if error.missing else local(actual or message),
+        next_step=error.hint or "correct the named input, and repeat the command",
     )
     # UNMET would claim that the window is sound, which this run has not established.
     word = "FAIL" if error.exit_code is ExitCode.FAIL else "MALFORMED"
@@ -359,11 +359,11 @@ def report_of_error(
         outcome=word,
         exit_code=int(error.exit_code),
         line=f"{word} {message}",
-        sentence="There is no verdict: an input could not be used. That says nothing in the provider's favour.",
+        sentence="There is no verdict, because an input is unusable. This result does not support the provider.",
         malformed=malformed,
         next_steps=[
             malformed.next_step,
-            "rely on no earlier report of this window until a run has a verdict",
+            "rely on no earlier report of this window until a run ends with a verdict",
         ],
         filing=filing,
     )
@@ -375,7 +375,8 @@ def report_of_fault(error: BaseException, filing: model.Filing) -> model.ShortRe
         outcome="INTERNAL",
         exit_code=int(ExitCode.INTERNAL),
         line=f"INTERNAL a fault of this program ({type(error).__name__})",
-        sentence="There is no verdict: rag-audit has a fault, which says nothing about the window.",
+        sentence="There is no verdict, because rag-audit has a fault. This result contains no statement about the"
+        " window.",
         fault=type(error).__name__,
         next_steps=["send the report of the fault that standard error names", "verify with another release"],
         filing=filing,
@@ -387,9 +388,9 @@ def report_of_beginning(filing: model.Filing) -> model.ShortReport:
     return _short(
         outcome="UNFINISHED",
         exit_code=int(ExitCode.MALFORMED),
-        line="UNFINISHED the run has begun and did not end",
-        sentence="There is no verdict: the run that began at the date below did not end.",
-        next_steps=["run the same command again"],
+        line="UNFINISHED the run started and did not end",
+        sentence="There is no verdict: the run that started at the date below did not end.",
+        next_steps=["repeat the command"],
         filing=filing,
     )
 
@@ -404,7 +405,7 @@ def report_without_window(
         outcome=verdict.outcome,
         exit_code=int(verdict.exit_code),
         line=verdict.line,
-        sentence="The verdict stands. Its whole report could not be made, because rag-audit has a fault.",
+        sentence="The verdict is valid. rag-audit could not write the full report, because rag-audit has a fault.",
         decided_by=[check.id for check in checks if check.decides],
         checks=checks,
         notes=list(verdict.notes),

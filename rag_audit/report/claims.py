@@ -161,12 +161,12 @@ class Window:
 
 def claims_of(window: Window, passed: Passed) -> list[ClaimLine]:
     """The sentences with only passed checks, in the table's order, each with its checks."""
-    found = []
+    lines = []
     for name, claim in SENTENCES.items():
         words = _WORDS[name](window) if passed.holds(claim) else None
         if words is not None:
-            found.append(ClaimLine(id=name, words=words, checks=list(claim.checks)))
-    return found
+            lines.append(ClaimLine(id=name, words=words, checks=list(claim.checks)))
+    return lines
 
 
 def _privacy(w: Window) -> str | None:
@@ -178,12 +178,12 @@ def _privacy(w: Window) -> str | None:
         bare = [t.tenant for t in w.tenants if t.eps in (None, "inf")]
         own = [f"{t.eps} for {t.tenant}" for t in w.tenants if t.eps not in (None, "inf")]
         conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
-        held = (
+        bounded = (
             f"Epsilon is {some(dict.fromkeys(own))}, for {who}, at delta {f.delta}{conforming}. "
             if own
             else ""
         )
-        return f"{held}No epsilon is promised for {some(dict.fromkeys(bare))}."
+        return f"{bounded}No epsilon is promised for {some(dict.fromkeys(bare))}."
     holds = f"The window's {f.name} is {f.eps} for {who}, at delta {f.delta}"
     if f.standing == "if-conforming" and f.sampled != w.counts.records:
         return f"{holds}, for the answers that conform."
@@ -194,8 +194,8 @@ def _made(w: Window) -> str:
     randomness = any(named(t.mechanism).protects for t in w.tenants)
     protected = "with the randomness that the policy promises, " if randomness else ""
     return (
-        f"was made by the published rule, {protected}from the index (the documents in searchable form) that the"
-        " provider was bound to before the window opened"
+        f"follows the published rule, {protected}from the index (the documents in searchable form) that the provider"
+        " committed to before the window opened"
     )
 
 
@@ -213,7 +213,7 @@ def _drawn(w: Window) -> str | None:
         f.challenge or ""
     )
     share = "" if f.beta is None or f.eta is None or f.sampled == w.counts.records else (
-        f" If more than a share of {f.beta} of all answers were false, the draw would have missed that with a"
+        f" If more than a share of {f.beta} of all answers were false, the draw would miss all false answers with a"
         f" probability of at most {f.eta}."
     )  # fmt: skip
     drawn = "" if whose is None else f", drawn {whose}"
@@ -223,7 +223,7 @@ def _drawn(w: Window) -> str | None:
 def _keys(w: Window) -> str | None:
     if w.figures.setup != "unsafe":
         return None
-    return "What rests on proofs holds only if the one party that made their keys forged none."
+    return "Each statement that depends on proofs is true only if the one party that made their keys forged no proof."
 
 
 def _randomness(w: Window) -> str | None:
@@ -236,8 +236,8 @@ def _randomness(w: Window) -> str | None:
             return None
         source, unless = f"the witnesses {some(dict.fromkeys(beacon.witnesses))}", "all of these witnesses'"
     return (
-        f"The randomness could not be chosen: it depends on values of {source} that came after the provider was"
-        f" bound, so a choice would have taken {unless} help."
+        f"The provider could not choose the randomness: it depends on values of {source} that became known after the"
+        f" provider's commitment, so a choice would have required {unless} help."
     )
 
 
@@ -245,7 +245,7 @@ def _provider(w: Window) -> str | None:
     key = w.vouching.provider
     if not key.name or key.key_id is None:
         return None
-    return f"The provider {key.name} signed the ledger, under its key {key.key_id}."
+    return f"The provider {key.name} signed the ledger with its key {key.key_id}."
 
 
 def _ledger(w: Window) -> str | None:
@@ -259,7 +259,7 @@ def _ledger(w: Window) -> str | None:
         else f"{some(dict.fromkeys(start))} cosigned its beginning, and {some(dict.fromkeys(end))} its end"
     )
     enough = f"{v.quorum} of {counted(len(v.witnesses), 'witness', 'witnesses')}"
-    return f"The ledger was not rewritten: {both}, where {enough} are enough for the reader."
+    return f"The ledger was not rewritten: {both}, and the reader requires {enough}."
 
 
 def _receipts(w: Window) -> str | None:
@@ -267,7 +267,7 @@ def _receipts(w: Window) -> str | None:
     if not count:
         return None
     agree = "agrees" if count == 1 else "agree"
-    return f"{counted(count, 'receipt')} that askers got with their answers and kept {agree} with the ledger."
+    return f"{counted(count, 'receipt')} that accounts received with their answers {agree} with the ledger."
 
 
 def _independent(w: Window) -> str | None:
@@ -284,48 +284,48 @@ def _coalition(w: Window) -> str | None:
     if f.coalition != "checked" or f.largest_cluster is None:
         return None
     return (
-        f"By the published measure of likeness, at most {counted(f.largest_cluster, 'account')} repeated a question"
-        f" almost word for word; the policy allows for {f.k_max:,} that work together."
+        f"By the published measure of similarity, at most {counted(f.largest_cluster, 'account')} repeated a question"
+        f" almost word for word; the policy covers {f.k_max:,} cooperating accounts."
     )
 
 
 def _questions(w: Window) -> str | None:
     if w.figures.a1 != "proved":
         return None
-    return "Each question was turned into numbers by the published method, whatever the index holds."
+    return "The published method computed the vector of each question, and the vector does not depend on the index."
 
 
 def _questions_again(w: Window) -> str | None:
     if not w.figures.a1.startswith("re-executed"):
         return None
-    return f"Questions were turned into numbers again by this verifier, as far as they were disclosed ({w.figures.a1})."
+    return f"This verifier recomputed the vectors of the disclosed questions ({w.figures.a1})."
 
 
 def _chain(w: Window) -> str | None:
     before = w.chain.before
     if before is None:
-        return "The opening names no window before this one: it is the origin's first."
+        return "The window header names no previous window: this window is the origin's first."
     lost = counted(before.abandoned, "window")
-    came = f"; {lost} since the last complete one came to nothing" if before.abandoned else ""
+    came = f"; {lost} abandoned since the last complete one" if before.abandoned else ""
     if before.empty:
-        came += f"; {counted(before.empty, 'window')} since the last complete one ended without a query"
+        came += f"; {counted(before.empty, 'window')} without a query since the last complete one"
     named = f"{before.opening[:16]}.."
     words = w.chain.words.removeprefix(f"opening {named}, ")
-    return f"The opening names the window before this one, {named} ({words}){came}."
+    return f"The window header names the previous window, {named} ({words}){came}."
 
 
 def _next(w: Window) -> str | None:
     after = w.chain.after
     if after is None:
         return None
-    return f"The next window has to name opening {after.opening[:16]}.., root {after.root[:16]}.."
+    return f"The next window has to name header {after.opening[:16]}.., root {after.root[:16]}.."
 
 
 def _cumulative(w: Window) -> str | None:
     c = w.figures.cumulative
     if c is None:
         return None
-    return f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta}; {c.condition}."
+    return f"{c.windows} windows over one index in total: eps {c.eps} at delta {c.delta}; {c.condition}."
 
 
 _WORDS: Mapping[str, Callable[[Window], str | None]] = {
@@ -345,4 +345,4 @@ _WORDS: Mapping[str, Callable[[Window], str | None]] = {
     "next": _next,
     "cumulative": _cumulative,
 }
-"""Each sentence, or None if the window has no part that the sentence could be about."""
+"""Each sentence, or None if the window lacks the subject of the sentence."""

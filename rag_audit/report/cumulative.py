@@ -55,7 +55,7 @@ class CumulativeJson(TypedDict):
 class Cumulative:
     """The composed bound for all windows.
 
-    :param alone: each window's own exact eps at the same delta
+    :param alone: the exact eps of each single window at the same delta
     :param tenants: the tenants that every window serves; the bound applies to them
     :param odds_unlisted: the maximum factor by which the absence of a document of one position becomes more likely for
         k_max accounts that received it in none of the windows; None without samples
@@ -111,7 +111,7 @@ def load_window(path: Path) -> WindowPart:
         committed = opening.get("c_policy") if isinstance(opening, dict) else None
         if digest_hex(file.policy) != committed:
             raise SchemaError(
-                "the policy is not the one that the window committed to",
+                "the policy differs from the committed policy of the window",
                 field=f"{path.name}.policy",
                 expected=committed,
                 found=digest_hex(file.policy),
@@ -132,15 +132,15 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
     names = [part.policy.window for part in windows]
     if twice := repeated(names):
         raise PolicyError(
-            "a window is given twice", field="windows", expected="each window once", found=twice[0]
+            "the same window is supplied twice", field="windows", expected="each window once", found=twice[0]
         )
     shared = [{t.tenant for t in part.policy.tenants} for part in windows]
     tenants = sorted(set.intersection(*shared)) if shared else []
     if shared and not tenants:
         raise PolicyError(
-            "windows without a tenant in common are not over one index",
+            "the windows have no tenant in common, so they do not share an index",
             field="windows",
-            expected="a tenant that all of them serve",
+            expected="a tenant that all windows have",
             found="; ".join(", ".join(sorted(names)) for names in shared),
         )
     total = delta or str(max((Decimal(part.policy.delta_policy) for part in windows), default=Decimal(0)))

@@ -32,9 +32,9 @@ def _flat(table: Mapping[str, Any], prefix: str) -> list[tuple[str, Explanation]
         own["honest_causes"] = own.pop("causes")
         return [(prefix, Explanation.parse(own, field=f"explanations.{prefix}"))]
     return [
-        found
+        explanation
         for name, inner in table.items()
-        for found in _flat(inner, f"{prefix}.{name}" if prefix else name)
+        for explanation in _flat(inner, f"{prefix}.{name}" if prefix else name)
     ]
 
 
@@ -44,17 +44,17 @@ def explained(check: str) -> Explanation:
     :raises SetupError: there is no such check; the error names the ids that come nearest
     """
     base, _ = base_id(check.strip())
-    found = explanations().get(base)
-    if found is None:
+    explanation = explanations().get(base)
+    if explanation is None:
         near = difflib.get_close_matches(base, explanations(), n=3, cutoff=0.5)
         raise SetupError(
-            "there is no such check",
+            "no check has this id",
             field="CHECK",
             expected=", ".join(near) if near else "an id of docs/protocol.md",
             found=check,
-            hint="rag-audit verifier explain alone lists all of them",
+            hint="`rag-audit verifier explain` without CHECK lists all checks",
         )
-    return found
+    return explanation
 
 
 _PINS = frozenset({"proof.key", "proof.embed.key", "coalition.key", "trust.noise_table", "trust.embedder",
@@ -89,14 +89,15 @@ SENTENCES = {
         " a wrong pin gives the same result. Rely on no figure of this page."
     ),
     Cause.FILE: (
-        "The window file is not the ledger that the provider signed. Fetch the file again first: a damaged copy gives"
-        " the same result. Rely on no figure of this page."
+        "The window file differs from the ledger that the provider signed. Fetch the file a second time first,"
+        " because a"
+        " damaged copy gives the same result. Rely on no figure of this page."
     ),
     Cause.WINDOW: "At least one statement of the window is false. Rely on no figure of this page.",
 }
 """The meaning of a failed window, by its cause."""
 CAVEAT = (
-    "The file is not what the provider signed, so what else did not pass may follow from that: fetch the file again"
-    " before you hold any of it against the provider."
+    "The file differs from the ledger that the provider signed, and other failures may have the same cause: fetch the"
+    " file a second time before you blame the provider for any failure."
 )
 """Printed with the checks that did not pass, if the cause is the file."""

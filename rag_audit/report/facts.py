@@ -92,7 +92,7 @@ def facts_without(facts: Facts) -> Facts:
 
 
 def input_files(inputs: Inputs) -> list[InputFile]:
-    """The files that a verdict rests on."""
+    """The files behind a verdict."""
     return [InputFile(role=role, name=name, sha256=digest) for role, name, digest in inputs.files]
 
 
@@ -279,7 +279,7 @@ def _events(case: Case) -> list[Event]:
             found.append(Event.parse({"kind": kind, "at": at, "words": words}, field="event"))
 
     happened("opening-quorum", _quorum_at(case, "opening.signature"), f"{names} had cosigned the commitments")
-    happened("beacon", case.drawn.get(0), "the beacon, on which the noise depends, was known")
+    happened("beacon", case.drawn.get(0), "the beacon for the noise was known")
     happened("opens", opening.opens_at, "the window opens")
     if queries:
         times = [q.ts for q in queries]
@@ -287,9 +287,9 @@ def _events(case: Case) -> list[Event]:
         happened("last-query", max(times), "the last answer was recorded")
     if closing is not None:
         happened("closing", closing.ts, "the provider closed the ledger")
-    happened("closes", opening.closes_at, "nothing may be answered after this")
+    happened("closes", opening.closes_at, "the provider may answer no query after this time")
     happened("final-quorum", _quorum_at(case, "ledger.checkpoint"), f"{names} had cosigned the end")
-    happened("delete-after", case.policy.delete_after, "the provider deletes what proofs are made from")
+    happened("delete-after", case.policy.delete_after, "the provider deletes the private inputs of proofs")
     found.sort(key=lambda event: event.at or 0)
     own, published = len(case.challenges), len(case.file.challenges)
     if own or published:

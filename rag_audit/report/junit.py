@@ -81,7 +81,7 @@ def _case(suite: ET.Element, check: CheckLine) -> None:
         lines += [
             e.failed,
             *(f"honest cause: {cause}" for cause in e.honest_causes),
-            f"ask: {e.ask}",
+            f"next step: {e.ask}",
             f"read: {e.section}",
         ]
     element.text = "\n".join(lines)

@@ -36,8 +36,8 @@ def factor(eps: float) -> str:
 STRENGTHS = {
     "strong": "strong: at most 1",
     "moderate": "moderate: between 1 and 10, where guarantees are usually called reasonable",
-    "weak": "weak: above 10, where the number alone promises little; read it with the next figure",
-    "none": "none: no number bounds what answers show",
+    "weak": "weak: above 10, where the number promises little by itself; read it with the next figure",
+    "none": "none: no number bounds the information in answers",
 }
 """Each tier of epsilon in words."""
 
@@ -51,7 +51,7 @@ def privacy_words(report: Report) -> list[str]:
     """The meaning of epsilon, its strength, and two related figures."""
     f = report.figures
     if f.standing == "not-established":
-        return ["nothing is established: a window that did not pass its checks has no figure"]
+        return ["not established: a window that did not pass its checks has no figure"]
     if f.eps is None:
         return ["no figure could be computed"]
     who = f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
@@ -60,15 +60,17 @@ def privacy_words(report: Report) -> list[str]:
         named(t.mechanism).protects for t in report.tenants
     ):
         bare = [t.tenant for t in report.tenants if not named(t.mechanism).protects]
-        lines.append(f"none for {listed(bare)}: answers are exact, and the window proves integrity alone")
+        lines.append(f"none for {listed(bare)}: answers are exact, and the window only proves integrity")
     eps = float(f.eps)
     if math.isfinite(eps):
         lines.append(f"{f.name} {f.eps} for {who}; it is {strength(eps)}")
         lines.append(
-            f"their lists change the odds that one given document is in the index by at most {factor(eps)} (e^eps),"
-            f" apart from a slack in probability of at most {one_in(float(f.delta))} (delta)"
+            f"the lists of these accounts change the odds that one given document is in the index by at most"
+            f" {factor(eps)} (e^eps),"
+            f" plus an additive slack in probability of at most {one_in(float(f.delta))} (delta)"
             if any(named(t.mechanism).uses_delta for t in report.tenants)
-            else f"their lists change the odds that one given document is in the index by at most {factor(eps)} (e^eps)"
+            else f"the lists of these accounts change the odds that one given document is in the index by at most"
+            f" {factor(eps)} (e^eps)"
         )
     elif any(named(t.mechanism).limit == "max_odds_unlisted" for t in report.tenants):
         lines.append(f"{f.name} inf for {who}: a mechanism here bounds no epsilon over all outcomes")
@@ -95,41 +97,43 @@ def privacy_words(report: Report) -> list[str]:
             f"a test that wrongly suspects 1 in 100 absent documents recognises at most"
             f" {one_in(float(f.tpr_at_fpr_1pct))} present ones (guessing: 1 in 100)"
         )
-    others = [f"one account alone {f.eps_one_account}"]
+    others = [f"one account {f.eps_one_account}"]
     if f.eps_all_accounts is not None:
-        others.append(f"all {f.accounts_max} accounts of a tenant together {f.eps_all_accounts}")
+        others.append(f"all {f.accounts_max} accounts of a tenant {f.eps_all_accounts}")
     if f.eps_realised is not None:
-        others.append(f"for the queries really asked {f.eps_realised}")
-    lines.append(f"eps for others: {', '.join(others)}")
+        others.append(f"the actual queries {f.eps_realised}")
+    lines.append(f"eps for other groups: {', '.join(others)}")
     if f.realised_above:
         lines.append(
-            f"the figure for the queries really asked lies above {f.name} and contradicts nothing:"
-            " counts are chosen by who reads answers, and"
-            f" correcting for that costs more here than the queries that nobody asked; {f.name} is the bound"
+            f"the figure for the actual queries is above {f.name}, which is no contradiction: accounts choose the"
+            " number"
+            " of their queries when they know earlier answers, and the correction for this choice costs more here than"
+            f" the unused queries would; {f.name} is the bound"
         )
     if f.standing == "if-conforming":
         drawn = f.sampled == report.counts.records
         lines.append(
-            "every record was drawn and proved, in sampled mode all the same"
+            "the draw of sampled mode covers every record, and every record is proved"
             if drawn
-            else f"this holds for records that conform: up to a share {f.beta} of them may be false or unnoised, which"
-            f" the draw misses with probability at most {one_in(float(f.eta or 1))}"
+            else f"this holds for records that conform: up to a share {f.beta} of the records may be false or without"
+            " noise,"
+            f" and the draw misses a larger share with probability at most {one_in(float(f.eta or 1))}"
         )
     return lines
 
 
 def vouched_words(report: Report) -> list[str]:
-    """Who vouches: provider, witnesses, beacon."""
+    """The parties that signed the window: provider, witnesses, beacon."""
     v = report.vouching
     both = [w.name for w in v.witnesses if w.opening and w.end]
     all_of = listed(both) if both else "no witness"
-    said = f"{all_of} cosigned opening and end (quorum {v.quorum} of {len(v.witnesses)})"
+    words = f"{all_of} cosigned header and end (quorum {v.quorum} of {len(v.witnesses)})"
     for part, names in (
-        ("opening", [w.name for w in v.witnesses if w.opening and not w.end]),
+        ("header", [w.name for w in v.witnesses if w.opening and not w.end]),
         ("end", [w.name for w in v.witnesses if w.end and not w.opening]),
     ):
         if names:
-            said += f"; {listed(names)} cosigned the {part} only"
+            words += f"; {listed(names)} cosigned only the {part}"
     beacon = (
         f"drand round {v.beacon.round}"
         if v.beacon.source == "drand"
@@ -141,11 +145,11 @@ def vouched_words(report: Report) -> list[str]:
     signed = f"provider key {key}"
     if not report.shows("provider"):
         signed = (
-            f"nothing is concluded from signatures under provider key {key} (the checks below have each)"
+            f"this report draws no conclusion from signatures of provider key {key} (see the checks below)"
             if _silent(report)
-            else f"no signature under provider key {key} counts"
+            else f"no signature of provider key {key} counts"
         )
-    return [f"{said}; beacon: {beacon}; {signed}"]
+    return [f"{words}; beacon: {beacon}; {signed}"]
 
 
 def _silent(report: Report) -> bool:
@@ -161,21 +165,23 @@ def _bare(report: Report) -> bool:
 def counted_words(report: Report) -> list[str]:
     """How many records, proofs and receipts."""
     c = report.counts
-    asked = "no draw counts" if c.asked is None else f"{c.proved:,} proved, {c.asked:,} had to be"
+    proved = "no draw counts" if c.asked is None else f"{c.proved:,} proved, {c.asked:,} required"
     if not report.shows("answers") and not report.shows("answers-drawn"):
-        asked = "this report does not establish that they are proved"
+        proved = "this report does not establish that they are proved"
     files = report.filing.receipts.files
     twice = f" (in {files:,} files)" if files > c.receipts_handed_in > 0 else ""
-    handed = f"{counted(c.receipts_handed_in, 'receipt')}{twice} handed in"
+    supplied = f"{counted(c.receipts_handed_in, 'receipt')}{twice} supplied"
     if c.receipts_handed_in:
         agree = f"{c.receipts_agreeing:,} in agreement with the ledger" if report.shows("receipts") else None
-        named = f"{c.receipts_independent:,} of accounts that trust.toml names"
+        named = f"{c.receipts_independent:,} of accounts that trust.toml lists"
         shown = [agree, named if report.shows("receipts-independent") else None]
-        handed += ": " + (", ".join(part for part in shown if part) or "nothing is concluded from them")
+        supplied += ": " + (
+            ", ".join(part for part in shown if part) or "this report draws no conclusion from them"
+        )
     asking = f"by {counted(c.accounts_asking, 'account')} of {c.accounts:,}"
     if not c.records:
-        return [f"no record: none of {counted(c.accounts, 'account')} asked anything; {handed}"]
-    return [f"{counted(c.records, 'record')} ({asked}) {asking}; {handed}"]
+        return [f"no record: none of {counted(c.accounts, 'account')} sent a query; {supplied}"]
+    return [f"{counted(c.records, 'record')} ({proved}) {asking}; {supplied}"]
 
 
 def _near(r: Requirement) -> str:
@@ -186,7 +192,7 @@ def _near(r: Requirement) -> str:
 def nearest_words(report: Report) -> list[str]:
     """Which requirement is closest to its limit, or beyond it."""
     if report.figures.standing == "not-established":
-        return ["none counts as kept: what the limits of trust.toml are compared with is not established"]
+        return ["no limit of trust.toml counts as met, because the values of the window are not established"]
     missed = [r for r in report.requirements if r.outcome != "pass"]
     if missed:
         named = "; ".join(
@@ -197,14 +203,14 @@ def nearest_words(report: Report) -> list[str]:
     ranked = nearest(report.requirements)
     at = [r for r in ranked if Decimal(r.used or "0") >= 1]
     rest = [r for r in ranked if Decimal(r.used or "0") < 1]
-    said = []
+    parts = []
     if at:
         more = f" and {len(at) - _SHOWN} more" if len(at) > _SHOWN else ""
-        said.append(f"met with nothing to spare: {', '.join(_near(r) for r in at[:_SHOWN])}{more}")
+        parts.append(f"met exactly: {', '.join(_near(r) for r in at[:_SHOWN])}{more}")
     if rest:
         share = f"{100 * float(rest[0].used or 0):.3g} %"
-        said.append(f"{'next' if at else 'closest'}: {_near(rest[0])} ({share} used)")
-    return ["; ".join(said) or "none of them has a number"]
+        parts.append(f"{'next' if at else 'closest'}: {_near(rest[0])} ({share} used)")
+    return ["; ".join(parts) or "no requirement has a number"]
 
 
 def _wanted(r: Requirement) -> str:
@@ -213,7 +219,7 @@ def _wanted(r: Requirement) -> str:
 
 def weaker_words(report: Report) -> list[str]:
     """The weaker aspects of the verification: set-up, D1, sampled mode, coalition and others."""
-    return [f"{w.id}: {w.words}" for w in report.weaker] or ["nothing that this release could strengthen"]
+    return [f"{w.id}: {w.words}" for w in report.weaker] or ["this release knows no improvement"]
 
 
 def retrieval_words(report: Report) -> list[str]:
@@ -234,13 +240,13 @@ def _measured(report: Report) -> list[str]:
             by_setting[m.setting].append(m)
     if not by_setting:
         return []
-    found = ", ".join(
+    shares = ", ".join(
         f"{_range([m.found for m in ms])} % with {setting}" for setting, ms in by_setting.items()
     )
     exact = _range([m.exact for ms in by_setting.values() for m in ms])
     return [
-        f"measured on public collections (docs/study.md), questions that find their passage among five: {found};"
-        f" {exact} % without any of it"
+        f"measured on public collections (docs/study.md), questions that find their passage among five: {shares};"
+        f" {exact} % without a mechanism"
     ]
 
 
@@ -250,8 +256,7 @@ def _range(values: list[str]) -> str:
 
 
 def handed_out(tenant: TenantReport, queries: int) -> tuple[float, float]:
-    """The probability that a given document is returned with unlimited noise: at one query, and over the given
-    number."""
+    """The probability that unlimited noise returns a given document: for one query, and for the given number."""
     share = min(1.0, tenant.longest / max(tenant.capacity, 1))
     return share, 1 - (1 - share) ** queries
 
@@ -260,16 +265,16 @@ def outside_words(report: Report) -> list[str]:
     """The risks that the figures do not cover, in one sentence; the full list follows the report."""
     noisy = [t for t in report.tenants if named(t.mechanism).uses_delta]
     lines = [
-        "what a listed position holds (a passage that is handed out is seen), what a model writes from it, coalitions"
-        f" above {counted(report.figures.k_max, 'account')}, answers given off the ledger: {len(report.does_not_prove)}"
-        " points at the end"
+        "the content of a returned passage (its account reads it), the text that a model writes from it, coalitions"
+        f" above {counted(report.figures.k_max, 'account')}, answers outside of the ledger:"
+        f" {len(report.does_not_prove)} points at the end"
     ]
     if noisy and report.figures.standing != "not-established":
-        most = max(noisy, key=lambda t: t.longest / max(t.capacity, 1))
-        once, often = handed_out(most, report.figures.n)
+        tenant = max(noisy, key=lambda t: t.longest / max(t.capacity, 1))
+        once, often = handed_out(tenant, report.figures.n)
         lines.append(
-            f"even unlimited noise hands a given document among {most.capacity:,} positions out with probability"
-            f" {percent(once)} a query (K = {most.longest}), {percent(often)} over {report.figures.n:,}"
+            f"even with unlimited noise, an answer returns a given document among {tenant.capacity:,} positions with"
+            f" probability {percent(once)} a query (K = {tenant.longest}), {percent(often)} over {report.figures.n:,}"
         )
     return lines
 
@@ -280,29 +285,31 @@ def chain_words(report: Report) -> list[str]:
     before = (
         "the origin's first window"
         if chain.before is None
-        else f"before it: opening {chain.before.opening[:16]}.."
+        else f"previous window: header {chain.before.opening[:16]}.."
     )
     if not report.shows("chain"):
         if _silent(report):
             return [
-                "nothing is concluded about the window before this one (the check opening.chain is below)"
+                "this report draws no conclusion about the previous window (see the check opening.chain below)"
             ]
-        return ["what comes before this window is not established"]
-    said = f"{before} ({chain.words})" if chain.before is None else f"before it: {chain.words}"
+        return ["the previous window is not established"]
+    words = f"{before} ({chain.words})" if chain.before is None else f"previous window: {chain.words}"
     if chain.before is not None and chain.before.abandoned:
-        said += f"; {counted(chain.before.abandoned, 'window')} since the last complete one came to nothing"
+        words += f"; {counted(chain.before.abandoned, 'window')} abandoned since the last complete one"
     if chain.before is not None and chain.before.empty:
-        said += f"; {counted(chain.before.empty, 'window')} since the last complete one ended without a query"
-    lines = [said]
+        words += f"; {counted(chain.before.empty, 'window')} without a query since the last complete one"
+    lines = [words]
     if chain.after is not None:
         lines.append(
-            f"the next window has to name opening {chain.after.opening[:16]}.., root {chain.after.root[:16]}.."
+            f"the next window has to name header {chain.after.opening[:16]}.., root {chain.after.root[:16]}.."
         )
     if report.figures.cumulative is not None:
         c = report.figures.cumulative
         lines.append(
-            f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta}; {c.condition}"
+            f"{c.windows} windows over one index in total: eps {c.eps} at delta {c.delta}; {c.condition}"
         )
     elif chain.before is not None:
-        lines.append("windows over one index add up: rag-audit verifier cumulative has their eps together")
+        lines.append(
+            "the eps of windows over one index add up: rag-audit verifier cumulative computes their total"
+        )
     return lines

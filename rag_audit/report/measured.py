@@ -23,7 +23,7 @@ from rag_audit.verify.inputs import Inputs, printable_name, reading
 
 MAX_COUNTS = 64
 """Maximum different numbers of questions that get figures: a run of all attacks has about eight."""
-LABEL = "the provider's own measurement, which this verdict does not prove and no check rests on"
+LABEL = "the provider's own measurement; this verdict does not prove it, and no check depends on it"
 
 
 def read_measured(path: Path, case: Case, inputs: Inputs) -> Attacks:
@@ -32,7 +32,7 @@ def read_measured(path: Path, case: Case, inputs: Inputs) -> Attacks:
     :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
     :raises RagAuditError: the file cannot be read
     """
-    ask = "ask the provider for the attacks.json of this window, or leave out --attacks"
+    ask = "ask the provider for the attacks.json of this window, or omit --attacks"
     with reading("attacks file", path, missing=ask, remedy=ask):
         run = AttackRun.load(path)
         digest = sha256(read_bytes(path, max_bytes=MAX_ATTACKS_BYTES)).hex()
@@ -63,13 +63,13 @@ def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> 
     """
     seen = {(r.attack, r.cell.mechanism, r.cell.defence, r.cell.accounts) for r in run.results}
     if len(seen) < len(run.results):
-        raise SchemaError("an attack's result in a cell is there twice", field=f"{field}.results",
+        raise SchemaError("a cell has the result of an attack twice", field=f"{field}.results",
                           expected=f"{len(run.results)} different ones", found=len(seen))  # fmt: skip
     if run.opening is not None:
         return _of_window(run, policy, opening, field)
     if run.target != "engine":
         raise MeasurementError(
-            "the attacks were on a service of which nothing ties it to this window",
+            "the attacks were on a service that has no link to this window",
             field=f"{field}.target",
             expected=f"engine, or a service of the window {policy.window}",
             found=run.target,
@@ -184,7 +184,7 @@ class _Certified:
         self._delta = run.delta
         self._known: dict[tuple[Mechanism, int], tuple[float, float | None]] = {}
         self.above: list[str] = []
-        """each lower bound that lies above the certified epsilon, in words"""
+        """each lower bound above the certified epsilon, in words"""
 
     def point(self, r: AttackResult, mechanism: Mechanism, tenants: list[str]) -> AttackPoint:
         """One result with its certified figures."""
@@ -194,7 +194,7 @@ class _Certified:
         if bounds is not None and above:
             self.above.append(
                 f"{r.attack} by {accounts} account{'s' * (accounts > 1)} on {', '.join(tenants)}: epsilon is at least"
-                f" {bounds.lower:.4g}, and certified is {epsilon:.4g}"
+                f" {bounds.lower:.4g}, and the certified epsilon is {epsilon:.4g}"
             )
         return AttackPoint(
             accounts=accounts,
@@ -211,7 +211,7 @@ class _Certified:
         key = (mechanism, kind.figures_depend_on(mechanism, accounts, queries))
         if key not in self._known:
             if len(self._known) == MAX_COUNTS:
-                raise SizeError("the attacks ask too many different numbers of questions", field="attacks",
+                raise SizeError("the attacks use too many different numbers of questions", field="attacks",
                                 expected=f"at most {MAX_COUNTS}")  # fmt: skip
             self._known[key] = kind.certified(mechanism, accounts, queries, self._delta)
         return self._known[key]

@@ -19,8 +19,9 @@ _WIDTH = 110
 _COLUMN = 18
 
 COVERS = (
-    "These figures cover the list of selected positions and nothing else. Whatever eps is, a passage that is handed"
-    " out is seen by whoever gets it."
+    "These figures only cover the list of selected positions. For every value of eps, the account that receives a"
+    " passage"
+    " can read it."
 )
 """Text that is printed before every eps or AUC bound (docs/accounting.md, "Scope of the figures")."""
 
@@ -35,15 +36,15 @@ def covers(policies: Sequence[Policy]) -> str:
     """
     shared = set.intersection(*({t.tenant for t in policy.tenants} for policy in policies))
     windows = {name: [(p.mechanism_of(name), p.n) for p in policies] for name in sorted(shared)}
-    kinds = {name: {type(mechanism) for mechanism, _ in found} for name, found in windows.items()}
-    if not any(kind.protects for found in kinds.values() for kind in found):
+    kinds = {name: {type(mechanism) for mechanism, _ in pairs} for name, pairs in windows.items()}
+    if not any(kind.protects for own in kinds.values() for kind in own):
         return ""
-    found = [COVERS]
+    sentences = [COVERS]
     for kind in ALL:
         alike = {name: windows[name] for name, own in kinds.items() if own == {kind.mechanism}}
         sentence = kind.covered(alike) if alike else None
-        found += [] if sentence is None else [sentence]
-    return " ".join(found)
+        sentences += [] if sentence is None else [sentence]
+    return " ".join(sentences)
 
 
 def covers_noise(queries: int) -> str:
@@ -52,8 +53,8 @@ def covers_noise(queries: int) -> str:
     :param queries: the queries of one account
     """
     return (
-        f"{COVERS} Even with unlimited noise a given document among N positions is handed out with probability K/N a"
-        f" query, where K is the length of a list, and with probability 1 - (1 - K/N)^{queries} over {queries:,}"
+        f"{COVERS} Even with unlimited noise an answer returns a given document among N positions with probability K/N"
+        f" a query, where K is the length of a list, and with probability 1 - (1 - K/N)^{queries} over {queries:,}"
         " queries."
     )
 
@@ -83,7 +84,8 @@ def unlisted(odds: str, all_accounts: str, tenants: Sequence[str]) -> str:
         f" becomes more likely by a factor of at most {odds} for k_max accounts (odds_unlisted), and of at most"
         f" {all_accounts} for all accounts. Both figures assume {accounting.POSITIONS_PER_DOCUMENT} position for each"
         " document; a document of s positions has at least the s-th power of them. The presence of a document that an"
-        " account asks for has no protection: the document is returned if it ranks high enough and its coin permits."
+        " account asks for has no protection: an answer returns the document if it ranks high enough and is in the"
+        " sample."
         " Both figures bound the probability of one event and are not differential privacy; windows multiply them."
     )
 
@@ -118,7 +120,7 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
             f"odds_unlisted of {', '.join(beyond)} exceeds exp(eps), because eps does not bound it: eps is about the"
             " lists of selected positions, and odds_unlisted also counts the texts at these positions, which eps leaves"
             " out. Lists contain positions that match no question. Accounts that have received the texts of nearly all"
-            " positions, and not the document, can conclude that the document is absent.",
+            " positions without the document can conclude that the document is absent.",
             _WIDTH,
         )
     return lines
@@ -158,7 +160,7 @@ def _noise_lines(figures: PolicyFigures) -> list[str]:
         )
     lines += [
         "",
-        "for comparison, never counting:",
+        "for comparison only:",
         *(f"  {name.replace('_', ' '):30} {value}" for name, value in b["not_bounds"].items()),
     ]
     return lines
@@ -168,35 +170,39 @@ def explain(policy: Policy, figures: PolicyFigures, target: str) -> str:
     """The explanation of a policy, number by number.
 
     :param figures: the result of `accounting.policy_figures` for this policy
-    :param target: the target for which the noise was chosen, one line
+    :param target: the target of the noise's calibration, in one line
     """
     lines = [f"Policy of window {policy.window}, explained. C_policy {policy.digest()}", ""]
     for name, value, meaning in _entries(policy, target):
         lines += textwrap.wrap(f"{name:{_COLUMN}} = {value}", _WIDTH, subsequent_indent=" " * (_COLUMN + 3))
         lines += textwrap.wrap(meaning, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    return "\n".join([*lines, "", "What it promises", "", figures_text(figures, covers([policy])), ""])
+    return "\n".join([*lines, "", "Guarantees", "", figures_text(figures, covers([policy])), ""])
 
 
 def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     mechanisms = [p.mechanism(t) for t in p.tenants]
     yield "v", str(p.v), "Version of this format."
-    yield "window", p.window, "Its id: unique, since the ledger's chain and every receipt name it."
+    yield (
+        "window",
+        p.window,
+        "The unique id of the window. The chain of windows and every receipt contain it.",
+    )
     yield (
         "opens_at",
         _date(p.opens_at),
-        "Answers start here; witnesses must have cosigned the opening before.",
+        "The provider answers from this time on; the witnesses must have cosigned the window header before.",
     )
-    yield "closes_at", _date(p.closes_at), "Nothing is answered after it."
+    yield "closes_at", _date(p.closes_at), "The provider answers no query after this time."
     yield (
         "delete_after",
         _date(p.delete_after),
-        "When the provider deletes the seed and the records' private inputs; until then a verifier may challenge.",
+        "The time when the provider deletes the seed and the records' private inputs; until then a verifier may"
+        " challenge records.",
     )
     yield (
         "n",
         f"{p.n:,}",
-        "Queries that one account may make in the window. Figures that grow with queries count all of them, asked or"
-        " not.",
+        "Maximum number of queries of one account in the window. Figures that grow with queries count this maximum.",
     )
     yield (
         "k_max",
@@ -207,8 +213,9 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         yield (
             "delta_policy",
             p.delta_policy,
-            "No figure of this policy depends on it: delta belongs to noise, and no tenant has noise. A verifier's"
-            " max_delta limits it all the same.",
+            "No figure of this policy depends on delta_policy, because delta belongs to noise and no tenant has"
+            " noise. A"
+            " verifier's max_delta limits the value nevertheless.",
         )
     else:
         yield from _noise_entries(p, p.noise, target)
@@ -223,8 +230,8 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         yield (
             f"tenants.{tenant.tenant}",
             f"capacity {tenant.capacity:,}, accounts_max {tenant.accounts_max}, {tenant.system}",
-            "Positions, empty ones included: a contract constant that says nothing about the documents. accounts_max"
-            f" caps this tenant's accounts{_no_assumption(p.mechanism(tenant))}."
+            "The number of positions, including empty ones. It is a constant of the contract and reveals no document."
+            f" accounts_max limits this tenant's accounts{_no_assumption(p.mechanism(tenant))}."
             f" {words} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
         )
         if isinstance(tenant, TenantPolicyV2):
@@ -232,30 +239,31 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     yield (
         "proving",
         p.proving,
-        "Each record is proved when it is answered."
+        "The provider proves each record when it answers the query."
         if p.proving == "eager"
-        else "Records are proved when a verifier has challenged them.",
+        else "The provider proves records after a verifier has challenged them.",
     )
     p_theta, q_theta = p.estimator.theta
     span = "the whole window" if p.estimator.tau == 0 else f"{p.estimator.tau} {p.estimator.tau_unit}"
     yield (
         "estimator",
         f"theta {p_theta}/{q_theta}, tau {p.estimator.tau}",
-        f"Queries of different accounts with cosine at or above theta within {span} count as one coalition's: at a"
-        " theta near 1, those are accounts that repeat a question almost word for word.",
+        f"Queries of different accounts with cosine at or above theta within {span} count as queries of one"
+        " coalition. A"
+        " theta near 1 finds accounts that repeat a question almost word for word.",
     )
     wanted = p.estimator.certificate
     yield (
         "estimator.certificate",
         "none" if wanted is None else f"{wanted.system}, up to {wanted.records} records",
-        "The estimate is only declared: verdicts say coalition=not-checked."
+        "The provider only declares the estimate: verdicts contain coalition=not-checked."
         if wanted is None
-        else "The closing record's estimate is proved; a window with more records cannot be.",
+        else "The provider proves the estimate in the window trailer; a window with more records has no such proof.",
     )
     yield (
         "tokens",
         f"query {p.tokens.query}, document {p.tokens.document}",
-        "Where the tokeniser cuts; the rest of a longer text is not seen, and no proof speaks of it.",
+        "Maximum number of tokens. The tokeniser drops the rest of a longer text, and no proof covers the rest.",
     )
 
 
@@ -264,7 +272,7 @@ def _coalition(p: Policy, mechanisms: Collection[Mechanism]) -> str:
     decisive = min(mechanisms, key=lambda m: LIMITS.index(m.limit))
     queries = f"{p.k_max * p.n:,} queries"
     return (
-        f"The largest coalition covered: {p.k_max:,} accounts that pool their answers make {queries}."
+        f"The largest covered coalition: {p.k_max:,} accounts that pool their answers send {queries}."
         f" {description(decisive.name).coalition}"
     )
 
@@ -273,10 +281,13 @@ def _length(p: Policy) -> str:
     """The relation of the tenants' list lengths to top_k. Randomized response does not use top_k."""
     mechanisms = {tenant.tenant: p.mechanism(tenant) for tenant in p.tenants}
     lengths = [f"{name} {m.longest}" for name, m in mechanisms.items() if not m.ranked]
-    own = f"With listing a list has at most listed_max positions instead: {', '.join(lengths)}."
+    own = f"With listing, a list has at most listed_max positions: {', '.join(lengths)}."
     if len(lengths) == len(p.tenants):
-        return f"Positions that `account search` shows of what an account holds. {own}"
-    words = "Positions in an answer. Epsilon does not depend on it, but what is handed out does."
+        return f"Maximum number of received documents that `account search` prints. {own}"
+    words = (
+        "Number of positions in an answer. It does not change epsilon, but it changes the number of returned"
+        " passages."
+    )
     return f"{words} {own}" if lengths else words
 
 
@@ -312,26 +323,26 @@ def _noise_entries(p: Policy, noise: NoisePolicy, target: str) -> Iterator[tuple
     yield (
         "eps_acc, delta_acc",
         f"{p.eps_acc}, {p.delta_acc}",
-        "What is promised for one account alone, and what the calibration below is checked against.",
+        "The guarantee for one account, and the reference for the calibration below.",
     )
     yield (
         "delta_policy",
         p.delta_policy,
-        f"The delta of eps_audit. It must exceed k_max delta_acc = {p.k_max * float(p.delta_acc):.3g}, which the"
-        " closed form spends; the other bounds spend all of delta_policy themselves. Keep it well below one over"
-        " the number of documents.",
+        f"The delta of eps_audit. It must exceed k_max delta_acc = {p.k_max * float(p.delta_acc):.3g}, the share of the"
+        " closed form; each of the other bounds uses all of delta_policy. Choose a value far below one over the number"
+        " of documents.",
     )
     yield (
         "calibration",
         str(p.calibration),
-        f"{target} For one account this method asks sigma/Delta of at least {_asked(p)}; it is"
-        f" {m.sigma_over_delta:.5g}. By method: {_by_method(p)}.",
+        f"{target} For one account this method requires sigma/Delta of at least {_minimum(p)}; this policy has"
+        f" {m.sigma_over_delta:.5g}. Minimum by method: {_by_method(p)}.",
     )
     yield (
         "noise.gains",
         ",".join(map(str, noise.gains)),
         f"Each position's score gets the sum of {len(noise.gains)} draws of {noise.version} (sigma 16,"
-        " -127..127) times these. Each gain costs a draw a position in the circuit.",
+        " -127..127) times these gains. Each gain costs one draw for each position in the circuit.",
     )
     yield (
         "noise.lattice",
@@ -342,8 +353,8 @@ def _noise_entries(p: Policy, noise: NoisePolicy, target: str) -> Iterator[tuple
     yield (
         "noise.lo, noise.hi",
         f"{noise.lo}, {noise.hi}",
-        "Raw scores are cut to this range before they go to the lattice. Constants of the embedder, never fitted"
-        " to documents.",
+        "Raw scores are clamped to this range before they are mapped to the lattice. Both ends are constants of the"
+        " embedder and do not depend on documents.",
     )
     yield (
         "noise.table",
@@ -353,7 +364,7 @@ def _noise_entries(p: Policy, noise: NoisePolicy, target: str) -> Iterator[tuple
     yield "sigma", str(p.sigma), "Derived: 16 times the root of the sum of squared gains, in lattice steps."
 
 
-def _asked(policy: Policy) -> str:
+def _minimum(policy: Policy) -> str:
     return f"{_required(policy, str(policy.calibration)):.5g}"
 
 

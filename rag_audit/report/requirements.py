@@ -17,29 +17,29 @@ from rag_audit.verify.case import Check, Status
 Kind = Literal["at-most", "at-least", "level"]
 
 WORDS: Mapping[str, tuple[Kind, str]] = {
-    "mechanisms": ("level", "what may protect a tenant's documents"),
+    "mechanisms": ("level", "the accepted mechanisms"),
     "max_epsilon": ("at-most", "epsilon for k_max accounts"),
     "max_odds_unlisted": (
         "at-most",
-        "the factor by which the absence of a document becomes more likely",
+        "the maximum factor for the likelihood of a document's absence",
     ),
-    "max_delta": ("at-most", "the delta at which epsilon is stated"),
-    "min_k_max": ("at-least", "accounts that may collude under the bound"),
-    "max_theta": ("at-most", "the similarity from which two accounts' queries count as one coalition's"),
-    "min_tau": ("at-least", "the span within which queries are compared"),
+    "max_delta": ("at-most", "the delta of the stated epsilon"),
+    "min_k_max": ("at-least", "colluding accounts that the bound covers"),
+    "max_theta": ("at-most", "the minimum similarity of two accounts' queries in one coalition"),
+    "min_tau": ("at-least", "the span of the comparison of queries"),
     "max_K_share": ("at-most", "the share of a tenant's positions in one answer"),
     "max_score_hi": ("at-most", "the upper end of the score window"),
     "min_score_width": ("at-least", "the width of the score window"),
-    "min_keep": ("at-least", "the share of positions that a sample keeps"),
-    "max_abandoned": ("at-most", "windows that were abandoned since the last complete one"),
-    "max_empty": ("at-most", "windows that ended without a query since the last complete one"),
-    "min_receipts": ("at-least", "receipts from accounts that trust.toml names"),
-    "a1": ("level", "that a query's vector comes from its text"),
-    "d1": ("level", "that a document's vector comes from its text"),
-    "coalition": ("level", "whether the coalition estimate is proved"),
-    "challenge": ("level", "whose draw of records was answered"),
-    "setup": ("level", f"how the keys of {keyed_titles()} proofs came about"),
-    "quorum": ("at-least", "witnesses that cosigned the opening, and the end"),
+    "min_keep": ("at-least", "the sampled share of positions"),
+    "max_abandoned": ("at-most", "windows abandoned since the last complete one"),
+    "max_empty": ("at-most", "windows without a query since the last complete one"),
+    "min_receipts": ("at-least", "receipts from accounts that trust.toml lists"),
+    "a1": ("level", "evidence that a query's vector comes from its text"),
+    "d1": ("level", "evidence that a document's vector comes from its text"),
+    "coalition": ("level", "evidence for the coalition estimate"),
+    "challenge": ("level", "the party that drew the records to prove"),
+    "setup": ("level", f"the origin of the keys of {keyed_titles()} proofs"),
+    "quorum": ("at-least", "witnesses that cosigned the header, and the end"),
 }
 """Each requirement in words, in the order of a report."""
 CHECKS = {"min_receipts": "receipt.independent", "quorum": "opening.quorum"}
@@ -110,7 +110,7 @@ def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) 
     if not outside or not inside:
         return None
     rest = f"{reason} {some(outside)}" + (" show" if name == "max_epsilon" else "")
-    return f"{some(inside)} alone; {rest}"
+    return f"only {some(inside)}; {rest}"
 
 
 def _odds_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
@@ -122,7 +122,7 @@ def _odds_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
         + ("" if t.odds_unlisted is None else f" and a factor of {t.odds_unlisted}")
         for t in outside
     ]
-    return f"{some(inside)} alone; the limit is not applied to {some(rest)}"
+    return f"only {some(inside)}; the limit is not applied to {some(rest)}"
 
 
 def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str, passed: Passed) -> Requirement:
@@ -147,7 +147,9 @@ def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str, passed:
 
 def _limit(require: Require, name: str, check: Check) -> str | None:
     if name == "setup":
-        return "made by one party is allowed" if require.allow_unsafe_setup else "a ceremony, or none needed"
+        return (
+            "keys of one party are allowed" if require.allow_unsafe_setup else "a ceremony, or no keys needed"
+        )
     value = getattr(require, name)
     if isinstance(value, list):
         return ", ".join(value)
@@ -159,13 +161,13 @@ def _limit(require: Require, name: str, check: Check) -> str | None:
 def _used(kind: Kind, limit: str | None, found: str) -> str | None:
     """The used share of a limit, if both are numbers and the limit is not 0."""
     try:
-        most, value = Decimal(limit or "-"), Decimal(found)
+        bound, value = Decimal(limit or "-"), Decimal(found)
     except InvalidOperation:
         return None
-    least = value if kind == "at-least" else most
-    if kind == "level" or least == 0 or not most.is_finite():
+    divisor = value if kind == "at-least" else bound
+    if kind == "level" or divisor == 0 or not bound.is_finite():
         return None
-    share = most / value if kind == "at-least" else value / most
+    share = bound / value if kind == "at-least" else value / bound
     return "inf" if not share.is_finite() else f"{share:.4g}".lower()
 
 

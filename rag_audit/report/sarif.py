@@ -120,7 +120,7 @@ def _rule(base: str, lines: Sequence[CheckLine]) -> Json:
     failed = "rag-audit verify could not establish this." if e is None else e.failed
     steps = (
         f"Read: {base}" if e is None
-        else f"Honest causes: {'; '.join(e.honest_causes)}. Ask: {e.ask}. Read: {e.section}"
+        else f"Honest causes: {'; '.join(e.honest_causes)}. Next step: {e.ask}. Read: {e.section}"
     )  # fmt: skip
     return {
         "id": base,

@@ -25,22 +25,22 @@ def next_steps_of(
     :param weaker: ids of weaknesses
     :param protection: how strong the protection of the window is
     """
-    keep = "keep window.json, its siblings, trust.toml and the receipts with this report: with them anyone repeats it"
+    keep = "keep window.json, its siblings, trust.toml and the receipts with this report, so that anybody can repeat it"
     cause = cause_of(checks)
     if outcome == "FAIL" and cause is Cause.PIN:
         return [
             "rely on no figure of this window",
             "compare the pins of trust.toml with the values that their source publishes, by another way than the window"
             " file, and correct trust.toml if a pin is wrong",
-            f"read what the check means: rag-audit verifier explain {deciding[0]}",
+            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
             "if the pins are right, ask the provider why the window used another value",
             keep,
         ]
     if outcome == "FAIL" and cause is Cause.FILE:
         return [
             "rely on no figure of this window",
-            "fetch window.json and the files beside it again from the provider's public folder, and verify again",
-            f"read what the check means: rag-audit verifier explain {deciding[0]}",
+            "fetch window.json and its siblings from the provider's public folder a second time, and verify them",
+            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
             "if the published file fails too, ask the provider for an answer in writing, and show the file to the"
             " witnesses and to other verifiers",
             keep,
@@ -48,49 +48,62 @@ def next_steps_of(
     if outcome == "FAIL":
         return [
             "rely on no figure of this window",
-            f"read what the check means: rag-audit verifier explain {deciding[0]}",
+            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
             keep,
-            "ask the provider for an answer in writing, and show what you have to the witnesses and to other verifiers",
+            "ask the provider for an answer in writing, and show your files to the witnesses and to other verifiers",
         ]
     if outcome == "UNDECIDED" and all(check.startswith("receipt.") for check in deciding):
         return [
             "rely on no figure of this window yet",
-            f"read what is missing: rag-audit verifier explain {deciding[0]}",
-            "ask the account that handed in the receipt to export the receipt again, or leave that receipt out, and"
-            " verify again",
+            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
+            "ask the account that supplied the receipt for a second export, or omit that receipt, and repeat the"
+            " verification",
         ]
     if outcome == "UNDECIDED":
         return [
             "rely on no figure of this window yet",
-            f"read what is missing: rag-audit verifier explain {deciding[0]}",
-            "fetch the files again from the provider's public folder, and verify again",
-            "compare releases: a newer window may need a newer rag-audit",
+            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
+            "fetch the files from the provider's public folder a second time, and verify them",
+            "compare the releases: a newer window may need a newer rag-audit",
         ]
     if outcome == "UNPROVEN":
         return [
-            "rely on no figure of this window yet: what it rests on was not shown to you",
-            *(f"read what {check} leaves open: rag-audit verifier explain {check}" for check in deciding[:3]),
+            "rely on no figure of this window yet: its evidence is incomplete",
+            *(
+                f"read the explanation of {check}: rag-audit verifier explain {check}"
+                for check in deciding[:3]
+            ),
             *_remedies(checks, deciding),
         ]
     absent = [c.base.partition(".")[2] for c in checks if c.decides and c.expected == ABSENT]
     if outcome == "UNMET" and len(absent) == len(deciding):
         return [
-            f"set {listed(absent)} in trust.toml, and verify again",
-            *(f"read what {check} asks for: rag-audit verifier explain {check}" for check in deciding[:3]),
+            f"set {listed(absent)} in trust.toml, and repeat the verification",
+            *(
+                f"read the explanation of {check}: rag-audit verifier explain {check}"
+                for check in deciding[:3]
+            ),
         ]
     if outcome == "UNMET":
         return [
-            "decide whether the window is enough for you: it is sound, and less than trust.toml asks for",
-            *(f"read what {check} asks for: rag-audit verifier explain {check}" for check in deciding[:3]),
-            "ask the provider for a next window that meets it, or lower the requirement in trust.toml, and say so",
+            "decide whether the window is enough for you: it is sound, and it does not meet trust.toml",
+            *(
+                f"read the explanation of {check}: rag-audit verifier explain {check}"
+                for check in deciding[:3]
+            ),
+            "ask the provider for a next window that meets the requirement, or lower the requirement in trust.toml"
+            " and tell the"
+            " readers of your report",
         ]
     steps = [keep, "verify the next window with --previous, so that no window can be dropped in between"]
     if "setup" in weaker:
         steps.append("ask the provider for keys by several parties, or for scan proofs")
     if "sampled" in weaker:
-        steps.append("ask for every record's proof where a share of false ones matters to you")
+        steps.append("ask the provider for the proof of every record if no record may be false")
     if protection == "none":
-        steps.append("do not read this as privacy: ask for a mechanism where the documents need one")
+        steps.append(
+            "do not read this verdict as privacy: ask the provider for a mechanism if the documents need one"
+        )
     return steps
 
 
@@ -98,13 +111,13 @@ def _remedies(checks: Sequence[CheckLine], deciding: Sequence[str]) -> list[str]
     """The steps that establish the checks that left a window open."""
     if "trust.records" in deciding:
         return [
-            "ask the provider whether anybody asked a question in this window: a window without an answer has nothing"
-            " to prove, and no file is missing"
+            "ask the provider whether it answered a question in this window: a window without an answer has no proofs,"
+            " and no file is missing"
         ]
     if "proof.challenge" in deciding and any(
         c.found.endswith(" absent") for c in checks if c.base == "proof.challenge"
     ):
-        return ['set beta and eta in trust.toml, or mode = "full", and verify again']
+        return ['set beta and eta in trust.toml, or mode = "full", and repeat the verification']
     if "trust.setup" in deciding:
         return [
             "ask the provider for keys that several parties made, or for scan proofs; --allow-unsafe-setup accepts keys"
@@ -112,5 +125,5 @@ def _remedies(checks: Sequence[CheckLine], deciding: Sequence[str]) -> list[str]
         ]
     return [
         "compare trust.toml with the keys that the window used",
-        "ask the provider for what is missing, and verify again",
+        "ask the provider for the missing parts, and repeat the verification",
     ]

@@ -39,26 +39,26 @@ def protection_of(
 
     :param outcome: the first word of the verdict line
     :param eps: epsilon of the window over all outcomes and tenants; None where no check could compute it
-    :param drawn: of sampled mode, how many records had to be proved; None in full mode
+    :param drawn: in sampled mode, the number of records that needed a proof; None in full mode
     :param records: answers of the window
-    :param beta: of sampled mode, the share of answers that may be false
+    :param beta: in sampled mode, the share of answers that may be false
     """
     if standing == "not-established":
         return Protection(
             level="not-established",
-            reasons=["what a privacy figure rests on is not established"],
+            reasons=["the evidence for a privacy figure is incomplete"],
             warning=None,
         )
-    found: dict[tuple[Level, str], list[str]] = {}
+    by_reason: dict[tuple[Level, str], list[str]] = {}
     reasons: list[tuple[Level, str]]
     for tenant in tenants:
-        found.setdefault(_of_tenant(tenant), []).append(tenant.tenant)
-    reasons = [(level, f"{some(names)}: {reason}") for (level, reason), names in found.items()]
+        by_reason.setdefault(_of_tenant(tenant), []).append(tenant.tenant)
+    reasons = [(level, f"{some(names)}: {reason}") for (level, reason), names in by_reason.items()]
     if eps is None:
         reasons.append(("none", "no epsilon was computed"))
     if standing == "if-conforming" and (drawn is None or drawn < records):
         share = "a share of them" if beta is None else f"a share {beta} of them"
-        reasons.append(("weak", f"not every answer was proved: up to {share} may have no protection"))
+        reasons.append(("weak", f"some answers have no proof: up to {share} may have no protection"))
     level: Level = min((level for level, _ in reasons), key=ORDER.index, default="none")
     deciding = [reason for own, reason in reasons if own == level] or ["the window has no tenant"]
     weak = outcome.startswith("PASS") and level in ("none", "weak")
@@ -66,7 +66,7 @@ def protection_of(
 
 
 def protection_words(protection: Protection) -> str:
-    """The protection of a window in one sentence, with the warning where there is one."""
+    """The protection of a window in one sentence, followed by the warning if there is one."""
     if protection.warning is not None:
         return f"Protection: {protection.level}. {protection.warning}"
     more = len(protection.reasons) - _SHOWN
@@ -79,7 +79,10 @@ def _of_tenant(tenant: TenantReport) -> tuple[Level, str]:
     """The level of one tenant's protection, and why."""
     kind = description(tenant.mechanism)
     if not kind.mechanism.protects:
-        return "none", "nothing protects the documents, and the window shows that answers are correct"
+        return (
+            "none",
+            "no mechanism protects the documents, and the window only shows that answers are correct",
+        )
     if tenant.eps is None:
         return "none", "no epsilon was computed"
     level = tier(float(tenant.eps))
@@ -88,12 +91,12 @@ def _of_tenant(tenant: TenantReport) -> tuple[Level, str]:
         return level, f"epsilon {tenant.eps} is {where}"
     if (bounded := kind.without_epsilon(tenant)) is not None:
         return "weak", bounded
-    return "none", "no epsilon bounds what answers show"
+    return "none", "no epsilon bounds the information in answers"
 
 
 def _warning(reasons: list[str]) -> str:
     more = f"; and {len(reasons) - _SHOWN:,} more reasons" if len(reasons) > _SHOWN else ""
     return (
-        "A pass says that the provider kept to its policy and the policy to the reader's limits. It does not say that"
-        f" this protects much ({'; '.join(reasons[:_SHOWN])}{more})."
+        "A pass shows that the provider followed its policy, and that the policy meets the reader's limits. It does not"
+        f" show that this protects much ({'; '.join(reasons[:_SHOWN])}{more})."
     )

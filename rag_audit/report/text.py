@@ -88,13 +88,13 @@ def summary(report: Report) -> list[str]:
 
 
 def _short(report: ShortReport, paint: _Paint) -> str:
-    """The report of a run that has no whole one."""
+    """The report of a run without a full report."""
     word, _, rest = report.line.partition(" ")
     lines = [f"{paint.outcome(word)} {rest}", "", *wrapped(report.sentence)]
     lines.append(f"  Made {instant(report.filing.verified_at)} by rag-audit {report.filing.version}.")
-    if (found := report.malformed) is not None:
-        pairs = [("at", found.object), ("expected", found.expected), ("actual", found.actual)]
-        lines += ["", paint.bold("what could not be used")]
+    if (malformed := report.malformed) is not None:
+        pairs = [("at", malformed.object), ("expected", malformed.expected), ("actual", malformed.actual)]
+        lines += ["", paint.bold("unusable input")]
         lines += [f"  {label:9} {shortened(text, 200)}" for label, text in pairs if text is not None]
     lines += ["", *_row("now", report.next_steps, paint)]
     lines += ["", *_filing(report, paint)]
@@ -133,7 +133,7 @@ def _row(label: str, texts: list[str], paint: _Paint) -> list[str]:
 def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str]:
     """The deciding checks, with their explanation; then the number of other checks that did not pass."""
     deciding = [c for c in failed if c.decides]
-    lines = [paint.bold("what decided it")]
+    lines = [paint.bold("deciding checks")]
     for check in deciding[:_SHOWN]:
         place = "" if check.at is None else f", at {check.at}"
         lines.append(f"  {check.outcome} {check.id}{shortened(place, 200)}")
@@ -142,7 +142,7 @@ def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str
         if check.explanation is not None:
             lines += wrapped(check.explanation.failed, "    ")
             lines += wrapped(f"Honest causes: {'; '.join(check.explanation.honest_causes)}.", "    ")
-            lines += wrapped(f"Ask: {check.explanation.ask}.", "    ")
+            lines += wrapped(f"Next step: {check.explanation.ask}.", "    ")
             lines.append(f"    Read: {check.explanation.section}")
     for check in deciding[_SHOWN:]:
         lines.append(f"  {check.outcome} {check.id}: found {shortened(check.found)}")
@@ -150,7 +150,7 @@ def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str
         lines += wrapped(CAVEAT)
     if others := len(failed) - len(deciding):
         lines.append(
-            f"  {counted(others, 'other check')} did not pass either, and decided nothing: see below"
+            f"  {counted(others, 'other check')} did not pass and did not decide the verdict: see below"
         )
     return lines
 
@@ -160,7 +160,7 @@ def _answers(report: Report, paint: _Paint) -> list[str]:
     lines = []
     for label, texts in (
         ("privacy", privacy_words(report)),
-        ("vouched by", vouched_words(report)),
+        ("signed by", vouched_words(report)),
         ("counted", counted_words(report)),
         ("limits", nearest_words(report)),
         ("weaker", weaker_words(report)),
@@ -181,7 +181,7 @@ def _filing(report: Report | ShortReport, paint: _Paint) -> list[str]:
     if filing.receipts.files:
         lines.append(f"  {'receipts':9}  {counted(filing.receipts.files, 'file')}  {filing.receipts.sha256}")
     if filing.command:
-        lines.append(f"  again      {' '.join(filing.command)}")
+        lines.append(f"  repeat     {' '.join(filing.command)}")
     return lines
 
 
@@ -240,10 +240,10 @@ def figure_lines(report: Report) -> list[str]:
                 f"  {tenant.tenant}: at most {tenant.positions_listed:,} of its positions were listed"
             )
         if tenant.chance_listed is not None:
-            lines.append(f"  {tenant.tenant}: chance alone lists a given position to one of {f.k_max} accounts with"
+            lines.append(f"  {tenant.tenant}: random bits list a given position to one of {f.k_max} accounts with"
                          f" probability {tenant.chance_listed}")  # fmt: skip
     if f.bounds and report.window.policy_version > 1:
-        lines.append("  of the noise, for tenants that have it:")
+        lines.append("  epsilon of the noise, for tenants with noise:")
     for bound in f.bounds:
         why = "" if bound.reason is None else f"  not valid: {bound.reason}"
         counts = f"  <- {f.name}" if bound.counts else ""
@@ -258,19 +258,19 @@ def figure_lines(report: Report) -> list[str]:
     # Tenants of a policy that names mechanisms have lattices of their own.
     steps = f", in {report.tenants[0].lattice} steps" if report.window.policy_version == 1 else ""
     lines.append(
-        f"  scores         {f.scores} of at most {f.largest_score}{steps}; what lies outside counts as the nearer end"
+        f"  scores         {f.scores} of at most {f.largest_score}{steps}; a score outside counts as the nearer end"
     )
     if f.auc is not None:
         lines.append(
             f"  membership inference by k_max accounts: AUC at most {f.auc}, TPR at 1 % FPR at most {f.tpr_at_fpr_1pct}"
         )
     c = report.counts
-    lines.append(f"  accounts {c.accounts}, of which {c.accounts_holding_their_keys} hold their own keys;"
+    lines.append(f"  accounts {c.accounts}; with their own keys {c.accounts_holding_their_keys};"
                  f" enrolments void or unused {c.enrolments_void_or_unused}")  # fmt: skip
     if f.abandoned:
-        lines.append(f"  windows opened since the last complete one that came to nothing: {f.abandoned}")
+        lines.append(f"  windows abandoned since the last complete one: {f.abandoned}")
     if f.empty:
-        lines.append(f"  windows since the last complete one that ended without a query: {f.empty}")
+        lines.append(f"  windows without a query since the last complete one: {f.empty}")
     return lines
 
 
@@ -286,13 +286,13 @@ def requirement_lines(report: Report) -> list[str]:
 
 
 def alarm_lines(attacks: Attacks | None) -> list[str]:
-    """Lower bounds above certified ones, right under the verdict line."""
+    """Lower bounds above certified epsilons, printed below the verdict line."""
     if attacks is None or not attacks.above_certified:
         return []
     return [
         "",
-        "WARNING: a lower bound on epsilon from the provider's attacks lies ABOVE the certified epsilon.",
-        "One of the two is wrong: the accounting, the engine, or the measurement. The verdict does not say which.",
+        "WARNING: a lower bound on epsilon from the provider's attacks is ABOVE the certified epsilon.",
+        "The accounting, the engine or the measurement is wrong. The verdict does not determine which of them.",
         *(f"  {line}" for line in attacks.above_certified),
     ]
 
@@ -304,11 +304,11 @@ def attack_lines(attacks: Attacks) -> list[str]:
         f"  answered by {attacks.answered_by}; {attacks.members} members, {attacks.others} others, seed {attacks.seed}",
     ]
     if attacks.index is not None:
-        lines.append(f"  the reference engine held {attacks.index} documents on {attacks.capacity} positions")
+        lines.append(f"  the reference engine had {attacks.index} documents at {attacks.capacity} positions")
     for part in attacks.parts:
         lines += [
             f"  {', '.join(part.tenants)}: {part.mechanism}",
-            "  AUC of members against others with its 95 % interval, and from lists alone beside its ceiling",
+            "  AUC of members against others with its 95 % interval, and AUC from lists only with its maximum",
             f"  {'attack':12} {'questions':>9}  {'no noise':16}  {'accounts':>8}  {'AUC':16}  {'lists / at most':15}"
             "  eps at least / certified",
         ]
@@ -319,15 +319,13 @@ def attack_lines(attacks: Attacks) -> list[str]:
                 first = " " * len(first)
     if attacks.left_out:
         lines.append(
-            f"  results left out, of other mechanisms, of defences, or of more accounts or questions than the policy"
-            f" allows: {attacks.left_out}"
+            f"  omitted results (other mechanisms, defences, or more accounts or questions than the policy allows):"
+            f" {attacks.left_out}"
         )
     if any(
         point.eps_at_least is not None for part in attacks.parts for row in part.rows for point in row.points
     ):
-        lines.append(
-            "  certified is what the queries asked come to by this verifier's accountant, for lists alone"
-        )
+        lines.append("  certified: the epsilon of the queries by this verifier's accountant, for lists only")
     return lines
 
 

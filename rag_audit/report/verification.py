@@ -24,36 +24,40 @@ if TYPE_CHECKING:
     from rag_audit.report.model import Attacks
 
 DOES_NOT_PROVE = (
-    "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
-    "emptiness, and digests in receipts are disclosed with certainty and are outside the bound",
-    "the generation channel: what a model writes from the documents",
+    "the content of a selected position: the figures cover the list of selected positions. Answers and receipts"
+    " disclose"
+    " the text at a position, its emptiness and its digest with certainty, and the bound does not cover them",
+    "the generation channel: the text that a model writes from the documents",
     "documents of several positions: each figure is for a document of one position. A document of s positions loses up"
-    " to s times epsilon, and the factor by which its absence becomes more likely is at least the s-th power",
+    " to s times epsilon, and the factor for the likelihood of its absence is at least the s-th power",
     "a true coalition above k_max",
-    "in sampled mode, records that no proof was asked for",
+    "in sampled mode, records without a required proof",
     "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"
-    " word for word, and a checked estimate says nothing of others",
-    "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text; nobody"
-    " can compute an endpoint's vectors again, not even an account those of its own queries",
-    "answers given off the ledger without a receipt",
+    " word for word, and a checked estimate covers no other accounts",
+    "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text; if an endpoint"
+    " computes the vectors, no party can recompute them, and an account cannot recompute the vectors of its queries",
+    "answers outside of the ledger and without a receipt",
     "selective refusal and stalling: the provider knows scores and noise",
     "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure",
     "a second origin over the same index",
-    "the same documents as several tenants: committed again under fresh salts they look like others, and each "
-    "figure, that for all accounts too, covers the accounts of one tenant",
-    "windows that the provider filled with queries of its own, closed and showed to nobody: they do not count as "
-    "abandoned",
+    "the same documents as several tenants: with other salts, their commitments look like commitments to other"
+    " documents,"
+    " and each figure, including the figure for all accounts, covers the accounts of one tenant",
+    "windows that the provider filled with its own queries, closed and never published: these windows do not count as"
+    " abandoned",
     "the seed's entropy and secrecy",
     "subliminal channels: timestamps, salts drawn by the library",
     "that embeddings cannot be inverted",
-    "the computational assumptions: SHA-256, Poseidon, Ed25519, and the proof system's (docs/security.md)",
+    "the computational assumptions: SHA-256, Poseidon, Ed25519, and the assumptions of the proof system"
+    " (docs/security.md)",
 )
 """Printed with every verdict, in this order."""
 RETURNED_TEXTS = (
-    "which texts a tenant with a sample returned: the provider returns no text of a position that the window does not"
-    " keep and, with mechanism sampling, none of a position of score 0. No proof covers this yet, odds_unlisted of"
-    " mechanism sampling rests on it. Receipts do not show a text that the provider withholds at the end of a list"
-    " (mechanism sampling), or from every answer whose receipt the verifier has (noise with sampling, listing)"
+    "the texts that a tenant with a sample returned: the provider returns no text of a position outside of the sample"
+    " and, with mechanism sampling, no text of a position with score 0. No proof covers this rule yet, and"
+    " odds_unlisted"
+    " of mechanism sampling depends on it. Receipts do not show a text that the provider withholds at the end of a list"
+    " (mechanism sampling), or from every answer with a receipt that the verifier has (noise with sampling, listing)"
 )
 """An additional line, printed if a tenant samples."""
 
@@ -130,7 +134,7 @@ def verify_window(
     inputs: Inputs | None = None,
     checking: Callable[[WindowFile], Checking] | None = None,
 ) -> ReportedVerdict:
-    """Verify a window as a third party that trusts only `trust`. The other parameters are those of `open_window`.
+    """Verify a window as a third party that trusts only `trust`. `open_window` describes the other parameters.
 
     :param model: the folder of the embedder's files, if it has any, to re-execute A1 on disclosed queries
     :param attacks: the measurements of `rag-audit lab attack run`, attacks.json, to be shown with the verdict

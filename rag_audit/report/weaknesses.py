@@ -19,56 +19,62 @@ def weaknesses_of(
 
     :param previous: whether the window header names a previous window, and the number of supplied previous windows
     """
-    found: list[Weakness] = []
+    weaknesses: list[Weakness] = []
 
     def weak(name: str, words: str, better: str) -> None:
-        found.append(Weakness.parse({"id": name, "words": words, "better": better}, field="weaker"))
+        weaknesses.append(Weakness.parse({"id": name, "words": words, "better": better}, field="weaker"))
 
     protecting = [mechanism.name for mechanism in ALL if mechanism.protects]
     none = [t.tenant for t in tenants if not named(t.mechanism).protects]
     if none:
-        weak("mechanism", f"nothing protects the documents of {listed(none)}: their answers are exact",
+        weak("mechanism", f"no mechanism protects the documents of {listed(none)}: their answers are exact",
              " or ".join([", ".join(protecting[:-1]), protecting[-1]]))  # fmt: skip
     if figures.setup == "unsafe":
-        weak("setup", "keys of proofs were made by one party, who could forge proofs with what it threw away",
-             "keys by several parties (docs/setup.md), or scan proofs, which need none")  # fmt: skip
+        weak("setup", "one party made the keys of the proofs and could forge proofs with secrets that it should have"
+                      " destroyed",
+             "keys by several parties (docs/setup.md), or scan proofs, which need no keys")  # fmt: skip
     elif figures.setup == "ceremony":
         weak(
-            "setup", "proofs rest on one honest contributor to their keys", "scan proofs, which need no keys"
+            "setup",
+            "proofs depend on one honest contributor to their keys",
+            "scan proofs, which need no keys",
         )
     if figures.a1 != "proved":
-        weak("a1", f"that query vectors come from their texts is {figures.a1}: epsilon is conditional on vectors that"
-             " do not depend on the index", "an embedder whose proofs cover it (A1 proved)")  # fmt: skip
+        weak("a1", f"the origin of query vectors is {figures.a1}: epsilon is conditional on vectors that do not"
+                   " depend on the"
+             " index", "an embedder with proofs of query vectors (A1 proved)")  # fmt: skip
     if figures.d1 != "proved":
-        weak("d1", f"that committed vectors come from the documents' texts is {figures.d1}",
-             "no release proves it yet")  # fmt: skip
+        weak("d1", f"the origin of committed vectors from the documents' texts is {figures.d1}",
+             "no release proves this origin yet")  # fmt: skip
     if figures.mode == "sampled":
-        missed = "no draw that counts says which records had to be proved"
+        missed = "no valid draw determines the records that need a proof"
         if figures.sampled is not None and figures.beta is not None and figures.eta is not None:
-            drawn = f"{figures.sampled:,} of {counted(counts.records, 'record')} had to be proved"
+            drawn = f"{figures.sampled:,} of {counted(counts.records, 'record')} needed a proof"
             missed = (
-                f"{drawn}: up to a share of {figures.beta} may be false, and the draw misses that with probability"
+                f"{drawn}: up to a share of {figures.beta} may be false, and the draw misses a larger share with"
+                " probability"
                 f" {figures.eta}"
             )
         weak("sampled", missed, 'mode = "full" in trust.toml')
     if figures.challenge == "published":
-        weak("challenge", "the draw is one that the provider published, who may have chosen among several",
+        weak("challenge", "the provider published the draw and may have chosen one of several draws",
              "a draw of the verifier's own (rag-audit verifier challenge, verify --challenge)")  # fmt: skip
     if figures.coalition != "checked":
-        weak("coalition", "how many accounts repeat a question almost word for word is the provider's word or not said",
+        weak("coalition", "the number of accounts that repeat a question almost word for word is unknown or only the"
+                          " provider's word",
              "a coalition proof (rag-audit provider policy new --certificate)")  # fmt: skip
     if 2 * vouching.quorum <= len(vouching.witnesses):
-        weak("quorum", "half of the witnesses or fewer suffice: two ledgers could each have a quorum",
+        weak("quorum", "the quorum is at most half of the witnesses: two ledgers could each have a quorum",
              "a quorum of more than half")  # fmt: skip
     missing = counts.records - counts.receipts_independent
     if missing > 0:
         weak("receipts", f"{missing:,} of {counted(counts.records, 'record')} without a receipt of an account that"
-             " trust.toml names", "receipts of more independent accounts")  # fmt: skip
+             " trust.toml lists", "receipts of more independent accounts")  # fmt: skip
     chained, given = previous
     if chained and not given:
-        weak("chain", "the windows before this one were not handed in: their count rests on the witnesses",
-             "verify --previous with the windows before")  # fmt: skip
-    return found
+        weak("chain", "the previous windows were not supplied: their count depends on the witnesses",
+             "verify --previous with the previous windows")  # fmt: skip
+    return weaknesses
 
 
 def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:
@@ -90,12 +96,12 @@ def _measured(tenant: TenantReport) -> list[Measured]:
     settings = sorted(settings_of(kind), key=strength)
     weaker = [s for s in settings if strength(s) <= float(own)]
     stronger = [s for s in settings if strength(s) >= float(own)]
-    found = []
+    results = []
     near = [*weaker[-1:], *(s for s in stronger[:1] if s not in weaker[-1:])]
     for s in near:
         at = f"{s.mechanism} at {kind.settings.plain.format(kind.setting(s))}"
-        found += [
+        results += [
             Measured(collection=c.name, setting=at, exact=c.exact, found=s.found[c.name][0])
             for c in study().collections
         ]
-    return found
+    return results

@@ -1,8 +1,8 @@
 """The checks of a window's verdict that its policy and its parties decide before it opens, against a verifier's trust
 file.
 
-A provider runs these checks before entry 0, since the window cannot be changed after it. The checks are those of the
-verdict, under the same ids. For levels that proofs still have to reach, the module assumes success if the policy has
+A provider runs these checks before entry 0, since the window cannot be changed after it. They are the checks of the
+verdict, with the same ids. For levels that proofs still have to reach, the module assumes success if the policy has
 the necessary parts.
 """
 
@@ -103,7 +103,7 @@ def _receipts(found: Findings, parties: Parties | None) -> None:
     most = len(named) * found.policy.n
     wanted = "min_receipts (absent)" if least is None else least
     found.require("receipt.independent", least is not None and most >= least,
-                  f"at least {wanted} from accounts that trust.toml names",
+                  f"at least {wanted} from accounts in trust.toml",
                   f"at most {most}: {', '.join(named[:8]) or 'no such account'}")  # fmt: skip
 
 
@@ -127,5 +127,5 @@ def _parties(found: Findings, parties: Parties) -> None:
     keys = {w.name: w.vkey for w in trust.witness}
     asked = {keys[name] for name in trust.beacon.witnesses}
     given = {w.vkey for w in parties.beacon.witnesses}
-    found.report("opening.beacon", asked == given, f"nonces of {', '.join(trust.beacon.witnesses) or 'nobody'}",
+    found.report("opening.beacon", asked == given, f"nonces of {', '.join(trust.beacon.witnesses) or 'no witness'}",
                  f"nonces of {', '.join(known.get(w.vkey, w.name) for w in parties.beacon.witnesses)}")  # fmt: skip

@@ -151,7 +151,7 @@ Reembedding: TypeAlias = Callable[[EmbedderManifest], Reembed]
 
 @dataclass(frozen=True)
 class NamedChallenge:
-    """A challenge that the verifier supplies, instead of relying on the one that the provider published.
+    """A challenge that the verifier supplies and that replaces the provider's published challenge.
 
     :param name: the name of its file
     """

@@ -130,11 +130,11 @@ def reading_trust(path: Path) -> AbstractContextManager[None]:
 @contextmanager
 def reading_window(path: Path) -> Iterator[None]:
     """`reading` of a window file."""
-    fetch = "fetch window.json and the files beside it from the provider's public folder"
+    fetch = "fetch window.json and its sibling files from the provider's public folder"
     if path.is_dir() and not (path / "window.json").exists():
         raise _missing("window file", in_folder(path), fetch)
     with reading("window file", path / "window.json" if path.is_dir() else path, missing=fetch,
-                   remedy=f"{fetch} again; if they are the same files, ask the provider"):  # fmt: skip
+                   remedy=f"{fetch} a second time; if the files are the same, ask the provider"):  # fmt: skip
         yield
 
 

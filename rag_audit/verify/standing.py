@@ -19,9 +19,9 @@ class Kind(StrEnum):
     """The subject of a check."""
 
     EVIDENCE = "evidence"
-    """the figures rest on it; where it is not met they are not established (UNPROVEN)"""
+    """the figures depend on the check; if it is not met, the figures are not established (UNPROVEN)"""
     LIMIT = "limit"
-    """a limit or level of trust.toml; where it is exceeded the window is sound (UNMET)"""
+    """a limit or level of trust.toml; if the limit is exceeded, the window is still sound (UNMET)"""
 
 
 @dataclass(frozen=True)
@@ -44,77 +44,61 @@ def _limit(reason: str) -> Rule:
 
 
 RULES: Mapping[str, Rule] = {
-    "opening.signature": _evidence("without it nobody can say whose commitments the figures are about"),
-    "opening.quorum": _evidence(
-        "commitments that too few witnesses saw may have been chosen after the questions"
-    ),
-    "opening.root": _evidence(
-        "the witnesses cosigned this root, and what has another root was cosigned by nobody"
-    ),
-    "opening.published": _evidence(
-        "commitments that were made after the window opened may depend on questions"
-    ),
-    "opening.complete": _evidence("the figures follow from the policy, which has to be the committed one"),
-    "opening.indices": _evidence(
-        "the bounds count a tenant's accounts, and a shared index has those of two tenants"
-    ),
+    "opening.signature": _evidence("the figures are about the commitments that the provider signed"),
+    "opening.quorum": _evidence("without a quorum, the provider may have made the commitments later"),
+    "opening.root": _evidence("the cosignatures of the witnesses only cover a window header with this root"),
+    "opening.published": _evidence("commitments from a time after the opening may depend on questions"),
+    "opening.complete": _evidence("the figures follow from the committed policy"),
+    "opening.indices": _evidence("a shared index has the accounts of two tenants, and the bounds count one"),
     "opening.policy": _evidence("the figures follow from the policy"),
-    "opening.chain": _evidence("a window that was dropped is one more draw of the randomness"),
+    "opening.chain": _evidence("an abandoned window is one more draw of the randomness"),
     "opening.abandoned": _evidence("a wrong count hides draws of the randomness"),
     "opening.empty": _evidence("a wrong count hides draws of the randomness"),
     "opening.beacon": _evidence("the figures assume randomness that the provider could not choose"),
-    "ledger.checkpoint": _evidence("without it nobody can say whose ledger the figures are about"),
-    "ledger.quorum": _evidence(
-        "an end that too few witnesses saw may differ from the end that others were shown"
-    ),
-    "ledger.size": _evidence("entries that were left out are answers that the figures do not count"),
-    "ledger.root": _evidence("entries that the provider did not sign bind nobody"),
-    "ledger.consistency": _evidence("a ledger that was rewritten is not the one that the witnesses saw"),
+    "ledger.checkpoint": _evidence("the figures are about the ledger that the provider signed"),
+    "ledger.quorum": _evidence("without a quorum, the provider may show different ends of the ledger"),
+    "ledger.size": _evidence("the figures do not count the answers in missing entries"),
+    "ledger.root": _evidence("entries without the provider's signature do not bind the provider"),
+    "ledger.consistency": _evidence("a rewritten ledger differs from the ledger that the witnesses saw"),
     "ledger.sequence": _evidence("a gap may hide answers that the figures do not count"),
     "ledger.closing": _evidence("a window that is not closed may have more answers than the ledger shows"),
-    "ledger.timestamps": _evidence("an answer outside the window's interval is not one of this window"),
-    "ledger.clock": _evidence("the order of beacon and answers rests on the times"),
+    "ledger.timestamps": _evidence("an answer outside the window's interval does not belong to this window"),
+    "ledger.clock": _evidence("the order of beacon and answers depends on the times"),
     "ledger.accounts": _evidence("the bounds count the accounts of the roster"),
     "ledger.enrolment": _evidence("the figures assume randomness that the provider could not choose"),
-    "ledger.beacons": _evidence("of several beacons the provider could keep the one that it likes"),
-    "ledger.kept": _evidence("a sample that is committed to late may depend on questions"),
-    "ledger.held": _evidence("the bound assumes that a document is listed to an account once"),
-    "ledger.requests": _evidence("the bounds count queries of accounts, which have to be theirs"),
-    "ledger.slots": _evidence("the same noise twice is no noise in the difference of two answers"),
+    "ledger.beacons": _evidence("with several beacons, the provider could choose one of them"),
+    "ledger.kept": _evidence("a sample with a late commitment may depend on questions"),
+    "ledger.held": _evidence("the bound assumes that an account receives a document only once"),
+    "ledger.requests": _evidence("the bounds count the queries that the accounts themselves sent"),
+    "ledger.slots": _evidence("if two answers have the same noise, their difference has no noise"),
     "ledger.limit": _evidence("the bounds count n queries of each account"),
-    "proof.challenge": _evidence("without a draw that counts no share of the answers is proved"),
-    "proof.present": _evidence("an answer without a proof is the provider's word"),
-    "proof.records": _evidence(
-        "a proof that belongs to nothing in the window means that the file is another one"
-    ),
-    "proof.pinned": _evidence("a proof that was exchanged is not the one that its record names"),
-    "proof.system": _evidence("a proof that this release cannot verify proves nothing here"),
+    "proof.challenge": _evidence("without a valid draw, no share of the answers is proved"),
+    "proof.present": _evidence("the provider's word is the only evidence for an answer without a proof"),
+    "proof.records": _evidence("a file with a proof but without its record belongs to another window"),
+    "proof.pinned": _evidence("an exchanged proof differs from the proof that its record names"),
+    "proof.system": _evidence("this release cannot rely on a proof that it cannot verify"),
     "proof.circuit": _evidence("a proof for another circuit proves another statement"),
-    "proof.key": _evidence("a proof under a key that nobody pinned may be forged"),
-    "proof.valid": _evidence("the figures hold for answers that the mechanism made"),
+    "proof.key": _evidence("a proof under an unpinned key may be forged"),
+    "proof.valid": _evidence("the figures are valid for answers of the mechanism"),
     "proof.embed.circuit": _evidence("a proof for another circuit proves another statement"),
-    "proof.embed.key": _evidence("a proof under a key that nobody pinned may be forged"),
+    "proof.embed.key": _evidence("a proof under an unpinned key may be forged"),
     "proof.embed.valid": _evidence("the policy promises that each vector comes from its question"),
-    "proof.kept": _evidence("the figure assumes a sample that nobody chose"),
-    "proof.chain": _evidence("each listing record rests on the proof of the one before it"),
-    "proof.a1": _evidence("a vector that is not its question's may depend on the index"),
+    "proof.kept": _evidence("the figure assumes that no party chose the sample"),
+    "proof.chain": _evidence("each record depends on the proof of the previous record"),
+    "proof.a1": _evidence("a vector of another question may depend on the index"),
     "receipt.accepted": _evidence("a receipt that cannot be read might contradict the ledger"),
     "receipt.consistent": _evidence("a receipt that contradicts the ledger shows another ledger"),
-    "receipt.independent": _limit(
-        "receipts support the ledger, and no figure counts them; min_receipts is a limit"
-    ),
-    "receipt.disclosed": _evidence("a disclosed question that opens nothing leaves its receipt unread"),
-    "coalition.parameters": _evidence("an estimate with other parameters answers another question"),
-    "coalition.count": _evidence("an estimate that cannot be true says nothing about k_max"),
+    "receipt.independent": _limit("receipts support the ledger, and no figure depends on them"),
+    "receipt.disclosed": _evidence("without a valid disclosed question, the receipt cannot be checked"),
+    "coalition.parameters": _evidence("an estimate with other parameters is not the policy's estimate"),
+    "coalition.count": _evidence("an impossible estimate is no evidence about k_max"),
     "coalition.circuit": _evidence("a proof for another circuit proves another statement"),
-    "coalition.key": _evidence("a proof under a key that nobody pinned may be forged"),
-    "coalition.certificate": _evidence("the closing record names a proof, which has to hold"),
-    "coalition.cap": _evidence("the figures cover k_max accounts that work together, and no more"),
+    "coalition.key": _evidence("a proof under an unpinned key may be forged"),
+    "coalition.certificate": _evidence("the window trailer names a proof, and this proof has to be valid"),
+    "coalition.cap": _evidence("the figures cover at most k_max cooperating accounts"),
     "bound.computed": _evidence("it computes the figures"),
     "trust.noise_table": _evidence("the figures are computed for the pinned distribution of the noise"),
-    "trust.mechanisms": _limit(
-        "which mechanisms are enough is the reader's choice; the window has what it says"
-    ),
+    "trust.mechanisms": _limit("the verifier chooses the accepted mechanisms"),
     "trust.max_odds_unlisted": _limit("the factor is established, and above what trust.toml allows"),
     "trust.min_keep": _limit("the share is established, and below what trust.toml asks for"),
     "trust.max_epsilon": _limit("epsilon is established, and above what trust.toml allows"),
@@ -129,20 +113,12 @@ RULES: Mapping[str, Rule] = {
     ),
     "trust.min_k_max": _limit("k_max is the policy's, and below what trust.toml asks for"),
     "trust.min_tau": _limit("tau is the policy's, and below what trust.toml asks for"),
-    "trust.a1": _limit(
-        "the level that was reached is established, and the report states what it leaves open"
-    ),
-    "trust.d1": _limit(
-        "the level that was reached is established, and the report states what it leaves open"
-    ),
-    "trust.coalition": _limit(
-        "the level that was reached is established, and the report states what it leaves open"
-    ),
-    "trust.challenge": _evidence("eta holds for a draw that the provider could not choose"),
-    "trust.setup": _evidence("the party that made a key alone can forge any proof under it"),
-    "trust.records": _evidence(
-        "without an answer no proof was verified, so nothing shows that the mechanism ran"
-    ),
+    "trust.a1": _limit("the reached level is established, and the report states its limits"),
+    "trust.d1": _limit("the reached level is established, and the report states its limits"),
+    "trust.coalition": _limit("the reached level is established, and the report states its limits"),
+    "trust.challenge": _evidence("eta is valid for a draw that the provider could not choose"),
+    "trust.setup": _evidence("a single party that made a key can forge any proof under this key"),
+    "trust.records": _evidence("a window without an answer has no evidence that the mechanism ran"),
     "trust.embedder": _evidence("a fitted embedder moves every score, and the figures assume the pinned one"),
     "trust.manifest": _evidence("the same files in another use move every score"),
 }

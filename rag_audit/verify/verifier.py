@@ -205,17 +205,17 @@ def _reembed(case: Case, reembedding: Reembedding | None) -> tuple[Reembed | Non
         return None, []
     if not re_executable(part["kind"]):
         return None, [
-            f"A1 not re-executed: vectors of {part['kind']} are declared, nobody else can compute them again"
+            f"A1 not re-executed: vectors of {part['kind']} are declared, and other parties cannot recompute them"
         ]
-    # A provider that fits the embedder to documents moves every score: only the pinned artefacts show anything.
+    # A provider can fit an embedder to its documents and change every score, so only pinned artefacts are evidence.
     if part.get("artefacts") != case.trust.pins.embedder:
-        return None, ["A1 not re-executed: the embedder's artefacts are not the pinned ones"]
+        return None, ["A1 not re-executed: the embedder's artefacts differ from the pinned artefacts"]
     if reembedding is None:
-        return None, ["A1 not re-executed: this verifier was given no embedder"]
+        return None, ["A1 not re-executed: this verifier has no embedder"]
     try:
         return reembedding(part), []
     except SetupError as exc:
-        hint = exc.hint or ("name their folder with --model" if exc.field == "--model" else "")
+        hint = exc.hint or ("name the folder of the artefacts with --model" if exc.field == "--model" else "")
         return None, [f"A1 not re-executed: {exc.message}" + (f" ({hint})" if hint else "")]
     except RagAuditError as exc:
         return None, [f"A1 not re-executed: {exc}"]
@@ -251,23 +251,24 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     if case.figures.get("challenge") == "published":
         notes = [
             *notes,
-            "the challenge is the window file's: of several that were drawn, the provider may have published the one"
-            " that it liked, and eta is the chance for a single one; --challenge names the verifier's own",
+            "the challenge comes from the window file: the provider may have drawn several challenges and published"
+            " one of them,"
+            " and eta is the probability for a single draw; supply the verifier's own draw with --challenge",
         ]
     if case.checking.known:
         notes = [
             *notes,
-            f"{counted(case.checking.known, 'proof was', 'proofs were')} verified by an earlier run of this user and"
-            " not again (--no-cache)",
+            f"{counted(case.checking.known, 'proof was', 'proofs were')} verified by an earlier run of this user; use"
+            " --no-cache to verify them in this run",
         ]
     limit = case.policy.tokens.query
     notes = [
         *notes,
-        f"queries are cut at {limit} tokens: of a longer question only the first {limit} are asked",
+        f"a query has at most {limit} tokens: the service ignores the rest of a longer question",
     ]
     notes = [
         *notes,
-        *(f"could not be read, and what depends on it was not judged: {e}" for e in case.unreadable),
+        *(f"unreadable, so dependent checks were not decided: {e}" for e in case.unreadable),
     ]
     # The set of necessary checks matters only if a report has sentences (`report.build`): no check is false or
     # undecided.

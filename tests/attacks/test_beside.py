@@ -116,7 +116,9 @@ def test_each_attack_stands_beside_what_this_verifier_certifies() -> None:
 def test_a_lower_bound_above_the_certified_is_named() -> None:
     value = run_value(results=[result("mba", NOISE, lower=0.4), result("mba", NOISE, 2, lower=90.5)])
     (line,) = beside(value).above_certified
-    assert line.startswith("mba by 2 accounts on law, medicine: epsilon is at least 90.5, and certified is ")
+    assert line.startswith(
+        "mba by 2 accounts on law, medicine: epsilon is at least 90.5, and the certified epsilon is "
+    )
 
 
 def test_listing_and_sampling_are_compared_in_the_policy_s_units() -> None:

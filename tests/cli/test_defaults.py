@@ -52,7 +52,7 @@ def opening(*arguments: object) -> list[object]:
 def test_defaults_pass(parties: Shell) -> None:
     """The one walk with defaults alone: it proves a record and a coalition estimate, which takes seconds."""
     sh, public = parties, "window/public"
-    assert "what trust.toml asks" in sh.ok(
+    assert "meets all requirements of trust.toml" in sh.ok(
         "provider", "policy", "check", "policy.json", "--trust", "trust.toml"
     )
     assert sh.value(*opening())["status"] == "committed"
@@ -93,7 +93,12 @@ def test_nothing_is_opened_that_would_not_pass(parties: Shell) -> None:
     (sh.root / "roster.json").write_text("[]")
     done = sh.run(*opening("--origin", "example.org/other"))
     assert (done.returncode, done.stdout) == (1, "") and not (sh.root / "window").exists()
-    for part in ("nothing was opened", "receipt.independent", "opening.signature", "example.org/other"):
+    for part in (
+        "the window was not opened",
+        "receipt.independent",
+        "opening.signature",
+        "example.org/other",
+    ):
         assert part in done.stderr
     again = sh.run(*opening("--json"))
     assert again.returncode == 3 and not (sh.root / "window").exists()
@@ -144,4 +149,4 @@ def test_a_trust_file_without_accounts_says_what_it_lacks(parties: Shell) -> Non
         "--witness",
         "w1.pub",
     )
-    assert done.returncode == 0 and "no --account is named" in done.stderr
+    assert done.returncode == 0 and "without --account no window can pass" in done.stderr

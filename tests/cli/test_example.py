@@ -48,7 +48,7 @@ def test_the_window_has_a_finite_epsilon_and_no_exception() -> None:
 def test_the_report_of_the_example(words: list[str]) -> None:
     done = run(*words)
     assert done.exit_code == 0 and "\nthis does not prove\n" in done.stdout
-    assert "  again      rag-audit verify --example\n" in done.stdout
+    assert "  repeat     rag-audit verify --example\n" in done.stdout
 
 
 def test_json_of_the_example() -> None:

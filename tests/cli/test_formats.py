@@ -85,7 +85,7 @@ def test_a_report_that_cannot_be_written_loses_no_verdict(tmp_path: Path) -> Non
         "--format", "json", "--output", missing, "--format", "junit", "--output", tmp_path / "r.xml"
     )
     assert done.exit_code == 0 and done.stdout.startswith("PASS eps_audit=")
-    assert "WARNING: the json report was not written; the verdict stands: cannot be written" in done.stderr
+    assert "WARNING: the json report was not written; the verdict is valid: cannot be written" in done.stderr
     assert (tmp_path / "r.xml").exists()
     done = verify("--format", "json", "--output", missing, "--max-epsilon", "1")
     assert done.exit_code == 3 and done.stdout.startswith("UNMET trust.max_epsilon")
@@ -114,7 +114,7 @@ def test_a_fault_of_a_report_keeps_the_verdict_and_its_exit_code(
         words += ["--format", name, "--output", tmp_path / f"r.{name}"]
     done = verify(*words)
     assert done.exit_code == code and done.stdout.startswith(line)
-    assert "the verdict stands: InternalError" in done.stderr and "(ZeroDivisionError)" in done.stderr
+    assert "the verdict is valid: InternalError" in done.stderr and "(ZeroDivisionError)" in done.stderr
     (report,) = (tmp_path / "cache").rglob("*.txt")
     assert "builtins.ZeroDivisionError" in report.read_text() and str(report) in done.stderr.replace("\n", "")
     written = {p.suffix[1:]: p.read_text() for p in tmp_path.glob("r.*")}

@@ -65,7 +65,7 @@ def test_a_lower_bound_above_the_certified_is_said_loudly_and_the_verdict_stays(
     assert found.exit_code == 0
     lines = found.stdout.splitlines()
     assert lines[0] == plain["line"]
-    assert lines[2].startswith("WARNING: a lower bound on epsilon from the provider's attacks lies ABOVE")
+    assert lines[2].startswith("WARNING: a lower bound on epsilon from the provider's attacks is ABOVE")
     (head,) = (
         number
         for number, line in enumerate(lines)
@@ -76,7 +76,7 @@ def test_a_lower_bound_above_the_certified_is_said_loudly_and_the_verdict_stays(
     assert above.startswith("  mba ") and "90.500 / " in above
     assert lines.index("this does not prove") > head
     as_json = verify("--attacks", file, "--json")
-    assert "WARNING: a lower bound lies above the certified epsilon" in as_json.stderr
+    assert "WARNING: a lower bound is above the certified epsilon" in as_json.stderr
     (said,) = json.loads(as_json.stdout)["attacks"]["above_certified"]
     assert said.startswith("mba by 1 account on law, medicine")
 

@@ -56,7 +56,7 @@ def test_an_interrupted_opening_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr("rag_audit.cli.opening.stages", lambda: stop)
         interrupted = CliRunner().invoke(main, command)
-    assert interrupted.exit_code == 130 and "run the same command to go on" in interrupted.stderr
+    assert interrupted.exit_code == 130 and "the same command continues" in interrupted.stderr
     folder = tmp_path / "window"
     secrets = json.loads((folder / "secrets.json").read_bytes())
     assert not list((folder / "public").iterdir())

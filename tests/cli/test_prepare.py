@@ -91,7 +91,7 @@ def test_a_window_is_prepared_beside_another_and_opened_once_that_is_closed(serv
         previous = WindowFile.load(first / "public").entries[0]
     same = service.root / "w-1.json"
     again = run("provider", "open", second, "--previous", first / "public", "--policy", same)
-    assert again.exit_code == 2 and "id must be new" in again.stderr
+    assert again.exit_code == 2 and "has the id of the previous window" in again.stderr
     opened = value("provider", "open", second, "--previous", first / "public", "--opens-in", "30s")
     assert opened["status"] == "committed" and opened["opens_at"] <= now_ms() + 30_000
     published = json.loads((second / "public" / "opening.json").read_text())

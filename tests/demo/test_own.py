@@ -151,7 +151,7 @@ def test_positions_are_a_power_of_two_and_hold_the_texts() -> None:
 
 
 def test_texts_without_words_are_refused(embedder: Embedder) -> None:
-    with pytest.raises(DocumentsError, match="nothing to ask"):
+    with pytest.raises(DocumentsError, match="no sentence for a question"):
         own_questions({"default": documents("---", "***")}, embedder)
 
 

@@ -200,7 +200,7 @@ def test_a_provider_s_draw_and_trust_file_take_no_role_of_the_verifier_s(desk: D
     desk.drop_folder(tmp_path / "public", "provider")
     assert (
         desk.value("document.getElementById('ahead').textContent")
-        == "No trust file yet: drop yours in area 2."
+        == "The trust file is missing: drop it in area 2."
     )
     assert desk.value("document.getElementById('verify').disabled")
     shown = desk.table("provider")
@@ -224,7 +224,7 @@ def test_nothing_that_is_dropped_beside_the_areas_is_taken(desk: Desk) -> None:
         "(() => { const data = new DataTransfer(); data.items.add(new File(['{}'], 'window.json')); "
         "document.querySelector('h1').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true })); })()"
     )
-    assert desk.value("document.getElementById('ahead').textContent").startswith("Nothing was taken")
+    assert desk.value("document.getElementById('ahead').textContent").startswith("No file was added")
     assert desk.value("dropped.length") == 0
 
 

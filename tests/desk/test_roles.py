@@ -200,10 +200,10 @@ def test_a_trust_file_of_the_provider_s_is_none(tmp_path: Path) -> None:
     case = Case.of(ROOT / "vectors" / "windows" / "honest")
     files = [Dropped("provider", path) for path in with_forged_roles(case, tmp_path / "public")]
     [made] = assigned([files])
-    assert made.missing == "No trust file yet: drop yours in area 2." and made.options is None
+    assert made.missing == "The trust file is missing: drop it in area 2." and made.options is None
     assert made.role_of(files, "trust.toml") == (
         "none",
-        "Only a trust file of yours counts: drop your own in area 2.",
+        "Only your own trust file counts: drop it in area 2.",
     )
     assert made.role_of(files, "opening.json")[0] == "none"
 

@@ -95,7 +95,7 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     command.send_signal(signal.SIGINT)
     _, err = command.communicate(timeout=300)
     before = made(directory)
-    assert command.returncode == INTERRUPTED and "what was finished is kept" in err, err
+    assert command.returncode == INTERRUPTED and "finished work is stored" in err, err
     assert "Traceback" not in err, err
     assert 0 < len(before) < total
 

@@ -75,7 +75,7 @@ def test_a_run_writes_every_form_and_says_how_near_it_is(tmp_path: Path) -> None
 def test_an_interrupted_run_goes_on_with_what_is_left(tmp_path: Path) -> None:
     MEASURED.append("interrupt")
     first = call("run", "toy", "--out", tmp_path / "r", "--no-pictures")
-    assert first.exit_code == 130 and "run the same command to go on" in first.stderr
+    assert first.exit_code == 130 and "the same command continues" in first.stderr
     kept = (tmp_path / "r/toy/k0.json").read_bytes()
     assert call("run", "toy", "--out", tmp_path / "r", "--no-pictures").exit_code == 0
     assert MEASURED == ["k0", "k1", "k1"]

@@ -87,7 +87,7 @@ def test_the_code_is_that_of_the_roles_asked_for(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_role_is_refused() -> None:
-    with pytest.raises(SchemaError, match="no such role"):
+    with pytest.raises(SchemaError, match="no role has this name"):
         examine(["auditor"])
     assert doctor("--role", "auditor").exit_code == ExitCode.MALFORMED
 
@@ -124,9 +124,9 @@ def test_a_folder_that_was_never_installed_says_so(monkeypatch: pytest.MonkeyPat
 
 def test_a_core_that_does_not_load_or_computes_otherwise_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native, "poseidon_permute", lambda state: state)
-    assert "another hash" in findings.native().found
+    assert "different hashes" in findings.native().found
     monkeypatch.delattr(_native, "lanes")
-    assert "earlier revision" in findings.native().found
+    assert "older than the package" in findings.native().found
     monkeypatch.delattr(rag_audit, "_native")
     monkeypatch.setitem(sys.modules, "rag_audit._native", None)
     found = findings.native()
@@ -186,7 +186,7 @@ def test_what_node_has_yet_to_fetch_is_a_note(monkeypatch: pytest.MonkeyPatch, t
     found = findings.npm()
     assert found.state == "note" and "snarkjs 0." in found.found
     toolchain.npm_folder().mkdir()
-    assert findings.npm() == Finding("ok", found.found.removesuffix(": not fetched yet"))
+    assert findings.npm() == Finding("ok", found.found.removesuffix(": not downloaded yet"))
 
 
 def test_an_installed_package_is_no_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def test_the_largest_delta_is_the_default(tmp_path: Path) -> None:
 
 def test_what_the_figure_covers_stands_first(tmp_path: Path) -> None:
     text = run(*write(tmp_path, policy("a"), policy("b"))).stdout
-    assert text.index("selected positions") < text.index("together: eps")
-    assert "not verified here" in text
+    assert text.index("selected positions") < text.index("total: eps")
+    assert "verified no window" in text
 
 
 def test_a_window_file_gives_its_committed_policy(tmp_path: Path) -> None:
@@ -95,20 +95,20 @@ def test_a_window_file_with_another_policy_is_refused(tmp_path: Path) -> None:
     (tmp_path / "window.json").write_bytes(jcs(value))
     result = run(tmp_path)
     assert result.exit_code == 2
-    assert "rag-audit: the policy is not the one that the window committed to" in result.stderr
+    assert "rag-audit: the policy differs from the committed policy of the window" in result.stderr
 
 
 def test_a_window_given_twice_is_refused(tmp_path: Path) -> None:
     (path,) = write(tmp_path, policy("a"))
     result = run(path, path)
     assert result.exit_code == 2
-    assert "rag-audit: a window is given twice" in result.stderr
+    assert "rag-audit: the same window is supplied twice" in result.stderr
 
 
 def test_windows_of_different_tenants_are_refused(tmp_path: Path) -> None:
     result = run(*write(tmp_path, policy("a", ("law",)), policy("b", ("tax",))))
     assert result.exit_code == 2
-    assert "without a tenant in common" in result.stderr
+    assert "have no tenant in common" in result.stderr
 
 
 def test_tenants_that_all_windows_serve_are_named(tmp_path: Path) -> None:

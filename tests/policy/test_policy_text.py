@@ -69,7 +69,7 @@ def test_windows_together_hand_out_more_than_each() -> None:
 def test_nothing_is_said_of_noise_that_no_tenant_has(tmp_path: Path, kind: str) -> None:
     said = words(tmp_path, "--tenant", "law=64", "--mechanism", kind)
     assert "unlimited noise" not in said
-    assert ("These figures cover the list of selected positions" in said) is (kind != "none")
+    assert ("These figures only cover the list of selected positions" in said) is (kind != "none")
     if kind == "listing":
         assert (
             "Chance alone lists a given position of law to one account with probability nearly 100 % over"
@@ -117,8 +117,8 @@ def test_a_factor_above_its_epsilon_is_explained(tmp_path: Path) -> None:
 def test_a_list_has_its_own_length(tmp_path: Path) -> None:
     said = words(tmp_path, "--tenant", "law=64", "--mechanism", "listing", "--top-k", 3)
     assert "a list holds the first 6 candidates at most, whatever top_k is" in said
-    assert "With listing a list has at most listed_max positions instead: law 6." in said
-    assert "Positions in an answer" not in said
+    assert "With listing, a list has at most listed_max positions: law 6." in said
+    assert "Number of positions in an answer" not in said
 
 
 NOISE_ALONE = ("outside eps_audit", "times epsilon", "The delta of noise")
@@ -127,7 +127,7 @@ NOISE_ALONE = ("outside eps_audit", "times epsilon", "The delta of noise")
 @pytest.mark.parametrize("options", [("none",), ("sampling",), ("noise",)])
 def test_lines_about_noise_are_for_policies_with_noise(tmp_path: Path, options: Sequence[str]) -> None:
     said = words(tmp_path, "--tenant", "law=64", "--mechanism", *options)
-    explained = said.partition("What it promises")[0]
+    explained = said.partition("Guarantees")[0]
     assert [line in explained for line in NOISE_ALONE] == [options == ("noise",)] * 2 + [False]
     assert ("odds_unlisted" in explained) is (options == ("sampling",))
     assert ("no assumption on coalitions" in explained) is (options != ("none",))
@@ -136,5 +136,5 @@ def test_lines_about_noise_are_for_policies_with_noise(tmp_path: Path, options: 
 def test_a_sample_below_the_asked_share_is_named_as_that() -> None:
     """A share of 0.7 is below the 0.8 that a verifier may ask for, and most answers still have what they find."""
     said = " ".join(run("verifier", "explain", "trust.min_keep").stdout.split())
-    assert "The sample keeps a smaller share of positions than you ask for" in said
+    assert "The sample contains a smaller share of positions than you require" in said
     assert "mostly" not in said

@@ -94,7 +94,7 @@ def test_the_command_lists_all_or_a_group() -> None:
 
 def test_a_check_that_is_none_is_refused_by_name() -> None:
     code, out, err = explain("trust.max_epsilom\x1b[2J")
-    assert (code, out) == (2, "") and "rag-audit: there is no such check" in err
+    assert (code, out) == (2, "") and "rag-audit: no check has this id" in err
     assert "trust.max_epsilon" in err and "\x1b" not in err
     with pytest.raises(SetupError):
         explained("proof")

@@ -165,8 +165,8 @@ def test_windows_handed_in_before_are_added_up() -> None:
     assert cumulative is not None and report.chain.reached == 1
     assert (cumulative.windows, cumulative.eps, cumulative.delta) == (2, together["eps"], together["delta"])
     assert float(cumulative.eps) > float(report.figures.eps or "inf")
-    assert f"2 windows over one index together: eps {cumulative.eps}" in " ".join(render(report).split())
-    condition = "the figure holds only if the other window verifies, which this run did not check"
+    assert f"2 windows over one index in total: eps {cumulative.eps}" in " ".join(render(report).split())
+    condition = "the figure is valid only if the other window verifies, and this run did not verify it"
     assert cumulative.condition == condition
     faces = {kind: re.sub(r"\s+", " ", html.unescape(face(report, kind, checks=True))) for kind in FORMATS}
     assert not [kind for kind, made in faces.items() if condition not in made]

@@ -177,8 +177,8 @@ def test_a_page_says_what_its_report_says(name: str, reports: dict[str, Report])
         *report.notes,
     ):
         assert re.sub(r"\s+", " ", part) in text, part
-    assert ("Nothing on this page counts as proved" in text) == (name in ("FAIL", "UNDECIDED"))
-    assert ("The window as a whole is not established" in text) == (name == "UNPROVEN")
+    assert ("No statement on this page counts as proved" in text) == (name in ("FAIL", "UNDECIDED"))
+    assert ("This verification did not establish the window as a whole" in text) == (name == "UNPROVEN")
     assert all(claim.words in text for claim in report.claims)
     left_out = {"test", "retrieval"} if report.figures.standing == "not-established" else set()
     expected = [section for section in SECTIONS if section not in left_out]
@@ -321,8 +321,8 @@ def test_a_pass_is_not_taken_for_protection(reports: dict[str, Report]) -> None:
     """A weak figure says so beside the verdict, and what rests on one party's keys says that where it is called proved."""
     report = reports["PASS"]
     weak, one_party = (
-        "It does not say that this protects much",
-        "if the one party that made their keys forged none",
+        "It does not show that this protects much",
+        "if the one party that made their keys forged no proof",
     )
     html = render(report)
     assert weak in html and one_party in html

@@ -147,7 +147,7 @@ def test_a_page_prints_on_few_sheets(
     assert 2 <= len(printed) <= MOST_PRINTED
     assert {(round(p.get_width()), round(p.get_height())) for p in printed} == {(595, 842)}
     text = " ".join(p.get_textpage().get_text_range() for p in printed)
-    assert "Verdict" in text and "How to check it again" in text and "Show" not in text.split()
+    assert "Verdict" in text and "How to repeat the verification" in text and "Show" not in text.split()
 
 
 def test_light_and_dark_are_two_pictures(browser: Chromium, pages: dict[str, Path]) -> None:

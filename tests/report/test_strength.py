@@ -23,7 +23,7 @@ from rag_audit.verify.verdict import OutcomeName
 from tests.report.conftest import NOW, OUTCOMES, verify
 from tests.simulate.cases import FOLDER, run
 
-WARNING = "It does not say that this protects much"
+WARNING = "It does not show that this protects much"
 
 
 def texts(report: Report) -> dict[str, str]:
@@ -106,7 +106,7 @@ def test_the_weakest_tenant_decides(reports: dict[str, Report]) -> None:
     assert found.level == "weak" and found.reasons == ["t1: epsilon 12 is above 10"]
     assert WARNING in str(found.warning)
     bare = judged(reports, weak, {"mechanism": "none", "eps": "inf"}, outcome="PASS-INTEGRITY")
-    assert bare.level == "none" and bare.reasons[0].startswith("t1: nothing protects the documents")
+    assert bare.level == "none" and bare.reasons[0].startswith("t1: no mechanism protects the documents")
     assert WARNING in str(bare.warning)
 
 
@@ -171,7 +171,12 @@ def test_epsilon_of_some_tenants_is_not_the_windows() -> None:
     report = of_case("sampling")
     assert report.outcome == "PASS" and report.figures.eps == "inf"
     row = next(r for r in report.requirements if r.name == "max_epsilon")
-    assert row.found != "inf" and row.scope is not None and "alone; no epsilon bounds" in row.scope
+    assert (
+        row.found != "inf"
+        and row.scope is not None
+        and row.scope.startswith("only ")
+        and "; no epsilon bounds" in row.scope
+    )
     page = re.search(r"<tr><th[^>]*>epsilon for k_max accounts[^<]*</th>.*?</tr>", face(report, "html"))
     assert page is not None and "met in part" in page[0] and ">met<" not in page[0]
     assert row.scope in " ".join(face(report, "text", checks=True).split())

@@ -30,37 +30,37 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
     "passed?": lambda r: [r.line, "All 70 checks of window w-1 of example.org/rag passed"],
     "what is eps, and is it good?": lambda r: [
         "privacy eps_audit 12.39 for up to 2 colluding accounts of 3 queries each; it is weak: above 10",
-        "at most a factor 240,386 (e^eps), apart from a slack in probability of at most 1 in 100,000 (delta)",
+        "at most a factor 240,386 (e^eps), plus an additive slack in probability of at most 1 in 100,000 (delta)",
         "a test that wrongly suspects 1 in 100 absent documents recognises at most 52 in 100 present ones",
     ],
     "who vouches?": lambda r: [
-        "vouched by w1 and w2 cosigned opening and end (quorum 2 of 2); beacon: nonces of w1 and w2;"
+        "signed by w1 and w2 cosigned header and end (quorum 2 of 2); beacon: nonces of w1 and w2;"
         " provider key example.org/rag+16a69200"
     ],
     "how many records, proofs, receipts?": lambda r: [
-        "counted 7 records (7 proved, 7 had to be) by 5 accounts of 5; 7 receipts handed in: 7 in agreement with the ledger,"
-        " 4 of accounts that trust.toml names"
+        "counted 7 records (7 proved, 7 required) by 5 accounts of 5; 7 receipts supplied: 7 in agreement with the ledger,"
+        " 4 of accounts that trust.toml lists"
     ],
     "which requirement is closest to its limit?": lambda r: [
-        "limits met with nothing to spare: max_delta 0.00001 of at most 1e-5",
+        "limits met exactly: max_delta 0.00001 of at most 1e-5",
         "next: min_receipts 4 of at least 1 (25 % used)",
     ],
     "what is weaker than it could be?": lambda r: [
-        "weaker setup: keys of proofs were made by one party",
-        "d1: that committed vectors come from the documents' texts is declared",
+        "weaker setup: one party made the keys of the proofs",
+        "d1: the origin of committed vectors from the documents' texts is declared",
     ],
     "what does retrieval lose?": lambda r: [
         "retrieval law and medicine: every score carries noise of 1.0308 times what one document can move it",
         "measured on public collections (docs/study.md), questions that find their passage among five: 10.7 to 29.7 %"
-        " with noise at sigma/Delta 0.25, 0.0 to 0.2 % with noise at sigma/Delta 4.03; 56.5 to 92.2 % without any of it",
+        " with noise at sigma/Delta 0.25, 0.0 to 0.2 % with noise at sigma/Delta 4.03; 56.5 to 92.2 % without a mechanism",
     ],
     "what is outside?": lambda r: [
-        "outside what a listed position holds (a passage that is handed out is seen), what a model writes from it,"
-        " coalitions above 2 accounts, answers given off the ledger: 17 points at the end"
+        "outside the content of a returned passage (its account reads it), the text that a model writes from it,"
+        " coalitions above 2 accounts, answers outside of the ledger: 17 points at the end"
     ],
     "which window comes before and after?": lambda r: [
         "chain the origin's first window",
-        f"the next window has to name opening {r.window.opening[:16]}.., root {r.window.root[:16]}..",
+        f"the next window has to name header {r.window.opening[:16]}.., root {r.window.root[:16]}..",
     ],
     "what do I do now?": lambda r: ["now keep window.json, its siblings, trust.toml and the receipts with this report"],
 }  # fmt: skip
@@ -107,7 +107,7 @@ def test_a_sampled_verdict_never_says_eps_audit(reports: dict[str, Report]) -> N
     partial = partial.model_copy(update={"figures": partial.figures.model_copy(update={"sampled": 3})})
     said = screen(partial)
     assert (
-        "up to a share 0.5 of them may be false or unnoised, which the draw misses with probability at most"
+        "up to a share 0.5 of the records may be false or without noise, and the draw misses a larger share with probability at most"
         in said
     )
 
@@ -117,10 +117,10 @@ def test_a_realised_figure_above_the_bound_is_explained(verdicts: dict[str, Repo
     figures: Any = {**verdict.figures, "eps_realised": "12.4"}
     report = report_of(replace(verdict, figures=figures), now=NOW)
     assert report.figures.realised_above
-    assert "the figure for the queries really asked lies above eps_audit and contradicts nothing" in " ".join(
+    assert "the figure for the actual queries is above eps_audit, which is no contradiction" in " ".join(
         render(report).split()
     )
-    assert "contradicts nothing" not in render(report_of(verdict, now=NOW))
+    assert "no contradiction" not in render(report_of(verdict, now=NOW))
 
 
 def test_the_coalition_s_counts_are_named(reports: dict[str, Report]) -> None:
@@ -133,7 +133,7 @@ def test_unmet_names_every_requirement(reports: dict[str, Report]) -> None:
     text = screen(report)
     assert len(report.decided_by) == 4
     assert all(f"unmet {name}" in text for name in report.decided_by)
-    assert "less than trust.toml asks for: 4 requirements not met (receipt.independent" in text
+    assert "does not meet trust.toml: 4 requirements not met (receipt.independent" in text
     assert "4 of 16 requirements not met: max_epsilon 12.39 (wanted at most 1)" in " ".join(
         render(report).split()
     )
@@ -144,8 +144,8 @@ def test_the_positions_are_the_windows_own(reports: dict[str, Report]) -> None:
     report = reports["PASS"]
     big = [t.model_copy(update={"capacity": 100_000, "longest": 5}) for t in report.tenants]
     assert "1,024" not in render(report)
-    assert "among 8 positions out with probability 25 % a query (K = 2), 58 % over 3" in screen(report)
-    assert "among 100,000 positions out with probability 0.005 % a query (K = 5), 0.015 % over 3" in screen(
+    assert "among 8 positions with probability 25 % a query (K = 2), 58 % over 3" in screen(report)
+    assert "among 100,000 positions with probability 0.005 % a query (K = 5), 0.015 % over 3" in screen(
         report.model_copy(update={"tenants": big})
     )
     half = [t.model_copy(update={"capacity": 64, "longest": 60}) for t in report.tenants]
@@ -165,9 +165,9 @@ def test_no_dictionary_is_printed(reports: dict[str, Report]) -> None:
     for report in reports.values():
         assert not re.search(r"[{}\[\]]", render(report, checks=True))
     pins = {"a": "1", "b": "2"}
-    assert _difference(pins, {"a": "1", "b": "3", "c": "4"}) == "b is 3, pinned is 2 (and 1 more)"
-    assert _difference(pins, {"a": "1"}) == "b is missing, pinned is 2"
-    assert _difference(pins, [1]) == "no artefacts by name"
+    assert _difference(pins, {"a": "1", "b": "3", "c": "4"}) == "b is 3, the pin is 2 (and 1 more)"
+    assert _difference(pins, {"a": "1"}) == "b is missing, the pin is 2"
+    assert _difference(pins, [1]) == "no named artefacts"
 
 
 def test_a_window_of_the_future_is_noted(verdicts: dict[str, ReportedVerdict]) -> None:
@@ -186,11 +186,11 @@ def test_a_window_that_failed_has_no_figure(reports: dict[str, Report]) -> None:
     for name in ("FAIL", "UNDECIDED", "UNPROVEN"):
         text = render(reports[name], checks=True)
         assert "12.39" not in text
-        assert "privacy      nothing is established" in text
+        assert "privacy      not established" in text
 
 
 def test_a_file_that_the_provider_did_not_sign_is_not_held_against_it(reports: dict[str, Report]) -> None:
-    said = "fetch the file again before you hold any of it against the provider"
+    said = "fetch the file a second time before you blame the provider for any failure"
     assert said in " ".join(render(reports["FAIL"]).split())
     assert not [n for n in ("UNDECIDED", "UNPROVEN", "UNMET") if said in " ".join(render(reports[n]).split())]
 

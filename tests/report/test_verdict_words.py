@@ -28,10 +28,10 @@ def said(name: str) -> tuple[Report, str, str]:
 
 def test_a_pin_that_the_window_does_not_match_is_compared_before_the_provider_is_blamed() -> None:
     report, text, page = said("another-key-pinned")
-    assert "does not match what trust.toml pins" in report.sentence
+    assert "does not match a value that trust.toml pins" in report.sentence
     assert report.next_steps[1].startswith("compare the pins of trust.toml")
     for face_ in (text, page):
-        assert "statement of the provider" not in face_ and "no signature under" not in face_
+        assert "statement of the provider" not in face_ and "no signature of provider key" not in face_
     assert "Compare that pin with its source first" in page
 
 
@@ -41,7 +41,7 @@ def test_a_file_that_the_provider_did_not_sign_is_fetched_again_first() -> None:
     assert report.next_steps[1].startswith("fetch window.json")
     assert "['" not in text and "['" not in page
     for face_ in (text, page):
-        assert "fetch the file again before you hold any of it against the provider" in face_
+        assert "fetch the file a second time before you blame the provider for any failure" in face_
 
 
 def test_a_false_statement_of_the_window_is_still_one() -> None:
@@ -55,9 +55,9 @@ def test_a_false_statement_of_the_window_is_still_one() -> None:
 @pytest.mark.parametrize("name", ["no-draw", "a-disclosed-query-that-was-not-asked"])
 def test_an_undecided_window_denies_no_signature_that_was_checked(name: str) -> None:
     report, text, page = said(name)
-    assert report.outcome == "UNDECIDED" and "no signature of it counts" not in page
+    assert report.outcome == "UNDECIDED" and "no signature of this key counts" not in page
     assert all(c.outcome == "pass" for c in report.checks if c.id in ("ledger.checkpoint", "opening.chain"))
-    assert "no signature under" not in text and "what comes before this window is not established" not in text
+    assert "no signature of provider key" not in text and "the previous window is not established" not in text
 
 
 def test_a_disclosed_query_that_does_not_open_is_the_accounts_to_export_again() -> None:
@@ -72,7 +72,7 @@ def test_no_limit_counts_as_met_in_any_format_where_nothing_is_established() -> 
     assert {r.outcome for r in report.requirements} == {"unproven"}
     assert not [c for c in report.checks if "withheld" in c.found]
     assert ">met<" not in face(report, "html") and "above). Noise" not in page
-    assert "eps_audit" not in text and "w2 cosigned the end only" in text
+    assert "eps_audit" not in text and "w2 cosigned only the end" in text
 
 
 def test_a_limit_of_samples_says_which_tenant_it_is_not_applied_to() -> None:
@@ -80,7 +80,7 @@ def test_a_limit_of_samples_says_which_tenant_it_is_not_applied_to() -> None:
     (limit,) = (r for r in report.requirements if r.name == "max_odds_unlisted")
     assert (
         limit.scope
-        == "law alone; the limit is not applied to medicine, which has noise and a factor of 18.729"
+        == "only law; the limit is not applied to medicine, which has noise and a factor of 18.729"
     )
     assert "A document that was not received (medicine)" in page
     assert "nothing bounds what lists show" not in page and "No epsilon is promised for law." in page
@@ -88,24 +88,24 @@ def test_a_limit_of_samples_says_which_tenant_it_is_not_applied_to() -> None:
 
 def test_a_limit_that_is_absent_is_to_be_set() -> None:
     report, text, _ = said("max-epsilon-absent")
-    assert report.next_steps[0] == "set max_epsilon in trust.toml, and verify again"
-    assert "trust.toml sets no max_epsilon" in text and "less privacy than you ask for" not in text
+    assert report.next_steps[0] == "set max_epsilon in trust.toml, and repeat the verification"
+    assert "trust.toml lacks max_epsilon" in text and "less privacy than you require" not in text
 
 
 def test_a_receipt_in_two_files_counts_once() -> None:
     report, text, _ = said("one-receipt-under-two-names")
     assert (report.counts.receipts_handed_in, report.counts.receipts_agreeing) == (1, 1)
-    assert "1 receipt (in 2 files) handed in: 1 in agreement" in text
+    assert "1 receipt (in 2 files) supplied: 1 in agreement" in text
 
 
 def test_advice_names_what_is_missing() -> None:
     assert any("set beta and eta" in s for s in said("sampled-mode-without-beta-and-eta")[0].next_steps)
     report, text, _ = said("no-records")
-    assert not any("ask the provider for what is missing" in s for s in report.next_steps)
-    assert "counted no record: none of 4 accounts asked anything" in text
+    assert not any("ask the provider for the missing parts" in s for s in report.next_steps)
+    assert "counted no record: none of 4 accounts sent a query" in text
 
 
 def test_every_tenant_s_epsilon_is_on_the_first_screen() -> None:
     report, text, _ = said("listing")
     law = next(t for t in report.tenants if t.tenant == "law")
-    assert law.eps != report.figures.eps and f"law: eps {law.eps}, " in text.partition("vouched by")[0]
+    assert law.eps != report.figures.eps and f"law: eps {law.eps}, " in text.partition("signed by")[0]

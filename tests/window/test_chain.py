@@ -104,10 +104,10 @@ def line(found: ReportedVerdict, check: str) -> str:
 @pytest.mark.parametrize(
     ("given", "reach", "count"),
     [
-        ((), "rests on the witnesses", "1, rests on the witnesses"),
-        (("w-3",), "1 before this one, what came before rests on the witnesses", "1, rests on the witnesses"),
-        (("w-2", "w-3"), "2 before this one, what", "1, rests on the witnesses"),
-        (("w-2", "w-3", "w-1"), "3 before this one, back to the origin's first", "1"),
+        ((), "the witnesses are the only evidence", "1 (the witnesses are the only evidence)"),
+        (("w-3",), "1 earlier window, the witnesses are the only", "1 (the witnesses are the only evidence)"),
+        (("w-2", "w-3"), "2 earlier windows, the witnesses", "1 (the witnesses are the only evidence)"),
+        (("w-2", "w-3", "w-1"), "3 earlier windows, back to the origin's first window", "1"),
     ],
     ids=["none", "the last", "those that came to nothing", "all"],
 )

@@ -161,9 +161,9 @@ def test_the_command(key: SigningKey, tmp_path: Path) -> None:
     assert {p.name for p in out.iterdir()} == {"3.entry", "3.cose"}
     for options, said in (
         ([], "give --tiles, --snarkjs or --cose"),
-        (["--cose", out], "--cose and --key go together"),
-        (["--tiles", out, "--key", secret], "--cose and --key go together"),
-        (["--tiles", out, "--entry", 3], "--entry is for --cose"),
+        (["--cose", out], "--cose needs --key"),
+        (["--tiles", out, "--key", secret], "--cose needs --key"),
+        (["--tiles", out, "--entry", 3], "--entry needs --cose"),
     ):
         code, output = run(*options)
         assert code == 2 and said in output

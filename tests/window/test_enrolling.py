@@ -61,7 +61,7 @@ def test_requests_wait_until_they_are_approved(tmp_path: Path) -> None:
     assert load_roster(tmp_path / "roster.json") == [a.roster_entry for a in (accounts[1], accounts[0])]
     done = run("account", "approve", tmp_path / "roster.json", tmp_path / "requests", "--origin", ORIGIN,
                "--window", NEXT, "--account", "c")  # fmt: skip
-    assert done.exit_code == 2 and "no request of this account" in done.stderr
+    assert done.exit_code == 2 and "this account has no request" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_the_sample_is_proved_once_and_every_record_about_it(sampled: Finished) 
         " mechanisms=law:sampling,medicine:noise" in verdict.line
     )
     assert verdict.figures["tenants"]["law"]["odds_unlisted"] == "3.3334"
-    assert any("No proof covers this yet" in line for line in verdict.does_not_prove)
+    assert any("No proof covers this rule yet" in line for line in verdict.does_not_prove)
     kinds = [e["type"] for e in sampled.value()["entries"]]
     assert kinds[:4] == ["opening", "beacon", "kept", "kept"] and kinds.count("kept") == 2
     assert {"proof.kept.law", "proof.kept.medicine", "ledger.kept"} <= {c.id for c in verdict.checks}

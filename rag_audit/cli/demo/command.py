@@ -11,18 +11,19 @@ from rag_audit.cli.options import default_option, flag_option, path_option
 
 
 @click.command()
-@path_option("--docs", help="your own texts: one folder a tenant (the standard library's docstrings without)")
+@path_option(
+    "--docs",
+    help="your own texts: one folder for each tenant; without it the docstrings of the standard library",
+)
 @flag_option(
     "--skip-unreadable",
-    help="of --docs: omit files and lines that cannot be read or hold no text, and name them, instead of stopping",
+    help="with --docs: omit and name unreadable files and lines and those without text, instead of stopping",
 )
-@default_option(
-    "--dir", "directory", type=PATH, default=Path("demo-window"), help="where everything is written"
-)
+@default_option("--dir", "directory", type=PATH, default=Path("demo-window"), help="the folder for all files")
 @flag_option("--keep", help="refuse to overwrite an earlier demo in --dir")
 @click.pass_context
 def demo(ctx: click.Context, docs: Path | None, skip_unreadable: bool, directory: Path, keep: bool) -> None:
-    """One window from commit to verdict on real text, every party in a process and folder of its own."""
+    """Run one window from commit to verdict on real text; each party has its own process and folder."""
     from rag_audit.cli.demo.run import run_demo
 
     ctx.exit(run_demo(directory, docs=docs, keep=keep, skip_unreadable=skip_unreadable))

@@ -70,17 +70,19 @@ def own_questions(tenants: Mapping[str, Sequence[Document]], embedder: Embedder)
     for tenant, texts in tenants.items():
         count = min(QUESTIONS, len(texts))
         chosen = [texts[n * len(texts) // count] for n in range(count)]
-        asked: dict[str, Question] = {}
+        own: dict[str, Question] = {}
         # The best sentence of each text comes first, then the second of each, until there are enough.
         for row in zip_longest(*([(s, d) for s in sentences(d.text, embedder)] for d in chosen)):
             for sentence, document in filter(None, row):
-                if len(asked) < QUESTIONS:
-                    asked.setdefault(sentence, Question(sentence, tenant, document.title))
-        if not asked:
+                if len(own) < QUESTIONS:
+                    own.setdefault(sentence, Question(sentence, tenant, document.title))
+        if not own:
             raise DocumentsError(
-                "the texts have nothing to ask about", field=f"tenant {tenant}", expected="words"
+                "the texts contain no sentence for a question",
+                field=f"tenant {tenant}",
+                expected="a sentence with words",
             )
-        questions += asked.values()
+        questions += own.values()
     return questions
 
 

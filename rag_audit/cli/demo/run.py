@@ -54,9 +54,9 @@ CERTIFIED = 16
 KEEP = "0.9"
 """The sampled share of a tenant's positions."""
 LISTED_KEEP = "0.7"
-"""The same of the tenant that lists by randomised response."""
+"""The sampled share of the tenant with randomized response."""
 QUERY_TOKENS = 24
-"""The number of tokens at which questions are truncated, since the cost of an embedding proof grows with each token."""
+"""Maximum tokens of a question, because the cost of an embedding proof grows with each token."""
 QUERIES_AN_ACCOUNT = 4
 """n of the policy."""
 LASTS_MS = 3_600_000
@@ -76,7 +76,7 @@ def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str,
             },
             accounts_max=4,
             system=systems,
-            # The small tenant has the paper's noise; the others sample, or list by randomised response.
+            # The small tenant has the paper's noise; the others use sampling or randomized response.
             mechanisms={
                 name: Noise() if described()[system].keyed else _mechanism(name, capacity(len(tenants[name])))
                 for name, system in systems.items()
@@ -106,7 +106,7 @@ EAGER = 1
 PAGE = "report.html"
 """The verdict as a page, in the verifier's folder."""
 COSIGNED_IN = 5
-"""The window opens this many times the duration of the slowest small command so far after it is dated."""
+"""Time between the dating of a window and its opening, in durations of the slowest small command so far."""
 LEAST_LEAD_S = 5
 
 
@@ -115,7 +115,9 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
     if directory.exists():
         if keep or not (directory / ".rag-audit-demo").exists():
             raise StoreError(
-                "the folder exists already", field=str(directory), hint="remove it, or choose another --dir"
+                "the folder of the demo exists already",
+                field=str(directory),
+                hint="remove the folder, or choose another --dir",
             )
         shutil.rmtree(directory)
     directory.mkdir(parents=True)
@@ -133,11 +135,11 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
         policy = _parties(demo, tenants, systems)
     with demo.phase("commit"):
         _open(demo, policy)
-    with demo.phase(f"attest: up to {QUERIES} queries, the first proved before its answer leaves"):
+    with demo.phase(f"attest: up to {QUERIES} queries; the answer of the first query leaves after its proof"):
         _query(demo, policy, embedder, tenants, questions)
     with demo.phase("close, challenge, prove"):
         _close(demo)
-    with demo.phase("verify, in a process that gets window.json, the receipts and trust.toml"):
+    with demo.phase("verify, in a process with window.json, the receipts and trust.toml"):
         _receipts(demo)
         code = _verify(demo)
     with demo.phase("the same window with one byte of one record changed"):
@@ -149,7 +151,7 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
         ]
     _summary(demo, policy, embedder, tenants, sets)
     say(f"\n{demo.verifier / PAGE}")
-    say("The page says in plain words what was proved of the window and what was not; any browser opens it.")
+    say("This page explains the proved and the unproved claims about the window. Open it in any browser.")
     return code if caught else int(ExitCode.FAIL)
 
 
@@ -203,9 +205,11 @@ def _open(demo: Demo, policy: Policy) -> None:
         say(f"it opens in {wait:.0f} s")
         time.sleep(wait + 0.01)
     started = time.monotonic()
-    made = json.loads(demo.run("provider prove", demo.window, ahead="1", json=True).stdout)["made"]
-    if made:
-        say(f"{made} noise certificates made before any query, in {time.monotonic() - started:.1f} s")
+    precomputed = json.loads(demo.run("provider prove", demo.window, ahead="1", json=True).stdout)["made"]
+    if precomputed:
+        say(
+            f"{precomputed} noise proofs precomputed before the first query, in {time.monotonic() - started:.1f} s"
+        )
 
 
 def _witnessed(demo: Demo, step: str) -> None:
@@ -303,8 +307,8 @@ def _close(demo: Demo) -> None:
     )
     started = time.monotonic()
     done = demo.run("provider prove", demo.window, challenge=note, workers="2", json=True)
-    made = json.loads(done.stdout)["made"]
-    say(f"{made} proofs of the challenged records made in {time.monotonic() - started:.1f} s")
+    count = json.loads(done.stdout)["made"]
+    say(f"{count} proofs of the challenged records made in {time.monotonic() - started:.1f} s")
 
 
 def _receipts(demo: Demo) -> None:
@@ -351,9 +355,9 @@ def _summary(
     tenants: Mapping[str, list[Document]],
     questions: Mapping[str, Sequence[Question]],
 ) -> None:
-    say("\n== what it costs and what it takes")
-    found = {name: recall(policy, embedder, tenants, asked) for name, asked in questions.items()}
-    for line in table(found, policy.figures()["tenants"], policy.top_k):
+    say("\n== cost in retrieval quality, sizes and times")
+    recalls = {name: recall(policy, embedder, tenants, own) for name, own in questions.items()}
+    for line in table(recalls, policy.figures()["tenants"], policy.top_k):
         say(line)
     for name, path in (
         ("window.json", demo.verifier / "window.json"),

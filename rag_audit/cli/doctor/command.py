@@ -71,28 +71,30 @@ class Examination:
 
 
 def examine(roles: Iterable[str] = tuple(ROLES)) -> Examination:
-    """Look at everything that the roles need, each thing once.
+    """Check all parts that the roles need, each part once.
 
-    :raises SchemaError: there is no such role
+    :raises SchemaError: no role has this name
     """
-    asked = tuple(roles)
-    for role in asked:
+    requested = tuple(roles)
+    for role in requested:
         if role not in ROLES:
-            raise SchemaError("no such role", field="role", expected=", ".join(ROLES), found=brief(role))
-    needed = {name for role in asked for name in ROLES[role]}
-    return Examination(asked, {name: check() for name, check in CHECKS.items() if name in needed})
+            raise SchemaError(
+                "no role has this name", field="role", expected=", ".join(ROLES), found=brief(role)
+            )
+    needed = {name for role in requested for name in ROLES[role]}
+    return Examination(requested, {name: check() for name, check in CHECKS.items() if name in needed})
 
 
 @click.command()
 @click.option("--role", "roles", multiple=True, type=click.Choice(list(ROLES)),
-              help="look at what this role needs; may be repeated; without it at all of them")  # fmt: skip
+              help="check the parts of this role; may be repeated; all roles by default")  # fmt: skip
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, roles: tuple[str, ...], as_json: bool) -> None:
-    """Say what this installation has for each role, what is missing, and the command that brings it.
+    """Show the complete and the missing parts of this installation for each role, with the commands that add them.
 
-    Exit code 0 says that the roles asked for are complete, or a verifier's if none is named; 2 that something is
-    missing. Nothing is installed or sent.
+    Exit code 0: the named roles are complete, or the role of a verifier if no role is named. Exit code 2: a part is
+    missing. The command installs no package and sends no data.
     """
     found = examine(roles or tuple(ROLES))
     lacking = {role: found.lacking(role) for role in found.roles}

@@ -1,4 +1,4 @@
-"""One look at each thing that a role may need: whether it is there, which one, and the command that brings it."""
+"""Checks of the parts that roles need: whether a part is there, its version, and the command that adds it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def python() -> Finding:
     found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     if os.name != "posix":
         return _missing(
-            found, "use Linux or another POSIX system: locks, owners and modes of files are POSIX's"
+            found, "use Linux or another POSIX system: the package needs POSIX locks, owners and file modes"
         )
     if sys.version_info < MIN_PYTHON:
         return _missing(found, "install Python {}.{} or newer".format(*MIN_PYTHON))
@@ -76,7 +76,9 @@ def packages(extra: str | None = None) -> Finding:
     try:
         required = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        return _missing("rag-audit itself is not installed, its folder lies on the path", "pip install .")
+        return _missing(
+            "rag-audit is not installed; Python only finds its folder on the path", "pip install ."
+        )
     lacking, count = [], 0
     for line in required:
         marker = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
@@ -112,7 +114,9 @@ def _numbers(version: str) -> tuple[int, ...]:
 def native() -> Finding:
     """The Rust core: whether it loads and agrees with the reference, and the lanes that it uses."""
     remedy = (
-        "make native" if checkout() is not None else f"install the package again: pip install {DISTRIBUTION}"
+        "make native"
+        if checkout() is not None
+        else f"reinstall the package: pip install --force-reinstall {DISTRIBUTION}"
     )
     try:
         from rag_audit import _native
@@ -121,10 +125,10 @@ def native() -> Finding:
     except ImportError as exc:
         return _missing(f"the core does not load: {exc}", remedy)
     if not hasattr(_native, "lanes"):
-        return _missing("the core is of an earlier revision than the package", remedy)
+        return _missing("the core is older than the package", remedy)
     state = list(range(9))
     if _native.poseidon_permute(b"".join(map(to_bytes, state))) != b"".join(map(to_bytes, permute(state))):
-        return _missing("the core computes another hash than the reference", remedy)
+        return _missing("the core and the reference compute different hashes", remedy)
     lanes, products = _native.lanes()
     field = "eight residues at a time (AVX-512 IFMA)" if lanes == 8 else "one residue at a time (portable)"
     if lanes == 1 and "RAG_AUDIT_PORTABLE" in os.environ:
@@ -147,11 +151,9 @@ def cache() -> Finding:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctor-"):
             pass
     except SetupError as exc:
-        return _missing(
-            f"{exc.message}: {exc.field}", exc.hint or "point XDG_CACHE_HOME to a folder of your own"
-        )
+        return _missing(f"{exc.message}: {exc.field}", exc.hint or "set XDG_CACHE_HOME to your own folder")
     except OSError as exc:
-        return _missing(f"{exc.strerror}: {exc.filename}", "point XDG_CACHE_HOME to a folder of your own")
+        return _missing(f"{exc.strerror}: {exc.filename}", "set XDG_CACHE_HOME to your own folder")
     size = 0
     for where, _, names in os.walk(folder):
         for name in names:
@@ -160,7 +162,9 @@ def cache() -> Finding:
     free = shutil.disk_usage(folder).free
     found = f"{folder}: {size / GB:.2f} GB, {free / GB:.0f} GB of disk free"
     if free < _LITTLE_DISK:
-        return Finding("note", found, "make room on its disk, or point XDG_CACHE_HOME elsewhere")
+        return Finding(
+            "note", found, "free space on this disk, or set XDG_CACHE_HOME to a folder on another disk"
+        )
     return Finding("ok", found)
 
 
@@ -173,7 +177,7 @@ def clock() -> Finding:
     if now < (PACKAGE / "__init__.py").stat().st_mtime - _DAY_S:
         return _missing(f"{found} is before this package was installed", remedy)
     if _clock_state() == _UNSYNCHRONISED:
-        return Finding("note", f"{found}; the kernel knows of no time service that keeps it", remedy)
+        return Finding("note", f"{found}; no time service synchronises this clock", remedy)
     return Finding("ok", found)
 
 
@@ -202,10 +206,12 @@ def npm() -> Finding:
         wanted = ", ".join(f"{name} {lock['packages'][f'node_modules/{name}']['version']}" for name in names)
         there = npm_folder().is_dir()
     except SetupError as exc:
-        return _missing(exc.message, exc.hint or "install the package again")
+        return _missing(exc.message, exc.hint or "reinstall the package")
     if not there:
         return Finding(
-            "note", f"{wanted}: not fetched yet", "`rag-audit provider setup new` fetches them on first use"
+            "note",
+            f"{wanted}: not downloaded yet",
+            "`rag-audit provider setup new` downloads them on first use",
         )
     return Finding("ok", wanted)
 
@@ -214,7 +220,7 @@ def sources() -> Finding:
     """A checkout of the sources."""
     place = checkout()
     if place is None:
-        return _missing(f"installed at {PACKAGE}", "clone the repository, and work there: make setup")
+        return _missing(f"installed at {PACKAGE}", "clone the repository, and run there: make setup")
     return Finding("ok", str(place))
 
 
@@ -244,7 +250,7 @@ def tools() -> Finding:
     go = _output("go", "version")
     if go is None:
         return Finding(
-            "note", "make, git; no Go, which some tests of `make test-full` need", "https://go.dev/dl"
+            "note", "make, git; no Go (some tests of `make test-full` need it)", "https://go.dev/dl"
         )
     return Finding("ok", f"make, git, {go.removeprefix('go version ')}")
 
@@ -254,12 +260,14 @@ def data() -> Finding:
     place = os.environ.get("RAG_AUDIT_DATA")
     if place is None or not Path(place).is_dir():
         found = "RAG_AUDIT_DATA is not set" if place is None else f"RAG_AUDIT_DATA: no folder {place}"
-        return Finding("note", found, "experiments on public collections are left out without their folder")
+        return Finding(
+            "note", found, "set RAG_AUDIT_DATA to the folder of the collections to run experiments on them"
+        )
     return Finding("ok", place)
 
 
 def _output(*command: str) -> str | None:
-    """A tool's first line of output, or None where there is no such tool."""
+    """A tool's first line of output, or None if the tool is missing."""
     with suppress(OSError, subprocess.SubprocessError, IndexError):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         return done.stdout.splitlines()[0].strip()

@@ -40,7 +40,7 @@ def native_module() -> bytes:
             exc,
             "the page's native core is missing from this installation",
             field=NATIVE,
-            hint="in a checkout: make page; else install a wheel again",
+            hint="run `make page` in a checkout, or reinstall the wheel",
         ) from exc
 
 
@@ -119,5 +119,5 @@ def _download(command: Sequence[str], folder: Path, path: str, lock: str) -> Non
             "the locked parts of the page cannot be downloaded",
             field=str(LOCKED / lock),
             found=last_lines(done.stderr or done.stdout),
-            hint="with a network, run the command again; a page that was made elsewhere needs none",
+            hint="repeat the command on a machine with a network connection; a finished page needs no network",
         )

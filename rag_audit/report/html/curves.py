@@ -17,11 +17,11 @@ from rag_audit.mechanisms.descriptions.base import Ceiling
 from rag_audit.report.model import Report, TenantReport
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, *(i / 20 for i in range(2, 20)), 0.97, 0.99)
-"""False-positive rates for which curves are computed."""
+"""False-positive rates of the computed points of a curve."""
 T = TypeVar("T")
 MOST_POINTS = 9
 MANY_QUERIES = 1_000_000
-"""Number of compositions from which a curve has only its named points, since each point takes a second."""
+"""Minimum number of compositions of a curve with only its named points, because each point takes a second."""
 
 
 @dataclass(frozen=True)

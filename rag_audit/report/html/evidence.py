@@ -28,30 +28,30 @@ MOST_FILES = 30
 
 
 def fitting(checks: Sequence[CheckLine], row: Callable[[CheckLine], str]) -> list[str]:
-    """The rows of the checks that there is room for, in the checks' order.
+    """The rows that fit into the table, in the order of the checks.
 
     :param row: makes the markup of a row
     """
     others = [c for c in checks if c.outcome != "pass"]
     passed = [c for c in checks if c.outcome == "pass"]
-    made = {**_rows(others, MOST_OTHERS, row), **_rows(passed, MOST_PASSED, row)}
-    return [made[id(c)] for c in checks if id(c) in made]
+    rows = {**_rows(others, MOST_OTHERS, row), **_rows(passed, MOST_PASSED, row)}
+    return [rows[id(c)] for c in checks if id(c) in rows]
 
 
-def _rows(checks: Sequence[CheckLine], most: int, row: Callable[[CheckLine], str]) -> dict[int, str]:
-    """The rows of the first checks, as long as there is room for them."""
-    made: dict[int, str] = {}
+def _rows(checks: Sequence[CheckLine], room: int, row: Callable[[CheckLine], str]) -> dict[int, str]:
+    """The rows of the first checks, as long as they fit into the room (in letters of markup)."""
+    rows: dict[int, str] = {}
     for check in checks:
         markup = row(check)
-        most -= len(markup)
-        if most < 0:
+        room -= len(markup)
+        if room < 0:
             break
-        made[id(check)] = markup
-    return made
+        rows[id(check)] = markup
+    return rows
 
 
 def group(check: CheckLine) -> str:
-    """The first part of a check's id; it becomes a class of its row only where this module knows it."""
+    """The first part of a check's id. The row of the check has this class if `GROUPS` contains it."""
     return check.id.partition(".")[0]
 
 
@@ -64,12 +64,13 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     """Each field, with this window's value."""
     f, w = report.figures, report.window
     kinds = {named(t.mechanism) for t in report.tenants}
-    stands = f.standing != "not-established"
+    established = f.standing != "not-established"
     conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
     yield (
         "Unit of privacy",
         (
-            f"{accounting.UNIT}. A document that fills several positions is several units, whose losses add up."
+            f"{accounting.UNIT}. A document with several positions is several units, and the losses of the units add"
+            " up."
         ),
     )
     yield (
@@ -87,7 +88,7 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     yield "Mechanism", "; ".join(_mechanisms(report))
     yield (
         "Sensitivity",
-        "one document moves one score by no more than the whole lattice; scores are clamped inside the proof",
+        "one document changes one score by at most the whole lattice; the proof includes the clamping of scores",
     )
     yield (
         "Composition",
@@ -95,7 +96,7 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
             "adaptive, over all queries of a coalition"
             + (f"; the bound that counts: {f.by}" if f.by else "")
             + (
-                f"; {f.cumulative.windows} windows together: ε {f.cumulative.eps}, and {f.cumulative.condition}"
+                f"; {f.cumulative.windows} windows in total: ε {f.cumulative.eps}, and {f.cumulative.condition}"
                 if f.cumulative
                 else "; one window only"
             )
@@ -109,7 +110,7 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     yield (
         "Trust model",
         (
-            "central: the provider holds documents and seed. That it used the promised randomness is "
+            "central: the provider has the documents and the seed. Its use of the promised randomness is "
             + (
                 "proved, not trusted"
                 if f.standing == "proved"
@@ -129,30 +130,29 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     yield (
         "Utility and bias",
         (
-            ("measured on public collections (above)" if stands else "not established")
-            + ". Noise and samples treat all positions alike; whose"
-            " questions suffer more was not measured"
+            ("measured on public collections (above)" if established else "not established")
+            + ". Noise and samples treat all positions alike; no"
+            " measurement compares the questions of different groups"
         ),
     )
     yield (
         "Side channels",
         (
-            "time and size of answers, what the model writes, counts and times of honest accounts: outside"
-            " the figures. Noise is drawn in fixed work before the question is known"
+            "the figures do not cover the time and size of answers, the text that a model writes, and the counts and"
+            " times of honest accounts. The provider draws noise in constant work before it knows the question"
         ),
     )
-    yield "Security and access control", "the provider's own; nothing of it is part of this verification"
+    yield "Security and access control", "the provider is responsible; this verification does not cover it"
     yield (
         "Data collection exposure",
         (
-            "the provider holds the documents in the clear; how it came by them and who else has them is outside. "
-            + COVERS.partition(". ")[0]
-            + "."
+            "the provider has the documents in plain text; this verification does not cover their origin and other"
+            " copies. " + COVERS.partition(". ")[0] + "."
         ),
     )
     yield (
-        "Data held after the window",
-        f"the provider deletes seed and private inputs after {day(w.delete_after)}, by its policy",
+        "Data stored after the window",
+        f"by its policy, the provider deletes the seed and the private inputs after {day(w.delete_after)}",
     )
 
 

@@ -40,13 +40,13 @@ def epsilon(report: Report, p: Protection, index: int) -> Curve | None:
     f = report.figures
     names = {1: "one account", p.accounts_max: "all accounts", f.k_max: "k_max"}
     named = [(k, eps, names[k]) for k, eps in points if k in names]
-    most = points[-1][0]
+    largest = points[-1][0]
     high = max(eps for _, eps in points)
-    if most > 20:
-        x = charts.decades("accounts that pool what they were handed", 1, most)
+    if largest > 20:
+        x = charts.decades("accounts that pool their received passages", 1, largest)
     else:
-        ticks = [(float(k), f"{k}") for k in range(1, most + 1)]
-        x = Axis("accounts that pool what they were handed", 0.5, most + 0.5, ticks)
+        ticks = [(float(k), f"{k}") for k in range(1, largest + 1)]
+        x = Axis("accounts that pool their received passages", 0.5, largest + 0.5, ticks)
     y = charts.from_zero("ε", 1.12 * high)  # with room for the last point's label
     at = {k: eps for k, eps, _ in named}
     description = (
@@ -70,9 +70,9 @@ def rounding(report: Report, p: Protection, several: bool) -> str:
     realised = (
         ""
         if f.eps_realised is None or several
-        else f" The ledger's own counts come to {f.eps_realised} (realised)."
+        else f" The ledger's own counts give {f.eps_realised} (realised)."
     )
-    return f"Bounds are the accountant's, rounded up, {delta}.{realised}"
+    return f"The accountant computed the bounds and rounded them up, {delta}.{realised}"
 
 
 def test(report: Report, p: Protection, index: int) -> Curve | None:
@@ -140,7 +140,7 @@ def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
     label = (
         f"ε for {counted(report.figures.k_max, 'account')}, at this window's queries"
         if by_epsilon
-        else "share kept"
+        else "sampled share"
     )
     x = charts.decades(label, max(min(ends), 1e-3), max(ends)) if by_epsilon else charts.percent_axis(label)
     rules = [] if own is None or own == "inf" else [Rule(float(own), "this window")]
@@ -161,30 +161,32 @@ def exact_shares() -> list[str]:
 
 
 def unlike(report: Report, p: Protection) -> str:
-    """Where this window is unlike the measured ones."""
+    """The differences between this window and the measured windows."""
     return "; ".join(
-        f"{what}: {there} there, {here} here" for what, there, here in study.differences(report, p)
+        f"{what}: {there} in the measurement, {here} in this window"
+        for what, there, here in study.differences(report, p)
     )
 
 
 def where(p: Protection) -> str:
-    """Where the policy's setting lies among the measured ones, in a sentence."""
+    """The position of the policy's setting among the measured settings, in a sentence."""
     weaker, stronger = study.between(p)
     own = p.kind.settings.own.format(p.kind.setting(p.first))
     if weaker is not None and stronger is not None:
         if weaker is stronger:
             return f"This policy's setting, {own}, was measured: {_spans(weaker)} of questions found their passage."
         return (
-            f"This policy's setting, {own}, lies between two that were measured, at which {_spans(weaker)} and"
+            f"This policy's setting, {own}, is between two measured settings. With these two, {_spans(weaker)} and"
             f" {_spans(stronger)} of questions found their passage."
         )
     if weaker is None and stronger is None:
-        return "This policy's setting cannot be placed among the measured ones."
+        return "No measured setting is comparable with this policy's setting."
     edge = weaker or stronger
     assert edge is not None
     side = "above" if weaker is not None else "below"
     return (
-        f"This policy's setting, {own}, lies outside of what was measured, {side} the last setting, at which"
+        f"This policy's setting, {own}, is outside of the measured range, {side} the last setting. With the last"
+        " setting,"
         f" {_spans(edge)} of questions found their passage."
     )
 

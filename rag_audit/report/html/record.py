@@ -55,12 +55,12 @@ def in_order(events: list[Event]) -> list[Event]:
 
 
 def activity(report: Report) -> Activity | None:
-    """The queries over the window's time, or None where none is dated."""
+    """The queries over the window's time, or None if no query has a date."""
     activity = report.timeline.activity
     if activity is None or not activity.counts or activity.end <= activity.start:
         return None
     span, counts = activity.end - activity.start, _parts(activity.counts)
-    most, width = max(counts), span / len(counts)
+    highest, width = max(counts), span / len(counts)
     unit, name = next(
         (u, n)
         for u, n in (
@@ -74,7 +74,7 @@ def activity(report: Report) -> Activity | None:
     )
     whole = charts.from_zero(f"{name} after the beginning", span / unit)
     x = Axis(whole.label, 0, whole.high, whole.ticks)
-    y = charts.from_zero("queries", max(most, 4))
+    y = charts.from_zero("queries", max(highest, 4))
     bars = [(i * width / unit, (i + 1) * width / unit, count) for i, count in enumerate(counts) if count]
     rules = [
         Rule((e.at - activity.start) / unit, e.kind)
@@ -83,7 +83,7 @@ def activity(report: Report) -> Activity | None:
     ]
     sentence = (
         f"Queries from {instant(activity.start)} on, in {len(counts)} parts of"
-        f" {_elapsed(math.ceil(width))}: at most {counted(most, 'query', 'queries')} in one of them."
+        f" {_elapsed(math.ceil(width))}: at most {counted(highest, 'query', 'queries')} in one of them."
     )
     rows = [
         (f"{charts.number_text(i * width / unit)} to {charts.number_text((i + 1) * width / unit)}", count)
@@ -95,38 +95,38 @@ def activity(report: Report) -> Activity | None:
 
 
 def _parts(counts: list[int]) -> list[int]:
-    """Counts in few parts, since each that is not empty takes a line of the table."""
-    together = math.ceil(len(counts) / MOST_PARTS)
-    return [sum(counts[i : i + together]) for i in range(0, len(counts), together)]
+    """Counts in few parts, because each part with queries takes a line of the table."""
+    width = math.ceil(len(counts) / MOST_PARTS)
+    return [sum(counts[i : i + width]) for i in range(0, len(counts), width)]
 
 
 def limit(r: Requirement) -> str:
     """A requirement's limit."""
     kinds = {"at-most": "at most ", "at-least": "at least ", "level": ""}
-    return "not said, which no window meets" if r.limit is None else kinds[r.kind] + r.limit
+    return "absent, and no window meets an absent limit" if r.limit is None else kinds[r.kind] + r.limit
 
 
 def keys(report: Report) -> Iterator[tuple[str, str, str, str | None]]:
     """The keys that the verdict depends on: role, name, act, fingerprint."""
     v = report.vouching
-    signed = "signed the ledger" if report.shows("provider") else "no signature of it counts"
+    signed = "signed the ledger" if report.shows("provider") else "no signature of this key counts"
     if signed != "signed the ledger" and report.outcome in ("FAIL", "UNDECIDED"):
-        signed = "nothing is concluded from its signatures"
+        signed = "this report draws no conclusion from its signatures"
     yield "provider", v.provider.name, signed, v.provider.fingerprint
     for w in v.witnesses[:MOST_ROWS]:
         parts = (
-            ("cosigned the opening", w.opening),
+            ("cosigned the header", w.opening),
             ("cosigned the end", w.end),
-            ("gave a random value", w.beacon),
+            ("contributed a random value", w.beacon),
         )
         yield (
             "witness",
             w.name,
-            ", ".join(what for what, done in parts if done) or "signed nothing",
+            ", ".join(act for act, done in parts if done) or "gave no signature",
             w.fingerprint,
         )
     for k in v.verifiers[:MOST_ROWS]:
-        yield "verifier", k.name, "may draw records to be proved", k.fingerprint
+        yield "verifier", k.name, "may draw the records to prove", k.fingerprint
 
 
 def _elapsed(milliseconds: int) -> str:

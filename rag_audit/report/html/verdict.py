@@ -13,31 +13,40 @@ from rag_audit.report.html.curves import protections
 from rag_audit.report.model import CheckLine, Report, ShortReport
 
 OUTCOMES = {
-    "PASS": ("pass", "Every check passed, and everything that the reader's trust file asks for is met."),
+    "PASS": (
+        "pass",
+        "Every check passed, and the window meets every requirement of the reader's trust file.",
+    ),
     "PASS-SAMPLED": ("pass", "Every check passed, on a random sample of the answers."),
     "PASS-INTEGRITY": (
         "pass",
-        "Every check passed. They show that answers are correct, not that documents are private.",
+        "Every check passed. The checks show that answers are correct. They do not show that documents are private.",
     ),
     "PASS-INTEGRITY-SAMPLED": (
         "pass",
-        "Every check passed, on a random sample of the answers. They show that answers are correct, not that"
-        " documents are private.",
+        "Every check passed, on a random sample of the answers. The checks show that answers are correct. They do not"
+        " show that documents are private.",
     ),
     "FAIL": ("fail", SENTENCES[Cause.WINDOW]),
-    "UNDECIDED": ("undecided", "The files could not be judged. That is no verdict in the provider's favour."),
+    "UNDECIDED": (
+        "undecided",
+        "The verifier could not judge the files. This result does not support the provider.",
+    ),
     "UNPROVEN": (
         "unproven",
-        "Nothing was found to be false, and what the figures of this window rest on was not established. The window"
-        " has no privacy figure.",
+        "No check found a false statement, and the evidence for this window's figures is incomplete. The window has no"
+        " privacy figure.",
     ),
-    "UNMET": ("unmet", "What was found is true, and it is less than the reader's trust file asks for."),
+    "UNMET": (
+        "unmet",
+        "The window's statements are true, and they do not meet every requirement of the reader's trust file.",
+    ),
 }
 """By outcome: its colour, and its meaning in a sentence."""
 OPEN = {
     "FAIL": "a check found a false statement.",
     "UNDECIDED": "a check could not be decided.",
-    "UNPROVEN": "what it rests on was not established.",
+    "UNPROVEN": "the evidence is incomplete.",
 }
 """The reason why no claim counts as proved, by outcome."""
 MOST_SHOWN, MOST_EXPLAINED = 12, 4
@@ -47,7 +56,8 @@ MOST_MECHANISMS = 4
 
 
 class Decided(NamedTuple):
-    """The checks that did not pass: those shown, each with whether it is explained, and the number of the others."""
+    """The checks that did not pass: each shown check, with whether it is explained, and the number of the other"
+    " checks."""
 
     shown: list[tuple[CheckLine, bool]]
     left: int
@@ -74,11 +84,11 @@ def check_lines(check: CheckLine, explained: bool) -> list[tuple[str, str]]:
     lines = [("expected", check.expected), ("found", check.found), ("at", check.at)]
     if e is not None:
         lines = [
-            ("passing means", e.means),
-            ("so now", e.failed),
+            ("passes if", e.means),
+            ("consequence", e.failed),
             *lines,
-            ("an honest cause", "; or ".join(e.honest_causes)),
-            ("ask", e.ask),
+            ("honest causes", "; or ".join(e.honest_causes)),
+            ("next step", e.ask),
             ("more", e.section),
         ]
     return [(name, text) for name, text in lines if text]
@@ -118,7 +128,7 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
     groups = protections(report)
     shown = groups[:MOST_MECHANISMS]
     if f.eps is None:
-        yield "Epsilon (ε)", "not computed", "because a check before it could not be decided."
+        yield "Epsilon (ε)", "not computed", "because an earlier check could not be decided."
     elif len(groups) == 1 and f.eps != "inf":
         yield _epsilon(report, f"Epsilon (ε) for {_pooled(report)}", f.eps, groups[0].kind)
     else:
@@ -128,21 +138,23 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
             yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps, protection.kind)
     if f.eps is not None and any(p.kind.mechanism.uses_delta and p.first.eps != "inf" for p in shown):
         chance = f"at most {words.one_in(float(f.delta))}"
-        yield "Delta (δ)", chance, "is the probability with which the epsilon of noise may be exceeded."
+        yield "Delta (δ)", chance, "is the additive slack in probability that the bound with epsilon leaves."
     if f.odds_unlisted is not None:
         yield (
             f"A document that was not received{_of_tenants(report)}",
             f"factor {f.odds_unlisted}",
-            f"is the most by which the absence of a document becomes more likely for {counted(f.k_max, 'account')} that"
-            f" never received it; for all accounts of a tenant the factor is {f.odds_unlisted_all_accounts}. Both"
-            f" figures assume {counted(f.positions_per_document or 1, 'position')} for each document: a document of s"
-            " positions has at least the s-th power. The presence of a document that is asked for has no protection.",
+            f"is the maximum factor by which the absence of a document becomes more likely for"
+            f" {counted(f.k_max, 'account')} that never received it; for all accounts of a tenant the factor is"
+            f" {f.odds_unlisted_all_accounts}. Both figures assume"
+            f" {counted(f.positions_per_document or 1, 'position')} for each document: a document of s positions has at"
+            " least the s-th power of the factor. The presence of a document that an account asks for has no"
+            " protection.",
         )
     if f.tpr_at_fpr_1pct is not None:
         yield (
             "Recognised by the best test",
             f"at most {words.in_hundred(float(f.tpr_at_fpr_1pct))}",
-            "documents that are there, if it may wrongly report 1 in 100 of those that are not.",
+            "present documents, if the test may wrongly report 1 in 100 absent documents.",
         )
 
 
@@ -159,13 +171,17 @@ def _pooled(report: Report) -> str:
 
 def _epsilon(report: Report, name: str, eps: str, kind: type[Description]) -> tuple[str, str, str]:
     if eps == "inf":
-        return name, "none", f"Whoever is handed a document knows that it is there, and {kind.unbounded}"
+        return (
+            name,
+            "none",
+            f"An account that receives a document knows that the document is present, and {kind.unbounded}",
+        )
     value = float(eps)
     return (
         name,
         eps,
-        f"This is {words.strength(value)}. Which passages were chosen for them changes the odds that one particular"
-        f" document is in the index by a factor of at most {words.factor(value)}: {words.belief(value)}.",
+        f"This is {words.strength(value)}. The lists of passages that these accounts receive change the odds that one"
+        f" particular document is in the index by a factor of at most {words.factor(value)}: {words.belief(value)}.",
     )
 
 
@@ -178,25 +194,40 @@ def not_proved(report: Report) -> Iterator[str]:
     }
     bare = [name for kind, own in names.items() if not kind.mechanism.protects for name in own]
     revealed = [name for kind, own in names.items() if kind.texts_reveal for name in own]
-    yield "What passages say. Whoever is handed a passage reads it; the figures are about which passages were chosen."
+    yield (
+        "The secrecy of a returned passage: its account reads the passage. The figures are about the choice of"
+        " passages."
+    )
     if bare:
-        yield f"Any privacy of {some(bare)}: answers are exact, and the window shows that they are correct."
+        yield f"Any privacy of {some(bare)}: answers are exact, and the window only shows that they are correct."
     if revealed:
-        yield f"Anything about documents of {some(revealed)} that were handed out: they are known to be there."
-    yield "What a language model writes from the passages."
-    most = counted(f.k_max, "account")
-    yield f"What groups of more than {most} learn that work together, beyond the figure for all accounts."
+        yield (
+            f"The privacy of returned documents of {some(revealed)}: their accounts know that these documents are"
+            " present."
+        )
+    yield "The text that a language model writes from the passages."
+    coalition = counted(f.k_max, "account")
+    yield f"A limit for groups of more than {coalition} that cooperate, except for the figure for all accounts."
     if f.mode == "sampled":
         drawn = f"{f.sampled or 0:,} of {report.counts.records:,}"
-        yield f"Each single answer: {drawn} were drawn, and a few false ones can escape."
+        yield f"Each single answer: the draw covers {drawn} answers, and it can miss a few false ones."
     if f.setup == "unsafe":
-        yield "That nobody forged proofs: their keys were made by one party, who could have (a one-party setup)."
+        yield "That no proof is forged: one party made the keys of the proofs and could forge them (a one-party setup)."
     if f.d1 != "proved":
-        yield "That the index holds what the documents say: how texts became numbers is the provider's word."
+        yield (
+            "That the index represents the documents: the provider's word is the only evidence for the vectors of"
+            " texts."
+        )
     if f.a1 != "proved":
-        yield "That questions were turned into numbers without looking at the index; epsilon rests on it."
+        yield "That the vectors of questions do not depend on the index, as epsilon assumes."
     if f.coalition != "checked":
-        yield "How many accounts repeated a question almost word for word: that count is the provider's word."
+        yield (
+            "The number of accounts that repeated a question almost word for word: the provider's word is its only"
+            " evidence."
+        )
     else:
-        yield "How many accounts worked together that asked in other words: the estimate sees repeated questions alone."
-    yield "Answers that the provider gave outside of this ledger, and how good its answers are."
+        yield (
+            "The number of cooperating accounts that asked in other words: the estimate only counts repeated"
+            " questions."
+        )
+    yield "Answers that the provider gave outside of this ledger, and the quality of its answers."

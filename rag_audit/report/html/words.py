@@ -1,4 +1,4 @@
-"""Figures in plain words, for readers who have never met them. Everything is rounded to the provider's disadvantage."""
+"""Figures in plain words, for readers without prior knowledge. Each function rounds to the provider's disadvantage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def factor(eps: float) -> str:
 
 
 def belief(eps: float) -> str:
-    """Where even odds can end, at most: a clause."""
+    """The maximum change of even odds, as a clause."""
     if math.isinf(eps):
         return "from even odds to certainty"
     sure = 1 / (1 + math.exp(-eps)) if eps < 700 else 1.0
@@ -41,7 +41,7 @@ def strength(eps: float) -> str:
     if level == "none":
         return "no protection"
     return f"{level} protection" + (
-        ": by itself a figure of this size promises little" if level == "weak" else ""
+        ": a figure of this size promises little by itself" if level == "weak" else ""
     )
 
 

@@ -27,7 +27,7 @@ def required_records(case: Case) -> set[int] | None:
     """The records that must have proofs: all in full mode, else the challenged records; None if no draw counts.
 
     Every challenge over this ledger must be answered in full. A verifier cannot see challenges that were drawn and
-    never published, so the verifier's own challenge must be among those that count. Otherwise the provider could draw
+    never published, so the verifier's own challenge must count. Otherwise the provider could draw
     repeatedly and publish a favourable draw.
 
     >>> from pathlib import Path
@@ -47,7 +47,7 @@ def required_records(case: Case) -> set[int] | None:
             positions.update(drawn)
         elif drawn is None:
             over = case.record("proof.challenge", Status.UNDECIDED, "a challenge over this ledger",
-                               "over another one", named.name)  # fmt: skip
+                               "a challenge over another ledger", named.name)  # fmt: skip
     if full:
         return set(every)
     beta, eta = decimal(require.beta), decimal(require.eta)
@@ -65,11 +65,11 @@ def required_records(case: Case) -> set[int] | None:
         found = f"the verifier's own challenge of {largest} records"
     positions.update(*published)
     enough = over and largest >= needed and (largest > 0 or not every)
-    whose = "a challenge by this verifier" if own else "a signed challenge"
+    drawn_by = "a challenge by this verifier" if own else "a signed challenge"
     if not case.record(
         "proof.challenge",
         Status.PASS if enough else Status.UNDECIDED,
-        f"{whose} of at least {needed} records",
+        f"{drawn_by} of at least {needed} records",
         found,
     ):
         return None
@@ -89,7 +89,7 @@ def _drawn(case: Case, challenge: Challenge, every: list[int]) -> list[int] | No
 def _published(case: Case, every: list[int]) -> tuple[list[list[int]], str]:
     """The draws of the window file that count, and their description for the report."""
     draws: list[list[int]] = []
-    found = "no challenge by a key that trust.toml names"
+    found = "no challenge by a key in trust.toml"
     for number, text in enumerate(case.file.challenges):
         with case.guarding("proof.challenge"):
             try:

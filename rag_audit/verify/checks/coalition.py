@@ -52,9 +52,12 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
     named = None if declared is None else declared.certificate
     if required is None or not case.queries:
         if present is not None or named is not None:
-            why = "no query was answered" if required else "the policy asks for none"
+            why = "the window has no query" if required else "the policy requires none"
             case.record(
-                "coalition.certificate", Status.UNDECIDED, f"no coalition proof: {why}", "one is claimed"
+                "coalition.certificate",
+                Status.UNDECIDED,
+                f"no coalition proof: {why}",
+                "the trailer names a coalition proof",
             )
         return False
     if declared is None or present is None or named is None:
@@ -63,13 +66,13 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
             "coalition.certificate",
             Status.UNDECIDED,
             f"a coalition proof by {required.system}",
-            f"none in the {where}",
+            f"no coalition proof in the {where}",
         )
         return False
     digest = digest_hex(present)
     if digest != named:
         return case.report(
-            "coalition.certificate", False, f"the one that the closing record names, {named}", digest
+            "coalition.certificate", False, f"the proof that the window trailer names, {named}", digest
         )
     with case.guarding("coalition.circuit"):
         p, q = case.policy.estimator.theta
@@ -102,5 +105,5 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
                 )
                 key.verify(statement, present)
                 proved = f"c = {declared.c}, in one tenant {declared.c_tenant}"
-                return case.report("coalition.certificate", True, f"a proof of {proved}", "it proves that")
+                return case.report("coalition.certificate", True, f"a proof of {proved}", "a valid proof")
     return False

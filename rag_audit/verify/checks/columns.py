@@ -28,12 +28,12 @@ def check(case: Case) -> dict[str, dict[str, ColumnCommitment]]:
 def _open(case: Case, owner: str, name: str) -> ColumnCommitment | None:
     check_id, entry = f"proof.{name}.{owner}", case.columns.get((owner, name))
     if entry is None:
-        case.record(check_id, Status.UNDECIDED, "a commitment in the ledger", "none")
+        case.record(check_id, Status.UNDECIDED, "a commitment in the ledger", "no commitment")
         return None
     place = f"proofs.{entry.seq}.{name}"
     value = case.proofs_of(str(entry.seq))
     if not isinstance(value, dict) or set(value) != {name}:
-        found = "none" if value is None else "another value"
+        found = "no proof" if value is None else "another value"
         case.record(check_id, Status.UNDECIDED, f"a proof of the {name} positions", found, place)
         return None
     part, beacon = case.policy.tenant(owner), case.beacons().get(0)
@@ -56,8 +56,8 @@ def _open(case: Case, owner: str, name: str) -> ColumnCommitment | None:
         )  # fmt: skip
     except RagAuditError as exc:
         status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
-        case.record(check_id, status, exc.expected or "a proof that holds", refusal(exc), exc.field or place)
+        case.record(check_id, status, exc.expected or "a valid proof", refusal(exc), exc.field or place)
         return None
     case.setups.add(opened.setup or "transparent")
-    case.report(check_id, True, entry.commitment, f"{entry.commitment} holds")
+    case.report(check_id, True, entry.commitment, f"a valid proof of {entry.commitment}")
     return opened.commitment

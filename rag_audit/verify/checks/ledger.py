@@ -71,8 +71,8 @@ def _checkpoint(case: Case) -> None:
     m, n = 1, case.tree.size
     path = case.tree.consistency_path(m, n)
     consistent = n >= m and verify_consistency(m, n, path, case.tree.root(m), root)
-    case.report("ledger.consistency", consistent, "the final tree extends the opening's",
-                "it does" if consistent else "it does not")  # fmt: skip
+    case.report("ledger.consistency", consistent, "the final tree extends the tree of the opening",
+                "the final tree extends it" if consistent else "the final tree does not extend it")  # fmt: skip
 
 
 def _sequence(case: Case) -> None:
@@ -80,13 +80,13 @@ def _sequence(case: Case) -> None:
         for index, entry in enumerate(case.entries):
             if isinstance(entry, Opening):
                 if index:
-                    yield f"a second opening at {index}"
+                    yield f"a second window header at index {index}"
             elif entry.seq != index:
-                yield f"entry {index} says seq {entry.seq}"
+                yield f"entry {index} has seq {entry.seq}"
             if isinstance(entry, Closing) and index != len(case.entries) - 1:
-                yield f"closing record at {index} is not last"
+                yield f"the window trailer at index {index} is not the last entry"
             if isinstance(entry, QueryRecord | ColumnEntry | Closing) and entry.window != case.opening.window:
-                yield f"entry {index} is of window {entry.window}"
+                yield f"entry {index} belongs to window {entry.window}"
 
     case.report(
         "ledger.sequence",
@@ -100,7 +100,9 @@ def _sequence(case: Case) -> None:
 def _closing(case: Case) -> None:
     closing = case.closing
     if closing is None:
-        case.report("ledger.closing", False, "a closing record", "none: the window is not closed")
+        case.report(
+            "ledger.closing", False, "a window trailer", "no window trailer: the window is not closed"
+        )
         return
     enrolments = len(case.enrolments)
     found = f"{counted(closing.queries, 'query', 'queries')}, {counted(closing.enrolments, 'enrolment')}"
@@ -120,10 +122,10 @@ def _timestamps(case: Case) -> None:
                 if not opens <= entry.ts <= closes:
                     yield f"entry {entry.seq} at {instant(entry.ts)}"
                 if entry.ts < last:
-                    yield f"entry {entry.seq} goes back in time"
+                    yield f"entry {entry.seq} is earlier than the previous entry"
                 last = max(last, entry.ts)
             if isinstance(entry, Closing) and entry.ts < last:
-                yield f"closing record at {instant(entry.ts)}"
+                yield f"window trailer at {instant(entry.ts)}"
 
     bad = first(wrong())
     case.report(
@@ -165,7 +167,7 @@ def _clock(case: Case) -> None:
                 yield f"{later.name} cosigned at {instant(later.at)}, {earlier.name} at {instant(earlier.at)}"
         for stand in stands:
             if (ts := latest[min(stand.size, len(latest)) - 1]) > stand.at + leeway:
-                when = f"is stamped {instant(ts)}, the quorum cosigned it at {instant(stand.at)}"
+                when = f"has the time {instant(ts)}, and the quorum cosigned it at {instant(stand.at)}"
                 yield f"an entry of {stand.name} {when}"
             entry = following[stand.before]
             if entry is not None and entry.ts < stand.at - leeway:
@@ -176,8 +178,8 @@ def _clock(case: Case) -> None:
     case.report(
         "ledger.clock",
         bad is None,
-        f"times that fit those of {len(stands)} quorums within {CLOCK_LEEWAY_SECONDS} s",
-        bad or f"they fit {counted(len(stands), 'quorum')}",
+        f"times that agree with the times of {len(stands)} quorums within {CLOCK_LEEWAY_SECONDS} s",
+        bad or f"the times agree with {counted(len(stands), 'quorum')}",
         bad and "entries",
     )
 
@@ -223,7 +225,7 @@ def _accounts(case: Case) -> None:
         counts = Counter(r.tenant for r in everyone)
         for tenant in case.policy.tenants:
             if (count := counts[tenant.tenant]) > tenant.accounts_max:
-                yield f"{count} accounts of {tenant.tenant}, cap {tenant.accounts_max}"
+                yield f"{count} accounts of {tenant.tenant}, maximum {tenant.accounts_max}"
         known = {r.account: r.tenant for r in case.roster}
         for entry in case.entries:
             if isinstance(entry, Enrolment):
@@ -231,7 +233,7 @@ def _accounts(case: Case) -> None:
                 if case.policy.tenant(entry.tenant) is None:
                     yield f"enrolment {entry.seq} names tenant {entry.tenant}"
             if isinstance(entry, QueryRecord) and known.get(entry.account) != entry.tenant:
-                where = known.get(entry.account, "no roster line before it")
+                where = known.get(entry.account, "no earlier roster line")
                 yield f"record {entry.seq}: {entry.account} of {entry.tenant} ({where})"
 
     bad = first(wrong())
@@ -280,7 +282,7 @@ def _column(case: Case, name: str) -> None:
         yield from (f"{tenant} has no entry" for tenant in sampled if (tenant, name) not in case.columns)
         for entry in entries:
             if entry.tenant not in sampled:
-                yield f"entry {entry.seq}: {entry.tenant} keeps every position"
+                yield f"entry {entry.seq}: {entry.tenant} has no sample"
             if entry.seq < 2:
                 yield f"entry {entry.seq} comes before the beacon"
             if (query := first_queries.get(entry.tenant)) is not None and query < entry.seq:
@@ -302,8 +304,9 @@ def _held(case: Case) -> None:
         if (q.held_after is not None) != (q.tenant in listing)
     )
     bad = first(wrong)
-    case.report("ledger.held", bad is None, "records of listing tenants alone say what is held",
-                bad or f"{len(listing)} listing tenants", bad)  # fmt: skip
+    case.report("ledger.held", bad is None, "a disclosed set in records with randomized response, and in no other"
+                                            " record",
+                bad or f"{len(listing)} tenants with randomized response", bad)  # fmt: skip
 
 
 def _requests(case: Case) -> None:
@@ -338,9 +341,11 @@ def _slots(case: Case) -> None:
     case.report(
         "ledger.slots",
         not order,
-        "each account's i runs 1, 2, ..",
-        order[0] if order else "no gap, no repeat",
+        "the queries of each account have i = 1, 2, ..",
+        order[0] if order else "no gap and no repetition",
     )
     most = max(counts.values(), default=0)
-    case.report("ledger.limit", most <= case.policy.n, f"at most {case.policy.n} queries an account", most)
+    case.report(
+        "ledger.limit", most <= case.policy.n, f"at most {case.policy.n} queries of each account", most
+    )
     case.figures["counts"] = dict(sorted(counts.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_audit._internal.errors import InvalidProof, PolicyError, RagAuditError, SetupError, SignatureError
-from rag_audit._internal.words import instant
+from rag_audit._internal.words import counted, instant
 from rag_audit.log.checkpoint import SignedCheckpoint
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.beacon import drand_beacon, witness_beacon
@@ -94,16 +94,18 @@ def _indices(case: Case) -> None:
         for tenant in case.tenants.values():
             first = owner.setdefault(getattr(tenant, name), tenant.tenant)
             if first != tenant.tenant:
-                case.report("opening.indices", False, "commitments of each tenant's own",
-                            f"{name} of {first} is that of {tenant.tenant} too", "tenants")  # fmt: skip
+                case.report("opening.indices", False, "different commitments for each tenant",
+                            f"{first} and {tenant.tenant} have the same {name}", "tenants")  # fmt: skip
                 return
-    case.report("opening.indices", True, "commitments of each tenant's own", f"{len(case.tenants)} tenants")
+    case.report(
+        "opening.indices", True, "different commitments for each tenant", f"{len(case.tenants)} tenants"
+    )
 
 
 def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconEntry | None, of: int) -> None:
-    """Check that a beacon entry is the one that entry `of` named, and was drawn after its quorum and before its use."""
+    """Check that entry `of` named a beacon entry, and that the beacon was drawn after its quorum and before its use."""
     if entry is None:
-        case.report(check_id, False, f"a beacon entry for entry {of}", "none")
+        case.report(check_id, False, f"a beacon entry for entry {of}", "no beacon entry")
         return
     with case.guarding(check_id):
         if (entry.entry, entry.source) != (of, source.source):
@@ -159,7 +161,7 @@ def beacon_value(
     if isinstance(source, DrandBeacon):
         pin = case.trust.beacon.drand
         if pin is None:
-            raise SetupError("no drand chain is pinned", field="trust.beacon.drand")
+            raise SetupError("trust.toml pins no drand chain", field="trust.beacon.drand")
         chain = DrandChain(
             bytes.fromhex(pin.chain), bytes.fromhex(pin.public_key), pin.scheme, pin.genesis, pin.period
         )
@@ -167,7 +169,7 @@ def beacon_value(
     named = {w.name: w.vkey for w in case.trust.witness}
     trusted = [VerifierKey.parse(named[n], field=f"trust.witness.{n}") for n in case.trust.beacon.witnesses]
     if not trusted:
-        raise SetupError("no beacon witnesses are named", field="trust.beacon.witnesses")
+        raise SetupError("trust.toml lists no beacon witnesses", field="trust.beacon.witnesses")
     return witness_beacon(
         source,
         entry.notes,
@@ -194,7 +196,7 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
     """Follow the window headers back through the supplied windows.
 
     :param reached: a list that receives each window of the chain, the nearest first
-    :raises RagAuditError: a supplied window cannot be read, or differs from the one that the witnesses' quorum cosigned
+    :raises RagAuditError: a supplied window cannot be read, or the witnesses' quorum cosigned another window
     """
     named = case.opening.previous
     files = [(file, f"previous[{number}]") for number, file in enumerate(case.previous)]
@@ -202,12 +204,12 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
         raise unread
     if named is None:
         # Only the witnesses know whether a first window is really the first: they refuse to cosign a second one.
-        case.report("opening.chain", not case.previous, "the origin's first window, or its predecessor named",
-                    "no previous window" if not case.previous else "names no predecessor")  # fmt: skip
+        case.report("opening.chain", not case.previous, "the origin's first window, or a named predecessor",
+                    "no previous window" if not case.previous else "no predecessor is named")  # fmt: skip
         return
     if not case.previous:
-        case.report("opening.chain", True, "a predecessor that the quorum had cosigned last",
-                    f"opening {named.opening[:16]}.., not given: rests on the witnesses")  # fmt: skip
+        case.report("opening.chain", True, "the window that the quorum cosigned before",
+                    f"header {named.opening[:16]}.., not supplied: the witnesses are the only evidence")  # fmt: skip
         return
     given = [_given(case, file, field) for file, field in files if isinstance(file, WindowFile)]
     links = {window.digest: window for window in given}
@@ -216,25 +218,25 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
         overlap = window.ended_at > later.opens_at
         found, root = later.previous.root, window.head.root.hex()
         if found != root or overlap:
-            case.report("opening.chain", False, f"final root {root} of {window.opening.window}, intervals apart",
+            case.report("opening.chain", False, f"final root {root} of {window.opening.window}, and disjoint intervals",
                         f"{found}{', overlapping' if overlap else ''}")  # fmt: skip
             return
         reached.append(window)
         later = window.opening
     if not reached:
-        case.report("opening.chain", False, f"opening {named.opening}",
+        case.report("opening.chain", False, f"header {named.opening}",
                     ", ".join(window.digest for window in given))  # fmt: skip
     elif links:
-        case.record("opening.chain", Status.UNDECIDED, "windows that follow one another up to this one",
-                    f"{len(links)} given that the chain does not reach")  # fmt: skip
+        case.record("opening.chain", Status.UNDECIDED, "consecutive windows up to this one",
+                    f"{len(links)} supplied windows outside of the chain")  # fmt: skip
     else:
         end = (
-            "back to the origin's first"
+            "back to the origin's first window"
             if later.previous is None
-            else "what came before rests on the witnesses"
+            else "the witnesses are the only evidence for earlier windows"
         )
-        case.report("opening.chain", True, "each names the one before it, intervals apart",
-                    f"{len(reached)} before this one, {end}")  # fmt: skip
+        case.report("opening.chain", True, "each window names its predecessor, and the intervals are disjoint",
+                    f"{counted(len(reached), 'earlier window')}, {end}")  # fmt: skip
 
 
 def _given(case: Case, file: WindowFile, field: str) -> ClosedWindow:
@@ -252,14 +254,22 @@ def _counts(case: Case, reached: list[ClosedWindow]) -> None:
     complete = any(window.outcome is Outcome.COMPLETE for window in reached)
     exact = later[-1].previous is None or complete
     for name, stated, passed in (
-        ("abandoned", case.figures["abandoned"], "as many as were opened since the last complete window"),
-        ("empty", case.figures["empty"], "as many as ended without a query since the last complete window"),
+        (
+            "abandoned",
+            case.figures["abandoned"],
+            "the number of windows abandoned since the last complete window",
+        ),
+        (
+            "empty",
+            case.figures["empty"],
+            "the number of windows without a query since the last complete window",
+        ),
     ):
         wrong = next(((o, c, e) for o, c, e in pairs if getattr(c, name) != getattr(e, name)), None)
         if wrong is not None:
             opening, claimed, expected = wrong
-            case.report(f"opening.{name}", False, f"{getattr(expected, name)} in the opening of {opening.window}",
+            case.report(f"opening.{name}", False, f"{getattr(expected, name)} in the header of {opening.window}",
                         getattr(claimed, name), "entries[0].previous")  # fmt: skip
         else:
             case.report(f"opening.{name}", True, passed,
-                        f"{stated}{'' if exact else ', rests on the witnesses'}")  # fmt: skip
+                        f"{stated}{'' if exact else ' (the witnesses are the only evidence)'}")  # fmt: skip

@@ -35,8 +35,8 @@ def check(case: Case) -> None:
         _present(case, asked, given)
     strangers = unknown + _strangers(case, given)
     case.record("proof.records", Status.UNDECIDED if strangers else Status.PASS,
-                "proofs of query records only, for their tenants' statements",
-                ", ".join(strangers[:3]) or "each has its record")  # fmt: skip
+                "only proofs of query records, for their tenants' statements",
+                ", ".join(strangers[:3]) or "each proof has its record")  # fmt: skip
     _eager(case, unpinned)
     _chains(case)
     accepted = columns.check(case)
@@ -108,7 +108,7 @@ def _chains(case: Case) -> None:
         return
     whole = case.trust.require.mode == "full"
     case.record("proof.chain", Status.PASS if whole else Status.UNDECIDED,
-                "full mode for listing tenants, whose records rest on one another",
+                "full mode for tenants with randomized response",
                 "full mode" if whole else f"sampled mode, {', '.join(asked)}")  # fmt: skip
 
 
@@ -150,8 +150,8 @@ def known_manifest(case: Case) -> bool:
 
 def _eager(case: Case, wrong: Sequence[int]) -> None:
     pinned = sum(q.proof is not None for q in case.queries)
-    case.report("proof.pinned", not wrong, "eager proofs are the ones that their records name",
-                f"record {wrong[0]} names other proofs" if wrong else f"{pinned} eager")  # fmt: skip
+    case.report("proof.pinned", not wrong, "each early proof has the digest in its record",
+                f"record {wrong[0]} names other proofs" if wrong else f"early proofs: {pinned}")  # fmt: skip
 
 
 def _valid(
@@ -259,7 +259,7 @@ def _verify_kind(
         case.setups.add(opened.setup or "transparent")
         with case.guarding(f"{prefix}.valid.{tenant.tenant}"):
             every = [r for r in case.queries if r.tenant == tenant.tenant]
-            # Proofs and statements are made on demand, so that memory contains only those that are being verified.
+            # Proofs and statements are made on demand, so that memory contains only the current portion.
             with case.checking.of(len(proved)):
                 bad = opened.verify(
                     Lazy(len(proved), lambda i: public(proved[i])),

@@ -37,7 +37,7 @@ def check(case: Case, reembed: Reembed | None) -> None:
     case.record(
         "receipt.accepted",
         Status.UNDECIDED if rejected else Status.PASS,
-        "signed by provider and account, of this window",
+        "signatures of provider and account, for this window",
         _first_of(rejected) if rejected else counted(len(opened), "receipt"),
     )
     found = [(item, text) for item, receipt in opened for text in _disagreements(case, receipt)]
@@ -62,7 +62,7 @@ def check(case: Case, reembed: Reembed | None) -> None:
     least = case.trust.require.min_receipts
     wanted = "min_receipts (absent)" if least is None else least
     case.require("receipt.independent", least is not None and independent >= least,
-                 f"at least {wanted} from accounts that trust.toml names", independent)  # fmt: skip
+                 f"at least {wanted} from accounts in trust.toml", independent)  # fmt: skip
     _re_execute(case, opened, reembed)
 
 
@@ -89,7 +89,7 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
     )
     if opened.record.account != receipt.account:
         raise SetupError(
-            "the receipt is of another account",
+            "the receipt belongs to another account",
             field=item.name,
             expected=receipt.account,
             found=opened.record.account,
@@ -105,9 +105,9 @@ def _disagreements(case: Case, receipt: OpenedReceipt) -> list[str]:
     if size > case.tree.size:
         if case.partial:  # the entries end before the unreadable ones
             return wrong
-        wrong.append(f"signed a ledger of {size} entries, published {case.tree.size}")
+        wrong.append(f"the provider signed a ledger of {size} entries and published {case.tree.size}")
     elif case.tree.root(size) != receipt.checkpoint.root:
-        wrong.append(f"split view: another root at size {size}")
+        wrong.append(f"split view: the receipt has another root at size {size}")
     record = receipt.record
     if case.partial and record.seq >= len(case.entries):
         return wrong

@@ -97,7 +97,8 @@ def check_policy(case: Findings) -> None:
         case.require(f"trust.{name}", at_least(level, asked, order), f"{asked} or better", level)
     if (drawn_by := case.figures.get("challenge")) is not None:
         case.require("trust.challenge", at_least(drawn_by, require.challenge, CHALLENGE_LEVELS),
-                     f"{require.challenge} or better; --challenge names the verifier's own", drawn_by)  # fmt: skip
+                     f"{require.challenge} or better (--challenge supplies the verifier's own"
+                     " draw)", drawn_by)  # fmt: skip
 
 
 def check_setup(case: Findings, kinds: Collection[str]) -> None:
@@ -105,7 +106,7 @@ def check_setup(case: Findings, kinds: Collection[str]) -> None:
     setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in kinds), "none")
     case.figures["setup"] = setup
     case.require("trust.setup", setup in ("ceremony", "transparent") or case.trust.require.allow_unsafe_setup,
-                 "no setup, one with two or more contributions, or allow_unsafe_setup", setup)  # fmt: skip
+                 "no setup, a setup with two or more contributions, or allow_unsafe_setup", setup)  # fmt: skip
 
 
 def check_embedder(case: Findings, embedder: EmbedderManifest) -> None:
@@ -132,7 +133,7 @@ def _mechanisms(case: Findings) -> None:
     require, policy = case.trust.require, case.policy
     found = {t.tenant: policy.mechanism(t).name for t in policy.tenants}
     strange = [f"{tenant}: {kind}" for tenant, kind in found.items() if kind not in require.mechanisms]
-    case.require("trust.mechanisms", not strange, f"{', '.join(require.mechanisms)} alone",
+    case.require("trust.mechanisms", not strange, f"only {', '.join(require.mechanisms)}",
                  "; ".join(strange) or ", ".join(sorted(set(found.values()))))  # fmt: skip
     tenants = case.figures.get("tenants", {})
     with_eps = [t["eps"] for t in tenants.values() if named(t["mechanism"]).limit == "max_epsilon"]
@@ -188,11 +189,11 @@ def _artefacts(case: Findings, embedder: EmbedderManifest) -> None:
 def _difference(pins: Mapping[str, str], found: object) -> str:
     """The first artefact that is not the pinned one, and how many others are not."""
     if not isinstance(found, dict):
-        return "no artefacts by name"
+        return "no named artefacts"
     other = [name for name in sorted({*pins, *found}) if pins.get(name) != found.get(name)]
     name = other[0]
     more = f" (and {len(other) - 1} more)" if len(other) > 1 else ""
-    return f"{name} is {found.get(name, 'missing')}, pinned is {pins.get(name, 'none')}{more}"
+    return f"{name} is {found.get(name, 'missing')}, the pin is {pins.get(name, 'none')}{more}"
 
 
 def _maximum(case: Findings, name: str, limit: Decimal | None, value: Decimal | str | None) -> None:

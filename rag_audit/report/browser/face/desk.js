@@ -1,14 +1,14 @@
-// The reader's side: the two areas, what each file is taken for (roles.js), and what the worker answers. The words of a verdict
-// are the command's; nothing here judges.
+// The user interface: the two areas, the role of each file (roles.js), and the worker's answers. The command writes every verdict;
+// this script makes no decision about a window.
 const MAX_CAPACITY = /*MAX_CAPACITY*/ 0;
 const MAX_BYTES = /*MAX_BYTES*/ 0;
-const OUTCOMES = { 0: "every check passed, and the limits of your trust file are kept; what that is worth stands under privacy", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "what the trust file asks for is not met", 70: "a fault of this program, which says nothing about the window" };
-// Two verdicts share exit code 3, so the verdict's first word decides what is said of it.
-const MEANINGS = { UNMET: "the window is sound, and it is less than the trust file asks for", UNPROVEN: "nothing is proven false, and what the window's figures rest on is not established: it has no privacy figure" };
+const OUTCOMES = { 0: "every check passed, and the window meets the limits of your trust file; the line "privacy" explains the value of this result", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "the window does not meet the trust file", 70: "this program has a fault; there is no result about the window" };
+// Two verdicts share exit code 3, so the first word of the verdict selects the explanation.
+const MEANINGS = { UNMET: "the window is sound, and it does not meet the trust file", UNPROVEN: "no check proved a false statement, and the evidence for the window's figures is incomplete: it has no privacy figure" };
 const by = (id) => document.getElementById(id);
 const AREAS = Object.keys(ROLES);
 const dropped = []; // {area, folder, name, bytes, kind, chosen, role, why, choice}
-const kept = new Map(); // what a link saves
+const saves = new Map(); // the content behind each link
 let worker, started, waiting, busy = false;
 
 async function add(area, folder, blob) {
@@ -29,9 +29,9 @@ async function walk(area, entry, folder) {
 }
 
 function cell(row, content) {
-  const made = row.insertCell();
-  if (content instanceof Node) made.append(content);
-  else made.textContent = content;
+  const inserted = row.insertCell();
+  if (content instanceof Node) inserted.append(content);
+  else inserted.textContent = content;
 }
 
 function show() {
@@ -41,7 +41,7 @@ function show() {
     rows.replaceChildren();
     for (const file of files) {
       const choice = document.createElement("select");
-      choice.setAttribute("aria-label", `what ${file.name} is`);
+      choice.setAttribute("aria-label", `role of ${file.name}`);
       for (const [role, words] of Object.entries(ROLES[area])) choice.add(new Option(words, role, false, role === file.role));
       choice.onchange = () => {
         file.chosen = choice.value;
@@ -61,7 +61,7 @@ function show() {
   if (dropped.length) begin();
 }
 
-// Says before it starts what is missing, and what is too large for a page.
+// Reports missing and too large files before the verification starts.
 function look() {
   const [window] = withRole(dropped, "window"), count = (role) => withRole(dropped, role).length;
   const complaint = missing(dropped) || tooLarge(window);
@@ -71,8 +71,8 @@ function look() {
 
 function tenants(file) {
   const value = json(file.bytes);
-  const found = value && value.policy && value.policy.tenants;
-  return Array.isArray(found) ? found.filter((tenant) => tenant && typeof tenant === "object") : [];
+  const listed = value && value.policy && value.policy.tenants;
+  return Array.isArray(listed) ? listed.filter((tenant) => tenant && typeof tenant === "object") : [];
 }
 
 function size(file) {
@@ -80,20 +80,20 @@ function size(file) {
   const tiled = tiles(file).flatMap((tile) => tile.seqs || []).length;
   const proofs = tiled || (value && value.proofs && typeof value.proofs === "object" ? Object.keys(value.proofs).length : 0);
   const largest = Math.max(0, ...tenants(file).map((tenant) => Number(tenant.capacity) || 0));
-  return ` The largest index has ${largest.toLocaleString("en")} positions; ${proofs.toLocaleString("en")} records carry proofs.`;
+  return ` The largest index has ${largest.toLocaleString("en")} positions; ${proofs.toLocaleString("en")} records have proofs.`;
 }
 
 function tooLarge(file) {
   if (!file) return "";
   const bytes = dropped.filter((other) => other.role !== "none").reduce((sum, other) => sum + other.bytes.length, 0);
-  const than = "Verify it with the command instead: rag-audit verify.";
-  if (bytes > MAX_BYTES) return `The files have ${bytes.toLocaleString("en")} bytes, and a page takes on ${MAX_BYTES.toLocaleString("en")}. ${than}`;
+  const instead = "Use the command rag-audit verify for this window.";
+  if (bytes > MAX_BYTES) return `The files have ${bytes.toLocaleString("en")} bytes, and the limit of this page is ${MAX_BYTES.toLocaleString("en")}. ${instead}`;
   const largest = Math.max(0, ...tenants(file).map((tenant) => Number(tenant.capacity) || 0));
-  if (largest > MAX_CAPACITY) return `An index of ${largest.toLocaleString("en")} positions is too large for a page, which takes on ${MAX_CAPACITY.toLocaleString("en")}. ${than}`;
+  if (largest > MAX_CAPACITY) return `An index of ${largest.toLocaleString("en")} positions is too large for this page, with its limit of ${MAX_CAPACITY.toLocaleString("en")}. ${instead}`;
   return "";
 }
 
-// The files and the words of the command.
+// The files and the arguments of the command.
 function laid() {
   return commandFor(dropped, { limit: by("max-epsilon").value.trim(), unsafe: by("unsafe").checked });
 }
@@ -121,7 +121,7 @@ async function start() {
   await ask({ kind: "start", parts });
 }
 
-// Python starts while the reader is still choosing files. What goes wrong with it is said once it is needed.
+// Python starts while the user is still choosing files. The page reports an error of the start when it needs Python.
 function begin() {
   if (started) return started;
   started = start();
@@ -147,7 +147,7 @@ async function verify() {
     tell(await ask({ kind: "verify", ...laid() }));
     by("progress").textContent = `done in ${((performance.now() - pressed) / 1000).toFixed(1)} s`;
   } catch (error) {
-    // Whatever stopped it, there is no verdict, and a new worker for the next try.
+    // After any error there is no verdict, and the next run gets a new worker.
     if (worker) worker.terminate();
     worker = started = undefined;
     tell({ exit_code: 70, stdout: "", stderr: `The page could not finish: ${error.message}` });
@@ -159,7 +159,7 @@ async function verify() {
   }
 }
 
-// Every word comes from files that others wrote: it is set as text, never as markup.
+// Other parties wrote the files, so the page inserts their content as text and never as markup.
 function tell({ exit_code: code, stdout, stderr, files = {} }) {
   const [report, page] = [files["report.json"], files["report.html"]];
   const [first] = (stdout || stderr).split("\n");
@@ -179,11 +179,11 @@ function tell({ exit_code: code, stdout, stderr, files = {} }) {
   }
   by("checks").hidden = !rows.rows.length;
   by("save").replaceChildren();
-  kept.clear();
+  saves.clear();
   for (const [content, name, type] of [[page, "report.html", "text/html"], [report, "report.json", "application/json"]]) {
     if (!content) continue;
     const link = document.createElement("a");
-    kept.set(link, content);
+    saves.set(link, content);
     link.href = URL.createObjectURL(new Blob([content], { type }));
     link.download = name;
     link.textContent = `Save ${name}`;
@@ -192,8 +192,8 @@ function tell({ exit_code: code, stdout, stderr, files = {} }) {
   by("verdict").scrollIntoView();
 }
 
-// The content behind a link, which the page itself may not fetch.
-const saved = (link) => kept.get(link);
+// Returns the content behind a link, because the page itself may not fetch a URL.
+const saved = (link) => saves.get(link);
 
 async function take(work) {
   try {
@@ -213,7 +213,7 @@ for (const area of AREAS) {
     });
   }
 }
-// The area under the pointer. Beside both areas nothing is taken, so that no file gets into an area unseen.
+// The area under the pointer. Outside of both areas the page accepts no file, so that the user sees the area of every file.
 const areaOf = (event) => AREAS.find((area) => event.target instanceof Node && by(area).contains(event.target));
 for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
   document.addEventListener(kind, (event) => {
@@ -225,7 +225,7 @@ for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
 document.addEventListener("drop", (event) => {
   const area = areaOf(event);
   if (!area) {
-    by("ahead").textContent = "Nothing was taken: drop files on area 1 or on area 2.";
+    by("ahead").textContent = "No file was added: drop files on area 1 or on area 2.";
     return;
   }
   const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter(Boolean);

@@ -1,8 +1,8 @@
-// Which role each file takes, and where it lies for the command. These are pure functions of the files, without the page.
+// The role of each file, and its path for the command. These are pure functions of the files and do not use the page.
 //
-// Each file comes from one of two areas. `provider` holds what the provider of the window published, `own` what the verifier
-// has from elsewhere. The areas share no role but `part` and `none`, and a part lies only beside files of its own area. So a
-// provider's file becomes neither the trust file, nor a challenge of the verifier, nor a receipt, whatever its name and content.
+// Each file comes from one of two areas. `provider` has the files that the provider published, and `own` has the verifier's own
+// files. The areas share only the roles `part` and `none`, and the command finds a part only with files of the same area. So a file of
+// the provider never becomes the trust file, a challenge of the verifier, or a receipt, for any name and any content.
 const ROLES = {
   provider: { window: "the window to verify", part: "a part of the window", none: "ignored" },
   own: {
@@ -10,7 +10,7 @@ const ROLES = {
     receipt: "a receipt from an account",
     previous: "an earlier window",
     challenge: "a challenge that you drew",
-    attacks: "attack results, shown beside the verdict",
+    attacks: "attack results, shown with the verdict",
     part: "a part of an earlier window or of packed receipts",
     none: "ignored",
   },
@@ -20,29 +20,29 @@ const ROLES = {
 const RULES = {
   provider: {
     window: ["window", "It is a window file."],
-    part: ["part", "Its name is a digest, as the names of a window's parts are."],
-    trust: ["none", "Only a trust file of yours counts: drop your own in area 2."],
-    challenge: ["none", "The window file repeats the draws that the provider published. A challenge that you drew goes in area 2."],
-    note: ["none", "The window file repeats the checkpoints that count."],
-    opening: ["none", "The window file repeats the opening."],
+    part: ["part", "Its name is a digest, like the names of all parts of a window."],
+    trust: ["none", "Only your own trust file counts: drop it in area 2."],
+    challenge: ["none", "The window file contains the draws that the provider published. Drop a challenge that you drew in area 2."],
+    note: ["none", "The window file contains the relevant checkpoints."],
+    opening: ["none", "The window file contains the window header."],
     receipt: ["none", "A receipt counts only if an account gave it to you: drop such receipts in area 2."],
-    attacks: ["none", "Attack results are shown only if you choose so: drop them in area 2."],
-    other: ["none", "The verifier reads nothing of this kind from a provider."],
+    attacks: ["none", "The page shows attack results only if you drop them in area 2."],
+    other: ["none", "The verifier does not read such a file from a provider."],
   },
   own: {
     window: ["previous", "It is a window file. The window to verify goes in area 1."],
-    part: ["part", "Its name is a digest, as the names of a window's parts are."],
+    part: ["part", "Its name is a digest, like the names of all parts of a window."],
     trust: ["trust", "It is a TOML file."],
     challenge: ["challenge", "It is a challenge note."],
-    note: ["none", "It is a note, and no challenge."],
-    opening: ["none", "It is an opening, which the window file repeats."],
+    note: ["none", "It is a note, but not a challenge."],
+    opening: ["none", "It is a window header, and the window file contains it."],
     receipt: ["receipt", "It is a receipt."],
-    attacks: ["attacks", "It holds attack results."],
-    json: ["receipt", "It does not say what it is, so the verifier judges it as a receipt."],
-    other: ["none", "The verifier reads nothing of this kind."],
+    attacks: ["attacks", "It contains attack results."],
+    json: ["receipt", "It has no field for its type, so the verifier checks it as a receipt."],
+    other: ["none", "The verifier does not read such a file."],
   },
 };
-const PUBLISHED = "It came in one folder with a window, which may be a provider's. If this file is yours, drop it without that folder.";
+const PUBLISHED = "It is in one folder with a window, and the window may come from the provider. If this file is yours, drop it without that folder.";
 
 function text(bytes) {
   return new TextDecoder().decode(bytes);
@@ -56,7 +56,7 @@ function json(bytes) {
   }
 }
 
-// What a file is by its name and content, whoever it comes from.
+// The kind of a file by its name and content, for files of both areas.
 function kindOf({ name, bytes }) {
   if (name.endsWith(".toml")) return "trust";
   if (/^[0-9a-f]{64}\.json$/.test(name)) return (json(bytes) || {}).type === "receipt" ? "receipt" : "part";
@@ -75,8 +75,8 @@ function kindOf({ name, bytes }) {
   return { receipt: "receipt", attacks: "attacks" }[fields.type] || "other";
 }
 
-// Gives each file {area, folder, name, bytes, chosen} its role and the reason for it. A person's choice counts where the area
-// has that role.
+// Sets the role of each file {area, folder, name, bytes, chosen} and its reason. The user's choice counts if the area has that
+// role.
 function assignRoles(files) {
   const top = (file) => `${file.area}/${file.folder.split("/")[0]}`;
   const published = new Set();
@@ -92,56 +92,57 @@ function assignRoles(files) {
   }
 }
 
-// The files of a role. A role belongs to one area; `part` alone is asked for with its area.
+// The files of a role. A role belongs to one area; only for `part` does the caller name the area.
 function withRole(files, role, area = Object.hasOwn(ROLES.own, role) ? "own" : "provider") {
   return files.filter((file) => file.area === area && file.role === role);
 }
 
-// The tiles that a window file, or a file of packed receipts, names: large ones have their content in a folder `tiles`.
+// The tiles of a window file or of a file of packed receipts. The content of large files is in a folder `tiles`.
 function tiles(file) {
   const value = json(file.bytes) || {};
   const listed = [value.entries, value.proofs, value].flatMap((part) => (part && Array.isArray(part.tiles) ? part.tiles : []));
   return listed.filter((tile) => tile && typeof tile === "object");
 }
 
-// What is missing or ambiguous, in words, or nothing.
+// A sentence about a missing or ambiguous file, or an empty text.
 function missing(files) {
   const of = (role) => withRole(files, role).length;
-  if (of("window") !== 1) return of("window") ? "There are several windows in area 1: choose which one is to be verified, and set the others to ignored." : "No window yet: drop it in area 1.";
-  if (of("trust") !== 1) return of("trust") ? "There are several trust files in area 2: choose one, and set the others to ignored." : "No trust file yet: drop yours in area 2.";
+  if (of("window") !== 1) return of("window") ? "There are several windows in area 1: choose the window to verify, and set the others to ignored." : "The window is missing: drop it in area 1.";
+  if (of("trust") !== 1) return of("trust") ? "There are several trust files in area 2: choose one, and set the others to ignored." : "The trust file is missing: drop yours in area 2.";
   if (of("attacks") > 1) return "There are several files of attack results in area 2: choose one, and set the others to ignored.";
   return "";
 }
 
-// Where each file lies for the command, under its own name, and the words of the command. `limit` is a tighter limit on epsilon.
+// The path of each file for the command, with the file's own name, and the arguments of the command. `limit` is a lower limit on
+// epsilon.
 function commandFor(files, { limit = "", unsafe = false } = {}) {
   const placed = [], options = ["verify"];
   const put = (path, file) => placed.push({ path, bytes: file.bytes });
-  const beside = (folder, file) => {
+  const putParts = (folder, file) => {
     const named = new Set(tiles(file).map((tile) => `${tile.sha256}.json`));
     for (const part of withRole(files, "part", file.area)) put(`${folder}/${named.has(part.name) ? "tiles/" : ""}${part.name}`, part);
   };
   const [window] = withRole(files, "window"), [trust] = withRole(files, "trust");
   put(`window/${window.name}`, window);
-  beside("window", window);
+  putParts("window", window);
   put(`trust/${trust.name}`, trust);
   options.push(`window/${window.name}`, "--trust", `trust/${trust.name}`);
   const names = new Set();
   withRole(files, "receipt").forEach((file, i) => {
-    // The command reads the files of a folder that end in .json. Other names, two files of one name and packed receipts,
-    // which have parts, are named one by one.
+    // The command reads the .json files of a folder. Files with other names, two files with the same name, and packed receipts
+    // (they have parts) are separate arguments.
     const packed = tiles(file).length > 0;
-    const alone = packed || names.has(file.name) || !file.name.endsWith(".json");
-    const folder = alone ? `receipts-${i}` : "receipts";
-    if (!alone) names.add(file.name);
+    const separate = packed || names.has(file.name) || !file.name.endsWith(".json");
+    const folder = separate ? `receipts-${i}` : "receipts";
+    if (!separate) names.add(file.name);
     put(`${folder}/${file.name}`, file);
-    if (packed) beside(folder, file);
-    if (alone) options.push("--receipts", `${folder}/${file.name}`);
+    if (packed) putParts(folder, file);
+    if (separate) options.push("--receipts", `${folder}/${file.name}`);
   });
   if (names.size) options.push("--receipts", "receipts");
   withRole(files, "previous").forEach((file, i) => {
     put(`previous-${i}/${file.name}`, file);
-    beside(`previous-${i}`, file);
+    putParts(`previous-${i}`, file);
     options.push("--previous", `previous-${i}/${file.name}`);
   });
   withRole(files, "challenge").forEach((file, i) => {

@@ -50,7 +50,7 @@ stand_in()
   python.FS.unlink("/site.zip");
 }
 
-// A request's name and one argument of bytes, each behind its length in four bytes (native/wasm/src/wire.rs).
+// Encodes a request: its name and one argument of bytes, each after its length in four bytes (native/wasm/src/wire.rs).
 function request(name, bytes) {
   const words = new TextEncoder().encode(name);
   const whole = new Uint8Array(8 + words.length + bytes.length), view = new DataView(whole.buffer);
@@ -61,7 +61,7 @@ function request(name, bytes) {
   return whole;
 }
 
-// One request to the WebAssembly module. A module that failed is in no state to be asked again.
+// Sends one request to the WebAssembly module. A module that failed accepts no further request.
 function call(request) {
   const { exports } = native.instance;
   if (native.failed) throw new Error(native.failed);
@@ -83,7 +83,7 @@ function write(path, bytes) {
   python.FS.writeFile(path, bytes);
 }
 
-// Whatever an earlier run left is removed first: nothing of another window may stand beside this one.
+// Removes the files of an earlier run, so that no file of another window is in the folder of this window.
 function clear(path) {
   if (!python.FS.analyzePath(path).exists) return;
   for (const name of python.FS.readdir(path)) {

@@ -215,7 +215,7 @@ def asarray(values: Any, dtype: object = None) -> ndarray:
 
 
 def _missing(name: str) -> NoReturn:
-    raise RuntimeError(f"the page has no numpy, and what stands for it no {name}")
+    raise RuntimeError(f"the page has no numpy, and its replacement lacks {name}")
 
 
 def __getattr__(name: str) -> Any:

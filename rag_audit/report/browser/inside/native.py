@@ -276,6 +276,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
 
     def missing(*_: object) -> None:
-        raise RuntimeError(f"the page's native core has no {name}: it verifies, and nothing else")
+        raise RuntimeError(f"the page's native core has no {name}: the page only verifies")
 
     return missing
