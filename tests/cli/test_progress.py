@@ -8,11 +8,12 @@ import threading
 import pytest
 
 from rag_audit.cli import common
+from tests.clock import set_clock
 
 
 def test_progress_in_a_log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     times = iter((1_000.0, 1_000.0, 1_029.0, 1_031.0, 1_060.0, 1_062.0))
-    monkeypatch.setattr(common.time, "monotonic", lambda: next(times))
+    set_clock(monkeypatch, common, monotonic=lambda: next(times))
     show = common.progress("proofs")
     for done in range(5):
         show(done, 1_400)
@@ -23,7 +24,7 @@ def test_progress_in_a_log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(common.time, "monotonic", lambda: 5.0)
+    set_clock(monkeypatch, common, monotonic=lambda: 5.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     show = common.progress("proofs")
     show(1, 2)

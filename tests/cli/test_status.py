@@ -17,6 +17,7 @@ from rag_audit.cli import main
 from rag_audit.errors import SizeError
 from rag_audit.models.roster import add_to_roster
 from rag_audit.service.running.shelf import Shelf
+from tests.clock import set_clock
 from tests.running.play import Play
 from tests.window.simulator import QUESTIONS, Service
 
@@ -128,7 +129,7 @@ def test_a_look_at_a_run_s_lock_does_not_keep_it_from_starting(
     def looked(seconds: float) -> None:
         fcntl.flock(looking, fcntl.LOCK_UN)
 
-    monkeypatch.setattr(lock.time, "sleep", looked)
+    set_clock(monkeypatch, lock, sleep=looked)
     handle = lock.hold(path, wait=False)
     assert handle is not None and lock.is_held(path)
     assert lock.hold(path, wait=False) is None

@@ -22,6 +22,7 @@ from rag_audit.cli.doctor import command, findings
 from rag_audit.cli.doctor.command import CHECKS, ROLES, examine
 from rag_audit.cli.doctor.findings import Finding
 from rag_audit.errors import ExitCode, SchemaError
+from tests.clock import set_clock
 
 
 def doctor(*words: str) -> Result:
@@ -152,7 +153,7 @@ def test_a_cache_that_cannot_be_used_names_its_remedy(
 
 
 def test_a_clock_before_the_installation_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings.time, "time", lambda: 86400.0)
+    set_clock(monkeypatch, findings, time=lambda: 86400.0)
     found = findings.clock()
     assert found.state == "missing" and found.found.startswith("1970-01-02 00:00:00 UTC is before")
     monkeypatch.undo()

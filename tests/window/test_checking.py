@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit._internal.canonical import digest_hex
-from rag_audit.cli import main
+from rag_audit.cli import common, main
 from rag_audit.cli.common import estimated
 from rag_audit.cli.verify import Proofs, after
 from rag_audit.errors import ExecutorError, ExitCode, SetupError
@@ -25,6 +25,7 @@ from rag_audit.proofs.checking import Checking
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.remembered import VerifiedProofs, fingerprint
 from rag_audit.report.verification import ReportedVerdict
+from tests.clock import set_clock
 from tests.window.forge import Forge
 from tests.window.simulator import Finished
 from tests.window.test_checks import lied_about_positions
@@ -309,7 +310,7 @@ def test_what_is_left_is_estimated(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr("rag_audit.cli.common.time.monotonic", lambda: now[0])
+    set_clock(monkeypatch, common, monotonic=lambda: now[0])
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     ended: list[bool] = []
     show = after(lambda: ended.append(True), estimated("verifying proofs"))

@@ -26,6 +26,7 @@ from rag_audit.log.merkle import verify_consistency
 from rag_audit.log.note import cosign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.submission import SIZE_TYPE, Submission, cosignature_lines
+from tests.clock import set_clock
 
 from .conftest import ORIGIN, Ledger, opening
 
@@ -162,15 +163,16 @@ def test_a_witness_that_is_down_is_named_and_waited_for(
         taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers
         down = Stub(url=f"http://127.0.0.1:{taken.getsockname()[1]}")
         now, pauses, said = [0.0], [], []
-        monkeypatch.setattr(
-            submitting.time, "sleep", lambda s: (pauses.append(s), now.__setitem__(0, now[0] + s))
-        )
 
         def act() -> Path | None:
             follow(down, ledger)
             return None
 
-        monkeypatch.setattr(submitting.time, "monotonic", lambda: now[0])
+        def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+            now[0] += seconds
+
+        set_clock(monkeypatch, submitting, monotonic=lambda: now[0], sleep=sleep)
         with pytest.raises(WitnessDown, match="cannot be reached"):
             patiently_asked(act, 10, said.append)
     assert pauses == [1, 2, 4] and len(said) == 3 and "asked again in 4 s" in said[2]
