@@ -216,14 +216,15 @@ def dies(ledger: tuple[str, str], die_at: int | None, rounds: int = ROUNDS) -> t
 
 
 def opened(ledger: tuple[str, str]) -> PostgresLedger:
-    """The ledger, once the server has noticed that the last writer is gone."""
-    for _ in range(200):
+    """The ledger, once the server has noticed that the last writer is gone, and has recovered."""
+    for _ in range(600):
         try:
             return PostgresLedger(*ledger)
         except StoreError as exc:
-            if "another process writes" not in exc.message:
+            recovers = "in recovery mode" in str(exc.found) or "starting up" in str(exc.found)
+            if "another process writes" not in exc.message and not recovers:
                 raise
-            threading.Event().wait(0.05)
+            threading.Event().wait(0.1)
     return PostgresLedger(*ledger)
 
 
