@@ -58,7 +58,7 @@ setup: $(VENV)/.native  ## everything that the other targets need; circuits and 
 demo: setup  ## one window on real text, from commit to verdict, every party in its own process
 	@$(BIN)/rag-audit demo
 
-DEFAULT_TESTS := $(BIN)/python -m pytest -m "not full and not data and not page and not frameworks" -n 2 --no-loadscope-reorder
+DEFAULT_TESTS := $(BIN)/python -m pytest -m "not full and not data and not page and not frameworks" -n 2 --no-loadscope-reorder --max-worker-restart 2
 # The folders whose tests take least time each: a third of all tests in a tenth of the time.
 FAST := canonical challenge docs embedders install ledger mechanisms model native policy reading texts vectors witness
 

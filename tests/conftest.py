@@ -185,3 +185,9 @@ def pytest_make_collect_report(
     report = yield
     _fail_unlisted(report)
     return report
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem: str) -> None:
+    """Name the test at once whose process ended: the summary, which names it too, comes only after all other tests."""
+    print(f"\n{crashitem}: its process ended, or the test took longer than faulthandler_timeout", flush=True)
