@@ -17,6 +17,7 @@ from rag_audit._internal.errors import (
     OtherWindow,
     RequestRefused,
     SchemaError,
+    SetupError,
     SignatureError,
     StoreError,
 )
@@ -56,6 +57,10 @@ class AccountKeys:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        if not (directory / KEY_FILE).exists():
+            raise SetupError("the folder holds no account", field=str(directory), expected=f"{KEY_FILE} in it",
+                             hint="name the account's folder; `rag-audit account new FOLDER --id ID --tenant TENANT`"
+                                  " makes one")  # fmt: skip
         self._keys = [SigningKey.load(directory / KEY_FILE)]
         while (path := self._path(len(self._keys) + 1)).exists():
             self._keys.append(SigningKey.load(path))

@@ -10,6 +10,7 @@ from rag_audit._internal.canonical import digest_hex, parse_json
 from rag_audit._internal.clock import local_time
 from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit._internal.lock import is_held
+from rag_audit._internal.words import counted
 from rag_audit.attest.query import open_retained
 from rag_audit.attest.waiting import missing_cosignatures, waited_for
 from rag_audit.commit.commitment import WindowSecrets
@@ -96,7 +97,7 @@ class WindowReader:
         if isinstance(self._entries[-1], Closing):
             missing = missing_cosignatures(public, size, witnesses)
             status = "closed" if missing else "final"
-            waits = "a verifier's challenge: `rag-audit provider prove --challenge`"
+            waits = self._proofs_to_come()
             if missing:
                 waits = (
                     f"cosignatures of {', '.join(missing)} on the final checkpoint: each runs `rag-audit witness"
@@ -116,6 +117,16 @@ class WindowReader:
             status, waits, self._held(), len(self.records), len({r.account for r in self.records}),
             len(self._stored.roster) + sum(isinstance(e, Enrolment) for e in self._entries), self._proved(),
         )  # fmt: skip
+
+    def _proofs_to_come(self) -> str:
+        """What a window with a cosigned end waits for."""
+        records, proved = len(self.records), self._proved()
+        if proved == records:
+            return "nothing: every record has its proofs"
+        return (
+            f"a verifier's challenge (`rag-audit provider prove --challenge NOTE`): {records - proved:,} of"
+            f" {counted(records, 'record')} have no proofs; `rag-audit provider prove` proves them all"
+        )
 
     def _proved(self) -> int:
         names = {path.stem.partition("-")[0] for path in self._layout.proofs.glob("*.json")}

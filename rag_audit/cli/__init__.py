@@ -63,8 +63,8 @@ COMMANDS = {
         "Delete a window's seed and stored queries before the policy's date; then no proof can be made.",
     ),
     "provider keygen": (
-        "rag_audit.cli.keys.keygen",
-        "Make an Ed25519 key for a provider or verifier: OUT (mode 0600) and OUT.pub.",
+        "rag_audit.cli.keys.provider_keygen",
+        "Make the key that signs a provider's ledger: OUT (mode 0600), and OUT.pub for all other parties.",
     ),
     "provider open": (
         "rag_audit.cli.opening.open_",
@@ -109,8 +109,8 @@ COMMANDS = {
         "Explain CHECK, an id from a verdict with or without its tenant (proof.valid.law), or list all checks.",
     ),
     "verifier keygen": (
-        "rag_audit.cli.keys.keygen",
-        "Make an Ed25519 key for a provider or verifier: OUT (mode 0600) and OUT.pub.",
+        "rag_audit.cli.keys.verifier_keygen",
+        "Make the key that signs a verifier's challenges: OUT (mode 0600), and OUT.pub for trust.toml.",
     ),
     "verifier page": (
         "rag_audit.cli.page.page",

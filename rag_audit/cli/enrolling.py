@@ -4,17 +4,35 @@ used queries."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rag_audit._internal.canonical import Json, read_json
-from rag_audit._internal.errors import RagAuditError, SchemaError
+from rag_audit._internal.errors import RagAuditError, SchemaError, SetupError
 from rag_audit.account.account import RESTORED, Account
 from rag_audit.cli.common import PATH, client_of, emit, json_option, verifier_key
 from rag_audit.cli.options import flag_option, line, path_option
 from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
 from rag_audit.models.publication import Publication
 from rag_audit.models.roster import admit, load_roster, signed_by_roster
+
+if TYPE_CHECKING:
+    from rag_audit.account.client.sync import Client
+
+
+def _require_enrolments(client: Client) -> None:
+    """Refuse a service that takes no requests.
+
+    :raises SetupError: the service takes none, or cannot be reached
+    """
+    try:
+        client.enrolments()
+    except SetupError as exc:
+        if exc.found == "status 404":
+            exc.message = "the service takes no enrolment requests"
+            exc.hint = "give --origin and --window in place of --url, and send the provider the request that is printed"
+        raise
 
 
 @click.command("request")
@@ -54,7 +72,7 @@ def request(
         raise click.UsageError("--url needs --provider and replaces --origin")
     if url is not None:
         with client_of(url, verifier_key(provider or "", field="--provider")) as client:
-            client.enrolments()  # before a key is made in vain
+            _require_enrolments(client)  # before a key is made in vain
             if rotate:
                 asker.keys.renew(asker.account)
             answer = client.enrol(asker, window)

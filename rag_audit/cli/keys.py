@@ -1,4 +1,4 @@
-"""`rag-audit provider keygen` and `rag-audit provider worker-key`."""
+"""`rag-audit provider keygen` and `worker-key`, and `rag-audit verifier keygen`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,30 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.proofs.executors import KEY_VARIABLE, new_worker_key
 
 
-@click.command()
+@click.command("keygen")
 @click.argument("out", type=PATH)
-@click.option("--name", required=True, help="the key's name in signed notes, e.g. provider.example/rag")
+@click.option(
+    "--name", required=True, help="the key's name, which is also the ledger's name, e.g. example.org/rag"
+)
 @json_option
-def keygen(out: Path, name: str, as_json: bool) -> None:
-    """Make an Ed25519 key for a provider or verifier: OUT (mode 0600) and OUT.pub."""
+def provider_keygen(out: Path, name: str, as_json: bool) -> None:
+    """Make the key that signs a provider's ledger: OUT (mode 0600), and OUT.pub for all other parties."""
+    _keygen(out, name, as_json)
+
+
+@click.command("keygen")
+@click.argument("out", type=PATH)
+@click.option(
+    "--name", required=True, help="the key's name in challenges and summaries, e.g. verifier.example.org"
+)
+@json_option
+def verifier_keygen(out: Path, name: str, as_json: bool) -> None:
+    """Make the key that signs a verifier's challenges: OUT (mode 0600), and OUT.pub for trust.toml."""
+    _keygen(out, name, as_json)
+
+
+def _keygen(out: Path, name: str, as_json: bool) -> None:
+    """Make an Ed25519 key, and print its public part."""
     key = SigningKey.generate(name)
     key.save(out)
     replace_file(beside(out, out.name + ".pub"), f"{key.verifier}\n".encode())

@@ -103,7 +103,7 @@ class Proofs:
     _Files,
     path_option(
         "--trust",
-        help="this verifier's trust file (`rag-audit verifier trust new`); required without --example",
+        help="this verifier's trust file (`rag-audit verifier trust new`); --example has its own",
     ),
     path_option("--receipts", multiple=True, help="countersigned receipts: files or folders"),
     path_option("--previous", multiple=True, help="an earlier window, to check the chain; repeat for each"),

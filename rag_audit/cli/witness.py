@@ -294,5 +294,16 @@ def submit(public: Path, url: str, name: str, trust: Path, plain: bool, patience
 
 
 def load_nonce_lines(paths: tuple[Path, ...]) -> list[Json]:
-    """Read the lines that `witness nonce` printed, one in each file."""
-    return [read_json(path, max_bytes=MAX_PUBLICATION_BYTES) for path in paths]
+    """Read the lines that `witness nonce` printed, one in each file.
+
+    :raises RagAuditError: a file is missing, or holds something else
+    """
+    lines = []
+    for path in paths:
+        try:
+            lines.append(read_json(path, max_bytes=MAX_PUBLICATION_BYTES))
+        except RagAuditError as exc:
+            exc.field = f"--witness {path}"
+            exc.hint = "give a nonce line, not the witness's key: the witness prints one with `rag-audit witness nonce`"
+            raise
+    return lines

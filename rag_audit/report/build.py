@@ -288,12 +288,11 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
     counts, total = verdict.facts.counts, len(verdict.checks)
     window = f"window {verdict.facts.window.window} of {verdict.facts.window.origin}"
     if verdict.passed:
-        proved = (
-            "each"
-            if figures.mode == "full"
-            else f"each of the {counted(figures.sampled or 0, 'record')} drawn"
-        )
-        what = f"{proved} of its {counted(counts.records, 'answer')}" if figures.mode == "full" else proved
+        if figures.mode == "full":
+            what = "its only answer" if counts.records == 1 else f"each of its {counts.records:,} answers"
+        else:
+            drawn = figures.sampled or 0
+            what = "the only record drawn" if drawn == 1 else f"each of the {drawn:,} records drawn"
         return f"All {total} checks of {window} passed: {what} is proved to follow from the committed index."
     rest = [f"{len(deciding) - 3} more"] if len(deciding) > 3 else []
     named = listed([*deciding[:3], *rest])

@@ -16,7 +16,7 @@ from pathlib import Path
 from rag_audit._internal.canonical import parse_json, sha256
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.durable import PRIVATE_MODE, create_private, read_private, replace_file
-from rag_audit._internal.errors import SizeError, StoreError
+from rag_audit._internal.errors import SetupError, SizeError, StoreError
 from rag_audit._internal.lock import locked
 from rag_audit.log.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, open_checkpoint
 from rag_audit.log.keys import ALG_COSIGNATURE, ALG_ED25519, VerifierKey
@@ -62,6 +62,10 @@ class Witness:
     def __init__(self, directory: Path, *, clock: Callable[[], int] = now_ms) -> None:
         self._directory = directory
         self._clock = clock
+        if not (directory / KEY_FILE).exists():
+            raise SetupError("the folder holds no witness", field=str(directory), expected=f"{KEY_FILE} in it",
+                             hint="name the witness's folder; `rag-audit witness init FOLDER --name NAME` makes"
+                                  " one")  # fmt: skip
         self._key = SigningKey.load(directory / KEY_FILE)
         self._read()
 

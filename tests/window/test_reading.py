@@ -71,8 +71,9 @@ def test_a_window_says_what_it_waits_for(service: Service) -> None:
             f"cosignatures of {first.vkey.name}, {second.vkey.name} on the final checkpoint"
         )
         service.finish(window)
-        assert "challenge" in waits()
+        assert "`rag-audit provider prove --challenge NOTE`): 1 of 1 record have no proofs" in waits()
         window.prove()
+        assert waits() == "nothing: every record has its proofs"
     found = WindowReader(folder).standing(now())
     assert (found.status, found.held, found.proved) == ("final", False, 1)
 
