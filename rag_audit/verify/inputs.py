@@ -22,8 +22,6 @@ from rag_audit.verify.case import ReceiptFile
 from rag_audit.verify.checks.challenge import open_challenge
 
 MAX_RECEIPT_BYTES = 8 << 20
-
-
 Role: TypeAlias = Literal["window", "sibling", "trust", "previous", "challenge", "attacks"]
 
 
@@ -57,32 +55,28 @@ class VerifierOptions:
     allow_unsafe_setup: bool = False
 
     def applied(self, trust: Trust) -> tuple[Trust, list[str]]:
-        """The trust file with these options, which tighten a requirement, or are named in the verdict.
+        """The trust file with these options, and the names of the exceptions that the verdict states.
 
-        :returns: the changed trust file, and the names of the exceptions that the verdict states
         :raises SchemaError: `max_epsilon` is not a decimal number
         """
-        require = trust.require
-        allowed = ["unsafe-setup"] if self.allow_unsafe_setup or require.allow_unsafe_setup else []
-        update: dict[str, Json] = {
-            "allow_unsafe_setup": bool(allowed)
-        }  # before any other option joins the list
-        if self.max_epsilon is not None:
-            update["max_epsilon"] = self.max_epsilon
-            if require.max_epsilon is None:
-                # The option replaces an absent requirement, which the reader of the verdict should know.
-                allowed.append("max-epsilon-by-option")
-        if require.allow_minority_quorum:
-            allowed.append("minority-quorum")
+        require, asked = trust.require, self.max_epsilon
+        unsafe = self.allow_unsafe_setup or require.allow_unsafe_setup
+        exceptions = {
+            "unsafe-setup": unsafe,
+            "max-epsilon-by-option": asked is not None and require.max_epsilon is None,
+            "minority-quorum": require.allow_minority_quorum,
+        }
+        update: dict[str, Json] = {"allow_unsafe_setup": unsafe}
+        update |= {} if asked is None else {"max_epsilon": asked}
         try:
             changed = type(require).parse({**require.model_dump(), **update}, field="options")
         except RagAuditError as exc:
             exc.hint = "give --max-epsilon as a decimal number, such as 8 or 0.5"
             raise
-        if self.max_epsilon is not None and require.max_epsilon is not None:
-            tighter = min(require.max_epsilon, self.max_epsilon, key=Decimal)
+        if asked is not None and require.max_epsilon is not None:
+            tighter = min(require.max_epsilon, asked, key=Decimal)
             changed = changed.model_copy(update={"max_epsilon": tighter})
-        return trust.model_copy(update={"require": changed}), allowed
+        return trust.model_copy(update={"require": changed}), [n for n, holds in exceptions.items() if holds]
 
 
 def _missing(what: str, name: str, remedy: str) -> EncodingError:
