@@ -1,4 +1,4 @@
-"""Known answers for coins: kept positions, lists by randomised response, and the commitments to them (version 2)."""
+"""Known answers for coins: kept positions, lists by randomised response, and the commitments to them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.selection import first_winners, winners
 from rag_audit.relation.vectors import pack_bits
 
-VERSION = 2
+SEED = "rag-audit/vectors/v2"
+"""The beginning of the labels from which the inputs are derived."""
 
 
 def element(label: str, number: int = 0) -> int:
     """A field element that nobody chose."""
-    return digest_to_field(f"rag-audit/vectors/v{VERSION}/{label}/{number}".encode())
+    return digest_to_field(f"{SEED}/{label}/{number}".encode())
 
 
 def bits(label: str, count: int) -> list[bool]:
@@ -36,7 +37,7 @@ def digits(values: list[bool]) -> str:
 
 
 def coin_vectors() -> dict[str, Any]:
-    """The cases of `v2/coins.json`. Bits are strings of 0 and 1 in the order of positions."""
+    """The cases of `v1/coins.json`. Bits are strings of 0 and 1 in the order of positions."""
     kappa = [element("kappa", n) for n in range(3)]
     half, most = COIN_RANGE // 2, COIN_RANGE - 1
     drawn = uniforms(kappa[0], 100)

@@ -1,10 +1,9 @@
 """Known answers for every function of the relation, and for a challenge's draw, made by the Python reference.
 
-    python vectors/generate.py            # write vectors/v1 and what is new in vectors/v2
+    python vectors/generate.py            # write vectors/v1
     python vectors/generate.py --check    # compare with what stands there
 
-A published version is never edited: a change of the relation adds a directory, which has only what is new or
-different. Inputs come from SHA-256 counters, so that the files can be made again from nothing.
+Inputs come from SHA-256 counters, so that the files can be made again from nothing.
 """
 
 from __future__ import annotations
@@ -402,14 +401,14 @@ def challenge_vectors() -> Case:
     }  # fmt: skip
 
 
-def render(version: int, name: str, body: Case) -> bytes:
+def render(name: str, body: Case) -> bytes:
     """JSON with one case a line: readable in a diff, parsed by anything."""
 
     def compact(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
     def entries() -> Iterator[str]:
-        for key, value in {"version": version, "vectors": name, **body}.items():
+        for key, value in {"version": VERSION, "vectors": name, **body}.items():
             cases = isinstance(value, list)
             text = "[\n  " + ",\n  ".join(map(compact, value)) + "\n ]" if cases else compact(value)
             yield f" {json.dumps(key)}: {text}"
@@ -429,12 +428,10 @@ def files() -> dict[str, bytes]:
         "commitments": commitment_vectors,
         "table": table_vectors,
         "challenge": challenge_vectors,
+        "coins": coin_vectors,
     }
-    out = {f"v{VERSION}/{name}.json": render(VERSION, name, body()) for name, body in bodies.items()}
-    return out | {
-        f"v{VERSION}/dgs1-table.json": noise.table_json(),
-        "v2/coins.json": render(2, "coins", coin_vectors()),
-    }
+    out = {f"v{VERSION}/{name}.json": render(name, body()) for name, body in bodies.items()}
+    return out | {f"v{VERSION}/dgs1-table.json": noise.table_json()}
 
 
 def main() -> int:

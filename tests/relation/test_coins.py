@@ -18,7 +18,7 @@ from rag_audit.relation.draws import coins, uniforms
 from rag_audit.relation.selection import first_winners, winners
 from rag_audit.relation.vectors import pack_bits, unpack_bits
 
-BODY: dict[str, Any] = json.loads((Path(__file__).resolve().parents[2] / "vectors/v2/coins.json").read_text())
+BODY: dict[str, Any] = json.loads((Path(__file__).resolve().parents[2] / "vectors/v1/coins.json").read_text())
 BITS = st.lists(st.booleans(), min_size=1, max_size=600)
 
 
