@@ -17,7 +17,7 @@ from typing import Any
 from rag_audit.models.attacks import AttackRun
 from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentRequest
 from rag_audit.models.models import Model
-from rag_audit.models.policy import PolicyV1, PolicyV2
+from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import (
     BeaconEntry,
@@ -26,7 +26,6 @@ from rag_audit.models.records import (
     CountersignedReceipt,
     Enrolment,
     KeptEntry,
-    ListingRecord,
     Opening,
     QueryRecord,
     RosterEntry,
@@ -54,10 +53,8 @@ MODELS: dict[str, type[Model]] = {
     "kept": KeptEntry,
     "opening": Opening,
     "opening-publication": Publication,
-    "policy": PolicyV1,
-    "policy-v2": PolicyV2,
+    "policy": Policy,
     "query": QueryRecord,
-    "query-listing": ListingRecord,
     "receipt-body": SignedReceiptBody,
     "receipts": ReceiptTiles,
     "refusal": Refusal,

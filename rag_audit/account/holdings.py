@@ -15,7 +15,7 @@ from rag_audit._internal.canonical import jcs, parse_json, read_bytes
 from rag_audit._internal.durable import sync_directory
 from rag_audit._internal.errors import EncodingError, SchemaError, SizeError, StoreError
 from rag_audit.models.models import Hex32, Model
-from rag_audit.models.requests import AnsweredDocument, DescribedDocument
+from rag_audit.models.requests import AnsweredDocument
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.query import check_question
 
@@ -126,9 +126,7 @@ class Holdings:
                               found=header.opening)  # fmt: skip
         found: dict[int, AnsweredDocument] = {}
         for number, raw in enumerate(lines[1:], 2):
-            value = parse_json(raw, source=name)
-            kind = DescribedDocument if isinstance(value, dict) and "metadata" in value else AnsweredDocument
-            line = kind.parse(value, field=f"{name}, line {number}")
+            line = AnsweredDocument.parse(parse_json(raw, source=name), field=f"{name}, line {number}")
             if line.position in found:
                 raise EncodingError(
                     "a position is held twice", field=f"{name}, line {number}", found=line.position

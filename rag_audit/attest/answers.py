@@ -24,7 +24,7 @@ from rag_audit.attest.release import Release
 from rag_audit.attest.waiting import ended, not_open_yet
 from rag_audit.log.note import Note
 from rag_audit.models.records import QueryRecord
-from rag_audit.models.requests import Answer, DescribedDocument, Refusal
+from rag_audit.models.requests import Answer, Refusal
 from rag_audit.relation.native import hash_lists
 from rag_audit.retrieval.noise_pool import NoisePool
 from rag_audit.retrieval.query import commit_all
@@ -273,8 +273,7 @@ class Answers:
             head=self._signed_head(),
         )
         found = steps.documents_of(context.tenant(query.tenant), query.positions, query.withheld)
-        described = any(isinstance(document, DescribedDocument) for document in found)
-        query.outcome = Answer(type="answer", v=2 if described else 1, documents=found, receipt=receipt)
+        query.outcome = Answer(type="answer", v=1, documents=found, receipt=receipt)
 
     # -- helpers of the steps -------------------------------------------------------------------------------------
 

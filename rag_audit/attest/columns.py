@@ -237,11 +237,11 @@ class Holder:
 
     def _secret(self, slot: SlotKey, hq: str) -> bytes:
         """The secret of the commitment after a slot's record."""
-        before = None if slot.i == 1 else self._record(slot.ahead(-1)).held_after
+        before = None if slot.i == 1 else self._record(slot.ahead(-1)).held
         return self._context.secrets.held_secret(slot, hq, before)
 
     def _record(self, slot: SlotKey) -> QueryRecord:
         record = self._context.state.by_slot.get((slot.account, slot.i))
-        if record is None or record.held_after is None:
+        if record is None or record.held is None:
             raise StoreError("a record of the account is missing", field=f"{slot.account}, i = {slot.i}")
         return record

@@ -21,7 +21,6 @@ from rag_audit.models.passage import EMPTY
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     DocumentOpening,
-    ListingRecord,
     Opening,
     QueryRecord,
     RosterEntry,
@@ -237,7 +236,7 @@ def query_record(
     :param htopk: the commitment to the listed positions (`Mechanism.list_elements`)
     :param held: the commitment to the account's disclosed set after it; None for mechanisms without disclosed sets
     """
-    plain = QueryRecord(
+    return QueryRecord(
         type="query",
         v=1,
         window=window,
@@ -250,10 +249,10 @@ def query_record(
         cq=query.cq,
         htopk=to_hex(htopk),
         hans=answer_digest(query.salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
+        held=held,
         sig=request.sig,
         proof=None,
     )
-    return plain if held is None else ListingRecord(**plain.model_dump(), held=held)
 
 
 def record_private(

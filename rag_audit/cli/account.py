@@ -27,7 +27,7 @@ from rag_audit.cli.options import flag_option, gathered, model_option, path_opti
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, RosterEntry
-from rag_audit.models.requests import MAX_ANSWER_BYTES, AnsweredDocument, DescribedDocument, SignedRequest
+from rag_audit.models.requests import MAX_ANSWER_BYTES, AnsweredDocument, SignedRequest
 from rag_audit.models.roster import MAX_ROSTER_BYTES, add_to_roster, parse_lines
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.retrieval.embedders import NothingToEmbed
@@ -262,7 +262,7 @@ def _shown(documents: Sequence[AnsweredDocument]) -> str:
 
 
 def _origin(document: AnsweredDocument) -> list[str]:
-    fields = document.metadata if isinstance(document, DescribedDocument) else {}
+    fields = document.metadata
     named = [f"{name}: {printable(str(fields[name]))}" for name in ("id", "source") if name in fields]
     return [f"[{', '.join(named)}]"] if named else []
 

@@ -17,9 +17,8 @@ _FORMS = ", ".join(form for kind in ALL[:-1] for form in kind.forms) + (
 
 def read_mechanisms(
     items: Sequence[str], capacities: Mapping[str, int], dimension: int
-) -> dict[str, Mechanism] | None:
-    """Read the mechanisms by tenant. None means that all tenants have only noise, which policies of version 1 can
-    express."""
+) -> dict[str, Mechanism]:
+    """Read the mechanisms by tenant. A tenant that no item names has noise."""
     made: dict[str, Mechanism] = dict.fromkeys(capacities, Noise())
     named: set[str] = set()
     for item in sorted(items, key=lambda item: "=" in item):  # items for all tenants come first
@@ -46,4 +45,4 @@ def read_mechanisms(
             made[name] = chosen(
                 written, whole=item, expected=_FORMS, capacity=capacities[name], dimension=dimension
             )
-    return None if all(m == Noise() for m in made.values()) else made
+    return made

@@ -46,8 +46,7 @@ class Tenants:
     :param capacities: committed positions by tenant
     :param accounts_max: accounts that a tenant may ever have in the window
     :param system: proof system of all tenants, or of each tenant; None for the default one
-    :param mechanisms: each tenant's mechanism before it is `placed`, in a policy of version 2; None writes one of
-        version 1, with the noise for every tenant
+    :param mechanisms: each tenant's mechanism before it is `placed`; None gives every tenant the noise
     """
 
     capacities: Mapping[str, int]
@@ -58,7 +57,11 @@ class Tenants:
     @property
     def noisy(self) -> bool:
         """Whether a tenant has noise."""
-        return self.mechanisms is None or any(m.noised for m in self.mechanisms.values())
+        return any(self.mechanism_of(tenant).noised for tenant in self.capacities)
+
+    def mechanism_of(self, tenant: str) -> Mechanism:
+        """A tenant's mechanism before it is `placed`."""
+        return Noise() if self.mechanisms is None else self.mechanisms[tenant]
 
     def system_of(self, tenant: str) -> str:
         """A tenant's proof system."""
@@ -159,8 +162,7 @@ def draft_policy(
     lo, hi = noise.score_window
 
     def tenant_part(name: str, capacity: int) -> dict[str, object]:
-        own = Noise() if tenants.mechanisms is None else tenants.mechanisms[name]
-        mechanism = own.placed(
+        mechanism = tenants.mechanism_of(name).placed(
             Tenant(capacity, top_k, tenants.accounts_max), gains=tuple(noise.gains),
             noised=Scores(lo, hi, noise.lattice), exact=exact_scores(embedding.dimension),
         )  # fmt: skip
@@ -169,18 +171,18 @@ def draft_policy(
             norm_factor=embedding.norm_factor,
         )  # fmt: skip
         system = tenants.system_of(name)
-        part: dict[str, object] = {
+        return {
             "tenant": name,
             "capacity": capacity,
             "accounts_max": tenants.accounts_max,
             "system": system,
             "circuits": backend(system).circuits(constants),
+            **mechanism.fields(),
         }
-        return part if tenants.mechanisms is None else part | mechanism.fields()
 
     noisy = tenants.noisy
     fields = {
-        "v": 1 if tenants.mechanisms is None else 2,
+        "v": 1,
         "window": period.window,
         "opens_at": period.opens_at,
         "closes_at": period.closes_at,

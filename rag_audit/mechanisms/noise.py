@@ -21,7 +21,6 @@ from rag_audit.mechanisms.base import (
     TenantFields,
     need,
 )
-from rag_audit.relation.noise import check_gains
 
 if TYPE_CHECKING:
     from rag_audit.mechanisms import accounting
@@ -37,7 +36,7 @@ class Noise(Mechanism):
     >>> noise.gains, noise.epsilon(accounts=2, noise="7.5")
     ((1, 8), 7.5)
 
-    :param own_gains: the gains of the noise, which a policy of version 1 states unchecked
+    :param own_gains: the gains of the noise, which `Policy.check` checks
     """
 
     own_gains: tuple[int, ...] = ()
@@ -60,12 +59,6 @@ class Noise(Mechanism):
         need(noise is not None, part, "noise", "false, since the policy has no noise", part.noise)
         need(part.scores is None, part, "scores", "null, since the noise has its window", part.scores)
         assert noise is not None
-        check_gains(noise.gains)
-        return cls.of(noise, tenant, keep)
-
-    @classmethod
-    def of(cls, noise: NoiseFields, tenant: Tenant, keep: int | None = None) -> Self:
-        """The noise of a policy, as one tenant has it."""
         return cls(tenant, Scores.of(noise), keep, tuple(noise.gains))
 
     def placed(self, tenant: Tenant, *, gains: tuple[int, ...], noised: Scores, exact: Scores) -> Self:

@@ -184,5 +184,6 @@ def reference(digest: str, root: bytes, unanswered: Unanswered) -> PreviousWindo
     :param root: its final root
     :param unanswered: the counts that the next window header has to state
     """
-    counted = {"empty": unanswered.empty} if unanswered.empty else {}
-    return PreviousWindow(opening=digest, root=root.hex(), abandoned=unanswered.abandoned, **counted)
+    return PreviousWindow(
+        opening=digest, root=root.hex(), abandoned=unanswered.abandoned, empty=unanswered.empty
+    )

@@ -75,10 +75,6 @@ Line = Annotated[str, Field(min_length=1, max_length=MAX_LINE), AfterValidator(_
 """A name: one line of visible characters, since it is printed as a line in signed notes and in reports."""
 One = Annotated[Literal[1], BeforeValidator(_exactly_int)]
 """The integer 1, the version of a format; neither true nor 1.0 is accepted."""
-Two = Annotated[Literal[2], BeforeValidator(_exactly_int)]
-"""The integer 2, the second version of a format."""
-OneOrTwo = Annotated[Literal[1, 2], BeforeValidator(_exactly_int)]
-"""The version of a format that has two of them in one model."""
 Hex32 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 """32 bytes as 64 lowercase hex digits."""
 Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]

@@ -15,7 +15,7 @@ MAX_METADATA_BYTES = 1 << 16
 """Maximum bytes of one document's metadata in canonical JSON."""
 MAX_METADATA_VALUES = 4096
 """Maximum JSON values of one document's metadata, so that the longest answer fits into `MAX_VALUES`."""
-_DESCRIBED = b"\xffrag-audit/document/v2"
+_DESCRIBED = b"\xffrag-audit/document/v1"
 """Prefix of a document with metadata. UTF-8 never contains the byte 0xff, so no document without metadata can have
 the same bytes."""
 

@@ -6,25 +6,23 @@ when the provider opens a window **and** by every verifier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from rag_audit._internal.errors import PolicyError, VersionError
 from rag_audit.mechanisms import Mechanism, of_policy
 from rag_audit.mechanisms.base import Tenant
 from rag_audit.mechanisms.listing import MAX_LISTED
-from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.constants import STATEMENTS, Constants
-from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive, Two
+from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive
 from rag_audit.models.tenants import (
     NoisePolicy,
     SystemName,
     TenantPolicy,
-    TenantPolicyV2,
 )
 from rag_audit.relation import noise
 from rag_audit.relation.scores import LARGEST_PRODUCT, MAX_DIMENSION, MAX_LATTICE
@@ -72,9 +70,10 @@ class TokenLimits(Model):
 
 
 class Policy(Model):
-    """A window's policy of any version; docs/protocol.md, "Policy", has each field with a worked example."""
+    """A window's policy; docs/protocol.md, "Policy", has each field with a worked example. Each tenant names its
+    mechanism; the noise fields are null if no tenant has noise."""
 
-    v: int
+    v: One
     window: Identifier
     opens_at: Millis
     closes_at: Millis
@@ -90,7 +89,7 @@ class Policy(Model):
     top_k: Positive
     noise: NoisePolicy | None
     calibration: Calibration | None
-    tenants: Annotated[Sequence[TenantPolicy], Field(min_length=1)]
+    tenants: Annotated[list[TenantPolicy], Field(min_length=1)]
     proving: Literal["eager", "on-challenge"]
     estimator: EstimatorPolicy
     tokens: TokenLimits
@@ -101,28 +100,34 @@ class Policy(Model):
 
     @classmethod
     def parse(cls, value: object, *, field: str) -> Self:
-        """Check a JSON value against the version that it names (`Model.parse`).
+        """Check a JSON value (`Model.parse`).
 
-        :raises PolicyError: the fields of a tenant's mechanism contradict one another
+        :raises PolicyError: fields contradict one another: the noise and its dependent fields, or those of a tenant's
+            mechanism; the error names the first such field
         """
-        if cls is not Policy:
-            return super().parse(value, field=field)
-        version = value.get("v") if isinstance(value, dict) else None
-        made = (PolicyV2 if version == 2 else PolicyV1).parse(value, field=field)
-        if isinstance(made, PolicyV2):
-            made.agree()
-        return cast(Self, made)  # both are policies, the class that the caller asked for
+        policy = super().parse(value, field=field)
+        policy._agree()
+        return policy
+
+    def _agree(self) -> None:
+        noise = self.noise
+        expected = (
+            "null, since the policy has no noise" if noise is None else "a value, since the policy has noise"
+        )
+        for name in ("eps_acc", "delta_acc", "calibration", "sigma"):
+            if ((value := getattr(self, name)) is None) != (noise is None):
+                raise PolicyError(
+                    "the policy is not well-formed", field=f"policy.{name}", expected=expected, found=value
+                )
+        for tenant in self.tenants:
+            self.mechanism(tenant)
 
     def mechanism(self, tenant: TenantPolicy) -> Mechanism:
         """A tenant's mechanism.
 
         :raises PolicyError: the tenant's fields contradict one another, or are out of range
         """
-        numbers = Tenant(tenant.capacity, self.top_k, tenant.accounts_max)
-        if isinstance(tenant, TenantPolicyV2):
-            return of_policy(tenant, self.noise, numbers)
-        assert self.noise is not None  # policies of version 1 have noise for every tenant
-        return Noise.of(self.noise, numbers)
+        return of_policy(tenant, self.noise, Tenant(tenant.capacity, self.top_k, tenant.accounts_max))
 
     def mechanism_of(self, tenant: str) -> Mechanism:
         """`mechanism` of the named tenant, which the policy has."""
@@ -191,9 +196,6 @@ class Policy(Model):
                 delta=self.delta_policy,
                 accounts_max=max(t.accounts_max for t in self.tenants),
             )
-        if self.v == 1:
-            assert figures is not None
-            return figures
         return window_figures(
             figures,
             {t.tenant: self.mechanism(t) for t in self.tenants},
@@ -226,7 +228,7 @@ class Policy(Model):
         if self.noise is not None:
             _check_table(self.noise)
         for place, scores in [("noise", self.noise), *((f"tenants.{t.tenant}.scores", t.scores)
-                              for t in self.tenants if isinstance(t, TenantPolicyV2))]:  # fmt: skip
+                              for t in self.tenants)]:  # fmt: skip
             if scores is None:
                 continue
             need(scores.lo < scores.hi, f"{place}.hi", "greater than lo", scores.hi)
@@ -304,45 +306,6 @@ class Policy(Model):
             delta_policy=self.delta_policy,
             calibration=self.calibration,
         )
-
-
-class PolicyV1(Policy):
-    """A policy of version 1: the paper's mechanism for every tenant."""
-
-    model_config = ConfigDict(title="Policy")
-
-    v: One
-    eps_acc: DecimalText
-    delta_acc: DecimalText
-    noise: NoisePolicy
-    calibration: Calibration
-    tenants: Annotated[list[TenantPolicy], Field(min_length=1)]
-    sigma: DecimalText
-
-
-class PolicyV2(Policy):
-    """A policy of version 2. Each tenant names its mechanism; the noise fields are null if no tenant has noise."""
-
-    v: Two
-
-    def agree(self) -> None:
-        """Refuse fields that contradict one another: the noise and its dependent fields, and each tenant's mechanism.
-
-        :raises PolicyError: fields contradict one another; the error names the first such field
-        """
-        noise = self.noise
-        expected = (
-            "null, since the policy has no noise" if noise is None else "a value, since the policy has noise"
-        )
-        for name in ("eps_acc", "delta_acc", "calibration", "sigma"):
-            if ((value := getattr(self, name)) is None) != (noise is None):
-                raise PolicyError(
-                    "the policy is not well-formed", field=f"policy.{name}", expected=expected, found=value
-                )
-        for tenant in self.tenants:
-            self.mechanism(tenant)
-
-    tenants: Annotated[list[TenantPolicyV2], Field(min_length=1)]
 
 
 def _check_table(part: NoisePolicy) -> None:

@@ -97,7 +97,7 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
         return [wrong_list]
     htopk = hash_elements_list(*mechanism.list_elements(salt, body.positions))
     wrong = []
-    if (record.held_after is not None) != mechanism.remembers:
+    if (record.held is not None) != mechanism.remembers:
         wrong.append("the record is of another mechanism than the tenant's")
     if to_hex(htopk) != record.htopk:
         wrong.append("the positions do not open htopk")

@@ -7,9 +7,9 @@ is RFC 8785 JSON of at most 65,535 bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from rag_audit._internal.canonical import Json, jcs, sha256
 from rag_audit._internal.errors import EncodingError, SchemaError, SizeError, VersionError
@@ -45,11 +45,6 @@ def log_origin(origin: str, window: str) -> str:
     return f"{origin}/{window}"
 
 
-def _optional(schema: dict[str, Any]) -> None:
-    """Remove a default from a JSON Schema: the absent field has no value that may be written in its place."""
-    schema.pop("default", None)
-
-
 class PreviousWindow(Model):
     """The window before this one in the provider's chain."""
 
@@ -57,17 +52,9 @@ class PreviousWindow(Model):
     root: Hex32
     abandoned: Count
     """abandoned windows of this origin since the last complete one, the previous window included"""
-    empty: Annotated[Positive, Field(json_schema_extra=_optional)] = 0
+    empty: Count
     """windows of this origin since the last complete one that were closed properly without a query, the previous
-    window included; the field is absent if there is none"""
-
-    @model_serializer(mode="wrap")
-    def _without_zero(self, handler: SerializerFunctionWrapHandler) -> dict[str, Json]:
-        """An opening without empty windows before it has no count of them: each opening has one canonical form."""
-        value: dict[str, Json] = handler(self)
-        if not self.empty:
-            del value["empty"]
-        return value
+    window included"""
 
 
 class BeaconWitness(Model):
@@ -214,13 +201,10 @@ class QueryRecord(Model):
     cq: FieldHex
     htopk: FieldHex
     hans: Hex32
+    held: Hex32 | None
+    """the commitment to the account's disclosed set after the record; null without randomised response"""
     sig: Hex64
     proof: Hex32 | None
-
-    @property
-    def held_after(self) -> str | None:
-        """The commitment to the account's disclosed set after the record; None without disclosed sets."""
-        return None
 
     def context(self, opening_digest: str) -> bytes:
         """The bytes that the proof's `ctx` input binds: the window and every field except `seq`, `ts` and `proof`.
@@ -243,18 +227,6 @@ class SlotKey:
     def ahead(self, steps: int) -> SlotKey:
         """The account's slot `steps` queries later."""
         return SlotKey(self.tenant, self.account, self.i + steps)
-
-
-class ListingRecord(QueryRecord):
-    """One answered query of a tenant with randomized response. Its `htopk` hides the number of listed positions."""
-
-    held: Hex32
-    """the commitment to the account's disclosed set from this record on"""
-
-    @property
-    def held_after(self) -> str | None:
-        """The commitment to the account's disclosed set after the record."""
-        return self.held
 
 
 class CoalitionEstimate(Model):
@@ -317,8 +289,7 @@ def parse_entry(value: Json, *, field: str) -> Entry:
         raise VersionError(
             "the version of a ledger entry is unknown", field=f"{field}.v", expected=1, found=value.get("v")
         )
-    listing = kind == "query" and "held" in value
-    entry = (ListingRecord if listing else _ENTRY_TYPES[kind]).parse(value, field=field)
+    entry = _ENTRY_TYPES[kind].parse(value, field=field)
     if (size := len(jcs(value))) > MAX_ENTRY_BYTES:
         raise SizeError(
             "a ledger entry is too large",
@@ -343,7 +314,7 @@ class ReceiptBody(Model):
     """The openings in a receipt's `extra` field (docs/protocol.md, "Receipts")."""
 
     v: One
-    record: ListingRecord | QueryRecord
+    record: QueryRecord
     salt_k: FieldHex
     """opens htopk"""
     salt_a: Hex32

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from rag_audit._internal.canonical import Json, jcs, sha256
-from rag_audit.models.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, OneOrTwo, Positive
+from rag_audit.models.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, Positive
 from rag_audit.models.passage import Passage
 from rag_audit.models.records import request_message
 from rag_audit.relation.field import derive_salt
@@ -74,17 +74,8 @@ class AnsweredDocument(Model):
 
     position: Count
     text: str
-
-    @property
-    def passage(self) -> Passage:
-        """The document as it is committed to."""
-        return Passage(self.text)
-
-
-class DescribedDocument(AnsweredDocument):
-    """One document of an answer, with its metadata."""
-
-    metadata: Annotated[dict[str, Json], Field(min_length=1)]
+    metadata: dict[str, Json]
+    """empty for a document without metadata"""
 
     @property
     def passage(self) -> Passage:
@@ -94,27 +85,16 @@ class DescribedDocument(AnsweredDocument):
 
 def answered(position: int, passage: Passage) -> AnsweredDocument:
     """A document as an answer has it."""
-    if passage.metadata is None:
-        return AnsweredDocument(position=position, text=passage.text)
-    return DescribedDocument(position=position, text=passage.text, metadata=passage.fields)
+    return AnsweredDocument(position=position, text=passage.text, metadata=passage.fields)
 
 
 class Answer(Model):
-    """An answer to an account: the documents in htopk order, without scores, and the receipt.
-
-    It is of version 2 if a document has metadata, which a reader of version 1 does not know.
-    """
+    """An answer to an account: the documents in htopk order, without scores, and the receipt."""
 
     type: Literal["answer"]
-    v: OneOrTwo
-    documents: list[DescribedDocument | AnsweredDocument]
+    v: One
+    documents: list[AnsweredDocument]
     receipt: str
-
-    @model_validator(mode="after")
-    def _version(self) -> Self:
-        if (self.v == 2) != any(isinstance(d, DescribedDocument) for d in self.documents):
-            raise ValueError("version 2 if a document has metadata, and version 1 if none has")
-        return self
 
 
 class Refusal(Model):

@@ -55,7 +55,6 @@ _NAMES = {
 }
 """Documents with a class name that differs from their usual name."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_VERSION = re.compile(r"V[0-9]+\Z")
 _MOST_NAMED = 12
 
 
@@ -77,7 +76,7 @@ def words_of(model: type[BaseModel]) -> str:
     """A model's name in words: ``QueryRecord`` is "query record"."""
     if model.__name__ in _NAMES:
         return _NAMES[model.__name__]
-    return _CAMEL.sub(" ", _VERSION.sub("", model.__name__).lstrip("_")).lower()
+    return _CAMEL.sub(" ", model.__name__.lstrip("_")).lower()
 
 
 def complaint(model: type[BaseModel], value: object, error: ValidationError) -> Complaint:

@@ -40,8 +40,16 @@ class NoisePolicy(Model):
         return ScoreWindow(self.lo, self.hi, self.lattice)
 
 
+class ScoresPolicy(Model):
+    """The score window lo..hi in raw units and the lattice 0..lattice of a tenant without noise."""
+
+    lattice: Positive
+    lo: Count
+    hi: Positive
+
+
 class TenantPolicy(Model):
-    """One tenant's public contract constants and the proof system that serves it."""
+    """One tenant's public contract constants, its proof system and its mechanism (docs/protocol.md, "Mechanisms")."""
 
     tenant: Identifier
     capacity: Positive
@@ -51,19 +59,6 @@ class TenantPolicy(Model):
     system: SystemName
     circuits: dict[str, Hex32]
     """circuit (or protocol) digest of each statement that a record's proofs prove (`models.constants.STATEMENTS`)"""
-
-
-class ScoresPolicy(Model):
-    """The score window lo..hi in raw units and the lattice 0..lattice of a tenant without noise."""
-
-    lattice: Positive
-    lo: Count
-    hi: Positive
-
-
-class TenantPolicyV2(TenantPolicy):
-    """A tenant's part of a policy of version 2, which names its mechanism (docs/protocol.md, "Mechanisms")."""
-
     mechanism: Literal["top-k", "listing"]
     noise: bool
     """whether scores get the policy's noise"""

@@ -22,7 +22,7 @@ from rag_audit.models.tiles import (
     ProofTiles,
     ReceiptTiles,
 )
-from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, TiledParts, WindowFile
+from rag_audit.models.windowfile import TiledParts, WindowFile
 
 TILE_BYTES = 4 << 20
 """A value ends a written tile if it brings the tile's values to this number of bytes."""
@@ -41,7 +41,6 @@ def save_window(file: WindowFile, path: Path, tiles: TiledParts | None = None) -
     """
     small = tiles is None and _small(file)
     value = (file if small else file.model_copy(update={"entries": [], "proofs": {}})).dump()
-    value["mediaType"] = MEDIA_TYPE if small else TILED_MEDIA_TYPE
     large = {key: data for key, part in value.items() if isinstance(part, list | dict)
              and len(data := jcs(part)) > INLINE_BYTES}  # fmt: skip
     windowfile.limit(
@@ -103,7 +102,7 @@ def stray_siblings(path: Path) -> list[Path]:
         else set()
     )
     folder = path.parent / FOLDER
-    if isinstance(value, dict) and value.get("mediaType") == TILED_MEDIA_TYPE:
+    if isinstance(value, dict) and "opening" in value:
         value.update(windowfile.read_siblings(path, value))
         parts = TiledParts.parse(
             {n: value[n] for n in TiledParts.model_fields if n in value}, field=path.name

@@ -36,7 +36,6 @@ from rag_audit.models.tiles import (
 )
 
 MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=1"
-TILED_MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=2"
 MAX_WINDOW_BYTES = 256 << 20
 MAX_SIBLINGS_BYTES = 1 << 30
 """Maximum total bytes of all siblings; a sibling counts once for each part that names it."""
@@ -85,7 +84,7 @@ class WindowFile(Model):
         """`load`, with the SHA-256 of each file that was read by its name, `window.json`'s own first."""
         path = path / "window.json" if path.is_dir() else path
         value, digests = cls._read(path)
-        if value["mediaType"] == MEDIA_TYPE:
+        if not isinstance(value.get("entries"), dict):
             return cls.parse(value, field=path.name), digests
         return cls._of_tiles(value, path)[0], digests
 
@@ -100,7 +99,7 @@ class WindowFile(Model):
         path = path / "window.json" if path.is_dir() else path
         value, digests = cls._read(path)
         unreadable: list[RagAuditError] = []
-        if value["mediaType"] == MEDIA_TYPE:
+        if not isinstance(value.get("entries"), dict):
             return cls.parse(value, field=path.name), digests, unreadable
         return cls._of_tiles(value, path, unreadable=unreadable)[0], digests, unreadable
 
@@ -114,7 +113,7 @@ class WindowFile(Model):
         :returns: the file, and its tiled parts, or None if it has no tiles and therefore all entries
         """
         value, _ = cls._read(path)
-        if value["mediaType"] == MEDIA_TYPE:
+        if not isinstance(value.get("entries"), dict):
             return cls.parse(value, field=path.name), None
         return cls._of_tiles(value, path, known)
 
@@ -124,11 +123,11 @@ class WindowFile(Model):
         value = parse_json(data, source=path.name)
         if not isinstance(value, dict):
             raise SchemaError("the file is not a window file", field=path.name, expected="a JSON object")
-        if value.get("mediaType") not in (MEDIA_TYPE, TILED_MEDIA_TYPE):
+        if value.get("mediaType") != MEDIA_TYPE:
             raise VersionError(
                 "the window file's format is unknown",
                 field=f"{path.name}.mediaType",
-                expected=f"{MEDIA_TYPE} or {TILED_MEDIA_TYPE}",
+                expected=MEDIA_TYPE,
                 found=value.get("mediaType"),
             )
         siblings = {name: name[:64] for _, name in named_siblings(value, path)}
@@ -149,9 +148,6 @@ class WindowFile(Model):
         :param unreadable: as in `read_entries`
         """
         own = {name: value.pop(name) for name in TiledParts.model_fields if name in value}
-        if not isinstance(own.get("entries"), dict):
-            raise VersionError("a window file of version 2 has its entries in tiles", field=f"{path.name}.mediaType",
-                               expected=MEDIA_TYPE, found=TILED_MEDIA_TYPE)  # fmt: skip
         folder = path.parent / FOLDER
         check_counts(
             EntryTiles.parse(own["entries"], field=f"{path.name}.entries"),

@@ -138,7 +138,6 @@ def _window(case: Case) -> WindowReport:
         entries=len(case.entries),
         root=case.final.root.hex(),
         policy=policy.digest(),
-        policy_version=policy.v,
         embedder=f"{case.manifest['embedder']['kind']}, manifest {manifest_digest(case.manifest['embedder'])}",
         top_k=policy.top_k,
         theta=f"{p}/{q}",

@@ -245,7 +245,6 @@ class WindowReport(Model):
     entries: Number
     root: Hex32
     policy: Hex32
-    policy_version: Number
     embedder: Text
     top_k: Number
     theta: Text

@@ -12,7 +12,7 @@ from rag_audit.mechanisms.accounting.figures import PolicyFigures, TenantFigures
 from rag_audit.mechanisms.descriptions import ALL, description
 from rag_audit.mechanisms.descriptions.base import LIMITS
 from rag_audit.models.policy import Policy
-from rag_audit.models.tenants import NoisePolicy, TenantPolicyV2
+from rag_audit.models.tenants import NoisePolicy
 from rag_audit.proofs.proving import backend
 
 _WIDTH = 110
@@ -234,8 +234,7 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
             f" accounts_max limits this tenant's accounts{_no_assumption(p.mechanism(tenant))}."
             f" {words} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
         )
-        if isinstance(tenant, TenantPolicyV2):
-            yield f"tenants.{tenant.tenant}.mechanism", *_mechanism(p.mechanism(tenant))
+        yield f"tenants.{tenant.tenant}.mechanism", *_mechanism(p.mechanism(tenant))
     yield (
         "proving",
         p.proving,

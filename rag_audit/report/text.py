@@ -221,19 +221,16 @@ def figure_lines(report: Report) -> list[str]:
     if f.eps is None or f.standing == "not-established":
         return []
     lines = ["privacy of the list of selected positions when one committed position changes"]
-    if report.window.policy_version > 1:
-        for tenant in report.tenants:
-            every = tenant.odds_unlisted_all_accounts
-            odds = (
-                ""
-                if tenant.odds_unlisted is None
-                else f"; odds_unlisted {tenant.odds_unlisted}, for all accounts {every}"
-            )
-            lines.append(f"  {tenant.tenant}: {tenant.words}; eps {tenant.eps}{odds}")
-        for words in by_odds(
-            (t.tenant, t.odds_unlisted, t.odds_unlisted_all_accounts) for t in report.tenants
-        ):
-            lines += wrapped(words)
+    for tenant in report.tenants:
+        every = tenant.odds_unlisted_all_accounts
+        odds = (
+            ""
+            if tenant.odds_unlisted is None
+            else f"; odds_unlisted {tenant.odds_unlisted}, for all accounts {every}"
+        )
+        lines.append(f"  {tenant.tenant}: {tenant.words}; eps {tenant.eps}{odds}")
+    for words in by_odds((t.tenant, t.odds_unlisted, t.odds_unlisted_all_accounts) for t in report.tenants):
+        lines += wrapped(words)
     for tenant in report.tenants:
         if tenant.positions_listed is not None:
             lines.append(
@@ -242,7 +239,7 @@ def figure_lines(report: Report) -> list[str]:
         if tenant.chance_listed is not None:
             lines.append(f"  {tenant.tenant}: random bits list a given position to one of {f.k_max} accounts with"
                          f" probability {tenant.chance_listed}")  # fmt: skip
-    if f.bounds and report.window.policy_version > 1:
+    if f.bounds:
         lines.append("  epsilon of the noise, for tenants with noise:")
     for bound in f.bounds:
         why = "" if bound.reason is None else f"  not valid: {bound.reason}"
@@ -255,10 +252,8 @@ def figure_lines(report: Report) -> list[str]:
         )
     if f.eps_realised is not None:
         lines.append(f"  realised       eps {f.eps_realised}  (the ledger's own counts, odometer-corrected)")
-    # Tenants of a policy that names mechanisms have lattices of their own.
-    steps = f", in {report.tenants[0].lattice} steps" if report.window.policy_version == 1 else ""
     lines.append(
-        f"  scores         {f.scores} of at most {f.largest_score}{steps}; a score outside counts as the nearer end"
+        f"  scores         {f.scores} of at most {f.largest_score}; a score outside counts as the nearer end"
     )
     if f.auc is not None:
         lines.append(

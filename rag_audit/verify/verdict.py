@@ -131,15 +131,15 @@ class Verdict:
             parts.append(self.deciding.id)
         if self.established:
             parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
-            if "tenants" in f:
-                parts.append(f"odds_unlisted={f.get('odds_unlisted', 'none')}")
-                if "odds_unlisted" in f:
-                    parts.append(f"odds_unlisted_all_accounts={f['odds_unlisted_all_accounts']}")
-                    parts.append(f"positions_per_document={f['positions_per_document']}")
-                parts.append(
-                    "mechanisms=" + ",".join(f"{t}:{v['mechanism']}" for t, v in f["tenants"].items())
-                )
-            keys = ["delta", "k_max", *(("beta", "eta", "challenge") if sampled else ())]
+            if "odds_unlisted" in f:
+                parts.append(f"odds_unlisted={f['odds_unlisted']}")
+                parts.append(f"odds_unlisted_all_accounts={f['odds_unlisted_all_accounts']}")
+                parts.append(f"positions_per_document={f['positions_per_document']}")
+            parts += [f"delta={f.get('delta')}", f"k_max={f.get('k_max')}"]
+            parts.append(
+                "mechanisms=" + ",".join(f"{t}:{v['mechanism']}" for t, v in f.get("tenants", {}).items())
+            )
+            keys = [*(("beta", "eta", "challenge") if sampled else ())]
             keys += [
                 "mode",
                 "records",

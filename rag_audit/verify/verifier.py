@@ -284,7 +284,7 @@ _CONDITIONAL = frozenset({
     "receipt.disclosed",
     "coalition.parameters", "coalition.count", "coalition.circuit", "coalition.key", "coalition.certificate",
     "coalition.cap",
-    "trust.mechanisms", "trust.max_epsilon", "trust.max_odds_unlisted", "trust.min_keep", "trust.challenge",
+    "trust.max_epsilon", "trust.max_odds_unlisted", "trust.min_keep", "trust.challenge",
     "trust.manifest",
 })  # fmt: skip
 """Checks that some windows lack."""
@@ -323,8 +323,8 @@ def needed_checks(case: Case) -> frozenset[str]:
         "proof.chain": bool(listing & asked),
         "proof.a1": str(case.figures.get("a1", "")).startswith("re-executed"),
         "trust.manifest": trust.pins.manifest is not None,
-        "trust.mechanisms": policy.v > 1,
-        "trust.max_epsilon": policy.v == 1 or case.max_epsilon_asked,
+        "trust.max_epsilon": case.max_epsilon_asked
+        or any(policy.mechanism(t).limit == "max_epsilon" for t in policy.tenants),
         "trust.min_keep": any(policy.mechanism(t).sampled for t in policy.tenants),
         **dict.fromkeys(("coalition.parameters", "coalition.count", "coalition.cap"), declared),
         **dict.fromkeys(

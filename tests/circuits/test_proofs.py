@@ -344,14 +344,6 @@ def test_a_job_proves_under_no_other_key_than_its_own(cases: list[Case]) -> None
     assert caught.value.expected == f"vk {'ab' * 32}"
 
 
-def test_key_that_an_earlier_release_installed(copied: Path) -> None:
-    """It is not passed over in silence: a key that nobody chose would be made in its place."""
-    earlier = copied.parents[1] / "keys" / f"{CIRCUIT}-installed"
-    earlier.mkdir(parents=True)
-    with pytest.raises(SetupError, match="installed key is one of an earlier release"):
-        proving_key(TINY)
-
-
 @dataclass(frozen=True)
 class Pinned:
     """Accepts one digest for one circuit."""

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"noise", "sampling", "listing"}
-CLASSES = {"Noise", "Sampling", "Listing", "Exact", "SampledTopK", "RandomisedList", "Plain", "ListingRecord"}
+CLASSES = {"Noise", "Sampling", "Listing", "Exact", "SampledTopK", "RandomisedList", "Plain"}
 PARAMETERS = {"gains", "chance", "threshold", "listing", "keep"}
 MECHANISMS = ("rag_audit/mechanisms/", "rag_audit/retrieval/serving/", "rag_audit/lab/attacks/mechanisms/")
 """The folders with a file for each mechanism: what both parties read, the part that a provider runs, and the engine

@@ -67,16 +67,13 @@ def test_a_policy_of_defaults_has_what_is_asked_by_default(given: Path, tmp_path
         ("max_score_hi=809", "trust.max_score_hi"),
         ("min_score_width=710", "trust.min_score_width"),
         ("d1=proved", "trust.d1"),
-        ("mechanisms=listing", None),
+        ("mechanisms=listing", "trust.mechanisms"),
         ("min_receipts=201", "receipt.independent"),
     ],
 )
-def test_what_a_policy_lacks_is_named(
-    given: Path, tmp_path: Path, requirement: str, check: str | None
-) -> None:
+def test_what_a_policy_lacks_is_named(given: Path, tmp_path: Path, requirement: str, check: str) -> None:
     found = checked(given, tmp_path, "--require", requirement)
-    # Policies of version 1 have noise alone, which no verifier of theirs asks about.
-    assert found == ((0, {}) if check is None else (3, {check: "unmet"}))
+    assert found == (3, {check: "unmet"})
 
 
 def drafted(folder: Path, *options: object) -> Path:

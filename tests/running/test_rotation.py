@@ -39,7 +39,7 @@ from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS
 KEEP = 9 * COIN_RANGE // 10
 DOCUMENTS = {tenant: texts[:4] for tenant, texts in TEXTS.items()}
 MECHANISMS: Mapping[str, Mechanism | None] = {
-    "noise": None,  # a policy of version 1, as for services that name no mechanism
+    "noise": None,  # as for services that name no mechanism
     "sampling": Sampling(keep=KEEP),
     "listing": Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 4, 3, 150)),
     "none": Exact(),

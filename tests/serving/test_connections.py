@@ -72,7 +72,10 @@ def test_an_endless_header_ends_its_connection(served: Served) -> None:
 def test_who_reads_nothing_is_left(opened: tuple[Service, Window], monkeypatch: pytest.MonkeyPatch) -> None:
     text = "x" * (32 << 20)  # more than the connection's buffers hold
     answer = Answer(
-        type="answer", v=1, documents=[AnsweredDocument(position=0, text=text)], receipt="receipt"
+        type="answer",
+        v=1,
+        documents=[AnsweredDocument(position=0, text=text, metadata={})],
+        receipt="receipt",
     )
 
     handled = threading.Event()

@@ -21,7 +21,6 @@ from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     CoalitionEstimate,
-    ListingRecord,
     Opening,
     QueryRecord,
     SlotKey,
@@ -222,7 +221,7 @@ class Answerer(Forge):
             }
 
     def _parsed(self, e: dict[str, Any]) -> QueryRecord:
-        return (ListingRecord if "held" in e else QueryRecord).parse(e, field="record")
+        return QueryRecord.parse(e, field="record")
 
     def _before(self, e: dict[str, Any]) -> QueryRecord | None:
         return None if e["i"] == 1 else self._parsed(self.record(e["account"], e["i"] - 1))

@@ -59,7 +59,7 @@ def held_exchanged(forge: Answerer) -> None:
 
 
 def held_left_out(forge: Answerer) -> None:
-    del forge.record("law-1", 1)["held"]
+    forge.record("law-1", 1)["held"] = None
 
 
 def held_of_a_noise_tenant(forge: Answerer) -> None:

@@ -26,7 +26,6 @@ from rag_audit.models.beacon import Reveal, combine, nonce_commitment
 from rag_audit.models.opening import list_root
 from rag_audit.models.records import (
     CountersignedReceipt,
-    ListingRecord,
     QueryRecord,
     ReceiptBody,
     RosterEntry,
@@ -323,7 +322,7 @@ class Forge:
 
     def _receipt_text(self, held: HeldReceipt, tree: HashTree) -> str:
         value = self.record(held.account, held.i)
-        record = (ListingRecord if "held" in value else QueryRecord).parse(value, field="record")
+        record = QueryRecord.parse(value, field="record")
         body = ReceiptBody.parse({**held.body, "record": record.dump()}, field="body")
         message = receipt_message(
             self.opening["origin"], digest_hex(self.opening), leaf_hash(record.canonical()), body.canonical()

@@ -88,7 +88,7 @@ FILES: dict[str, tuple[Callable[[dict[str, Any]], bytes], type[RagAuditError], s
     "an entry too large": (edited(lambda v: v["entries"][1]["notes"].append("x" * 70_000)), SizeError, "entries[1]"),
     "policy misses a field": (edited(lambda v: v["policy"].pop("k_max")), SchemaError, "policy.k_max"),
     "policy with an exponent of a number": (edited(lambda v: v["policy"].update(eps_acc="1E3")), SchemaError, "policy.eps_acc"),
-    "policy of unknown version": (edited(lambda v: v["policy"].update(v=3)), SchemaError, "policy.v"),
+    "policy of unknown version": (edited(lambda v: v["policy"].update(v=2)), SchemaError, "policy.v"),
     "gain 0": (edited(lambda v: v["policy"]["noise"].update(gains=[0])), SchemaError, "policy.noise.gains[0]"),
     "theta q is 0": (edited(lambda v: v["policy"]["estimator"].update(theta=[1, 0])), SchemaError, "policy.estimator.theta[1]"),
     "capacity 0": (edited(lambda v: v["policy"]["tenants"][0].update(capacity=0)), SchemaError, "policy.tenants[0].capacity"),

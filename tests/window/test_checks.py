@@ -90,7 +90,7 @@ ZERO = "00" * 32
 
 def previous_named(forge: Forge) -> None:
     """Nothing of the chain is given, so its checks rest on the witnesses."""
-    forge.opening["previous"] = {"opening": ZERO, "root": ZERO, "abandoned": 1}
+    forge.opening["previous"] = {"opening": ZERO, "root": ZERO, "abandoned": 1, "empty": 0}
 
 
 def many_empty_before(forge: Forge) -> None:

@@ -12,7 +12,7 @@ from rag_audit.attest.window import Window
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.models import window_writer
 from rag_audit.models.records import Entry, QueryRecord
-from rag_audit.models.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile
+from rag_audit.models.windowfile import WindowFile
 from tests.counting import counted
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_enrolled_together import cosigned, drawn_for, lines_of
@@ -66,11 +66,11 @@ def test_one_more_publication_costs_the_same_however_many_entries_there_are(
 def test_witnesses_follow_a_window_in_tiles(service: Service, window: Window) -> None:
     public = window.directory / "public"
     first = window.enrol_all(lines_of(service, ("law-7",)), service.beacon())
-    assert b'"mediaType":"%s"' % MEDIA_TYPE.encode() in (public / "window.json").read_bytes()
+    assert b'"tiles":[' not in (public / "window.json").read_bytes()
     window.admit(cosigned(service, window))
     publishing.OPEN_TILE_BYTES = 1_000  # which the fixture takes back
     second = window.enrol_all(lines_of(service, ("law-8", "law-9")), service.beacon())
-    assert b'"mediaType":"%s"' % TILED_MEDIA_TYPE.encode() in (public / "window.json").read_bytes()
+    assert b'"tiles":[' in (public / "window.json").read_bytes()
     window.admit(cosigned(service, window))
     assert drawn_for(window) == [0, first[0].seq, *(e.seq for e in second)]
 

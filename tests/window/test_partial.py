@@ -14,7 +14,7 @@ from rag_audit._internal.canonical import jcs, sha256
 from rag_audit.errors import ExitCode, MeasurementError, MissingTile, PolicyError, RagAuditError, SchemaError
 from rag_audit.models import windowfile
 from rag_audit.models.window_writer import save_window
-from rag_audit.models.windowfile import MAX_CHALLENGES, TILED_MEDIA_TYPE, WindowFile
+from rag_audit.models.windowfile import MAX_CHALLENGES, WindowFile
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.simulate.cases import FOLDER
 
@@ -28,7 +28,7 @@ def tiled(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("rag_audit.models.window_writer.TILE_BYTES", 1)
     case = json.loads((FOLDER / name / "case.json").read_text())
     save_window(WindowFile.load(FOLDER / name / case["window"]), folder / "window.json")
-    assert index(folder)["mediaType"] == TILED_MEDIA_TYPE
+    assert "tiles" in index(folder)["entries"]
     return folder
 
 

@@ -87,7 +87,7 @@ def test_the_sample_is_proved_once_and_every_record_about_it(sampled: Finished) 
     few, many = (text(NoisedSampling(KEEP, 2, 8).odds_unlisted(3 * accounts)) for accounts in (2, 3))
     assert (
         f"eps_audit=inf odds_unlisted={few} odds_unlisted_all_accounts={many} positions_per_document=1"
-        " mechanisms=law:sampling,medicine:noise" in verdict.line
+        " delta=1e-5 k_max=2 mechanisms=law:sampling,medicine:noise" in verdict.line
     )
     assert verdict.figures["tenants"]["law"]["odds_unlisted"] == "3.3334"
     assert any("No proof covers this rule yet" in line for line in verdict.does_not_prove)
@@ -142,7 +142,7 @@ def test_integrity_alone_is_no_pass(exact: Finished) -> None:
     assert verdict.exit_code is UNMET and not_passed(verdict) == {"trust.mechanisms"}
     verdict = exact.verify(require={"mechanisms": ["none"]})
     assert verdict.passed, verdict.deciding
-    assert verdict.line.startswith("PASS-INTEGRITY eps_audit=inf odds_unlisted=none")
+    assert verdict.line.startswith("PASS-INTEGRITY eps_audit=inf delta=")
     assert not any(e["type"] == "kept" for e in exact.value()["entries"])
     values = exact.value()["proofs"].values()
     assert {p["retrieve"].get("certificate") for p in values} == {None, ""}, "no noise, no certificate"

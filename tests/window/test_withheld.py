@@ -156,7 +156,9 @@ def test_a_text_beside_a_closed_digest_is_refused(asked: tuple[Service, Window, 
     texts = {d.position: d for d in answer.documents}
     for position, document in zip(body.positions, body.documents, strict=True):
         if document.salt is None:
-            texts[position] = AnsweredDocument(position=position, text="a text that nobody committed to")
+            texts[position] = AnsweredDocument(
+                position=position, text="a text that nobody committed to", metadata={}
+            )
     forged = answer.model_copy(update={"documents": [texts[p] for p in body.positions]})
     with pytest.raises(InvalidProof, match="not the committed document"):
         check_documents(forged, receipt, withholds=True)

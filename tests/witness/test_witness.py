@@ -102,7 +102,10 @@ def test_the_same_opening_may_be_cosigned_again(witness: Witness, log_key: Signi
     [
         ({"opens_at": OPENS - HOUR}, "in the past"),
         ({"closes_at": OPENS}, "before it opens"),
-        ({"previous": {"opening": "00" * 32, "root": "00" * 32, "abandoned": 0}}, "no earlier window"),
+        (
+            {"previous": {"opening": "00" * 32, "root": "00" * 32, "abandoned": 0, "empty": 0}},
+            "no earlier window",
+        ),
     ],
 )
 def test_a_first_opening_that_is_refused(

@@ -20,7 +20,7 @@ from rag_audit.log.keys import VerifierKey
 from rag_audit.models.passage import name_of
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
-from rag_audit.models.requests import Answer, AnsweredDocument, DescribedDocument
+from rag_audit.models.requests import Answer, AnsweredDocument
 from rag_audit.retrieval.embedders import Embedder
 
 OVER = ("closed", "wrong-window")
@@ -161,7 +161,7 @@ class Source:
         record = check_receipt(answer.receipt, window, self._key).record
         documents = [d for d in answer.documents if d.text]
         most = self.top_k or Policy.parse(window.policy, field="policy").top_k
-        if record.held_after is not None:
+        if record.held is not None:
             documents = self._party.holdings(window).best(question, self._embedder(window), most)
         evidence = Evidence.parse(
             {"window": record.window, "opening": window.opening_digest(), "account": str(self.account),
@@ -175,7 +175,7 @@ class Source:
 
     @staticmethod
     def _passage(document: AnsweredDocument, evidence: Evidence, names: Names, tenant: str) -> Found:
-        fields = document.metadata if isinstance(document, DescribedDocument) else {}
+        fields = document.metadata
         return Found(
             names.name(tenant, document.position, fields),
             document.text,

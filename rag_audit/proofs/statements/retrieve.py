@@ -149,6 +149,6 @@ def record_public(
 
 
 def _held(record: QueryRecord) -> str:
-    if record.held_after is None:
+    if record.held is None:
         raise SchemaError("the record does not say what its account holds", field=f"record {record.seq}.held")
-    return record.held_after
+    return record.held

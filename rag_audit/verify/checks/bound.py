@@ -25,8 +25,7 @@ def check(case: Case) -> None:
         figures = policy.figures()
         eps = figures["eps_audit"]
         found = f"{figures['eps_audit_by']} {eps} at delta {policy.delta_policy}"
-        # If no epsilon bounds every outcome of a tenant, a policy that names its mechanisms states so; trust.toml
-        # decides.
+        # If no epsilon bounds every outcome of a tenant, the policy states so; trust.toml decides.
         finite = Decimal(eps).is_finite() or figures["eps_audit_by"] == accounting.NO_BOUND
         case.report("bound.computed", finite, "a finite bound, or tenants without one", found)
         case.figures = {**case.figures, **figures}
@@ -35,16 +34,15 @@ def check(case: Case) -> None:
             counts[q.tenant][q.account] += 1
         realised = [_realised(case, tenant, list(asked.values())) for tenant, asked in counts.items()]
         case.figures["eps_realised"] = accounting.text(max(realised, default=0.0))
-        if policy.v > 1:
-            case.figures["by_chance"] = {
-                t.tenant: accounting.text(chance)
-                for t in policy.tenants
-                if (chance := policy.mechanism(t).chance_alone(policy.n * policy.k_max)) is not None
-            }
-            case.figures["listable"] = {
-                t.tenant: min(t.capacity, counts[t.tenant].total() * policy.mechanism(t).longest)
-                for t in policy.tenants
-            }
+        case.figures["by_chance"] = {
+            t.tenant: accounting.text(chance)
+            for t in policy.tenants
+            if (chance := policy.mechanism(t).chance_alone(policy.n * policy.k_max)) is not None
+        }
+        case.figures["listable"] = {
+            t.tenant: min(t.capacity, counts[t.tenant].total() * policy.mechanism(t).longest)
+            for t in policy.tenants
+        }
 
 
 def _realised(case: Case, tenant: str, asked: list[int]) -> float:

@@ -296,12 +296,10 @@ def _column(case: Case, name: str) -> None:
 def _held(case: Case) -> None:
     """Check that exactly the records of tenants with randomized response commit to their accounts' disclosed sets."""
     listing = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
-    if not listing and not any(q.held_after is not None for q in case.queries):
+    if not listing and not any(q.held is not None for q in case.queries):
         return
     wrong = (
-        f"record {q.seq} of {q.tenant}"
-        for q in case.queries
-        if (q.held_after is not None) != (q.tenant in listing)
+        f"record {q.seq} of {q.tenant}" for q in case.queries if (q.held is not None) != (q.tenant in listing)
     )
     bad = first(wrong)
     case.report("ledger.held", bad is None, "a disclosed set in records with randomized response, and in no other"

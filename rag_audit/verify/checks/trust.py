@@ -48,10 +48,7 @@ def check_policy(case: Findings) -> None:
             table,
             "no noise" if policy.noise is None else policy.noise.table,
         )
-    if policy.v > 1:
-        _mechanisms(case)
-    else:
-        _maximum(case, "max_epsilon", decimal(require.max_epsilon), case.figures.get("eps_audit"))
+    _mechanisms(case)
     _maximum(case, "max_delta", decimal(require.max_delta), Decimal(policy.delta_policy))
     p, q = policy.estimator.theta
     _maximum(case, "max_theta", decimal(require.max_theta), Decimal(p) / Decimal(q))

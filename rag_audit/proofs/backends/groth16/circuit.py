@@ -41,7 +41,7 @@ Inputs = Mapping[str, int | Sequence[int]]
 """A circuit's inputs by signal name."""
 
 FOLDER = "circuits2"
-"""Subfolder of the cache. `circuits` contains the folders of earlier releases, which have manifests without files."""
+"""Subfolder of the cache with compiled circuits; the number is the format's."""
 PLANS = "plans1"
 """Subfolder of the cache with plans, by the digests of the code that they are made of; the number is their format's."""
 

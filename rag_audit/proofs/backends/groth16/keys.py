@@ -34,7 +34,7 @@ from rag_audit.proofs.backends.groth16.instance import Instance
 MAX_KEY_BYTES = 1 << 20
 MAX_INPUTS = 127
 FOLDER = "keys2"
-"""Subfolder of the cache. `keys` contains the folders of earlier releases, which have manifests without files."""
+"""Subfolder of the cache with keys; the number is the format's."""
 _G2 = ("beta", "gamma", "delta")
 _COORDINATE = 64
 """Bytes of a coordinate of G2."""
@@ -249,14 +249,6 @@ def proving_key(instance: Instance, *, ptau: Path | None = None, ptau_digest: st
                 hint=f"windows that name it need it; if there are none: rm -r {chosen}",
             )
         return files
-    earlier = cache_dir() / "keys" / chosen.name
-    if earlier.exists():  # an unchosen key must not prove the next window
-        raise SetupError(
-            "the installed key is one of an earlier release, whose files cannot be checked",
-            field=str(earlier),
-            hint=f"install it again (rag-audit provider setup finalise {earlier / 'key.zkey'} ..), then: rm -r"
-            f" {earlier}",
-        )
     return load_keys(build_once(cache_dir(FOLDER) / circuit_digest, build), circuit_digest)
 
 
