@@ -139,20 +139,10 @@ class Verdict:
             parts.append(
                 "mechanisms=" + ",".join(f"{t}:{v['mechanism']}" for t, v in f.get("tenants", {}).items())
             )
-            keys = [*(("beta", "eta", "challenge") if sampled else ())]
-            keys += [
-                "mode",
-                "records",
-                "receipts",
-                "a1",
-                "d1",
-                "coalition",
-                "proofs",
-                "setup",
-                "abandoned",
-                "empty",
-            ]
-            parts += [f"{k}={f.get(k)}" for k in [*keys, "scores"]]
+            drawn = ("beta", "eta", "challenge") if sampled else ()
+            levels = ("a1", "d1", "coalition", "proofs", "setup")
+            keys = (*drawn, "mode", "records", "receipts", *levels, "abandoned", "empty", "scores")
+            parts += [f"{k}={f.get(k)}" for k in keys]
             parts += [f"allow={name}" for name in f.get("allowed", [])]
         return printable(" ".join(parts))
 

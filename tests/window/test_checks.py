@@ -712,6 +712,7 @@ def test_every_check_has_its_cheater(finished: Finished) -> None:
         "opening.abandoned": "test_chain: windows in a row",
         "opening.empty": "test_chain: windows in a row",
         "bound.computed": "a policy without bound is not well-formed: opening.policy",
+        "trust.mechanisms": "test_listing and test_samples: a trust file that accepts only noise",
         "trust.noise_table": "below: pins",
         "trust.records": "below: a window without queries",
     }

@@ -98,11 +98,11 @@ def test_windows_without_a_query_are_counted_apart_until_a_window_is_complete(
     cosign_first(witness, window(log_key, 5, fourth))
 
 
-@pytest.mark.parametrize("zero", [0, False, None])
-def test_an_opening_has_no_count_of_empty_windows_where_there_is_none(
+@pytest.mark.parametrize("zero", [False, None, -1])
+def test_a_window_header_counts_empty_windows_by_a_number(
     witness: Witness, log_key: SigningKey, zero: Any
 ) -> None:
-    """Otherwise one opening would have two canonical forms."""
+    """Otherwise one header would have two canonical forms."""
     first = closed(witness, window(log_key, 1, None), 1)
     second = opened(log_key, window="w2", previous={**named(first), "empty": zero})
     with pytest.raises(SchemaError, match="empty"):

@@ -73,8 +73,9 @@ def end(witness: Witness, ledger: Ledger, window: str, **changes: Any) -> Note:
 
 
 def named(ledger: Ledger, abandoned: int = 0, empty: int = 0) -> dict[str, Any]:
-    counts = {"abandoned": abandoned, **({"empty": empty} if empty else {})}
-    return {"opening": ledger.digest(), "root": ledger.tree.root().hex(), **counts}
+    return {
+        "opening": ledger.digest(), "root": ledger.tree.root().hex(), "abandoned": abandoned, "empty": empty,
+    }  # fmt: skip
 
 
 def successor(ledger: Ledger, log_key: SigningKey, **changes: Any) -> Ledger:
