@@ -13,6 +13,7 @@ from typing import Any
 from rag_audit._internal.canonical import jcs
 from rag_audit.errors import RagAuditError
 from rag_audit.report.verification import ReportedVerdict, verify_window
+from rag_audit.verify.inputs import VerifierOptions
 from tests.simulate import why
 from tests.simulate.answers import Answerer
 from tests.simulate.randomness import drawn_from
@@ -137,7 +138,7 @@ def run(case: dict[str, Any], folder: Path) -> ReportedVerdict | RagAuditError:
             receipts=[folder / name for name in case["receipts"]],
             previous=[folder / name for name in case["previous"]],
             challenges=[folder / name for name in case["challenges"]],
-            **case["options"],
+            options=VerifierOptions(**case["options"]),
         )
     except RagAuditError as exc:
         return exc
