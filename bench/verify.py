@@ -44,6 +44,7 @@ from rag_audit.models.beacon import Reveal, combine, nonce_commitment
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
+from rag_audit.models.question import RequestSalts
 from rag_audit.models.records import (
     BeaconEntry,
     BeaconSource,
@@ -59,7 +60,6 @@ from rag_audit.models.records import (
     answer_digest,
     request_message,
 )
-from rag_audit.models.requests import RequestSalts
 from rag_audit.models.trust import Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.window_writer import save_window

@@ -19,8 +19,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import platformdirs
-
 from rag_audit._internal.canonical import Json, jcs, read_json
 from rag_audit._internal.errors import RagAuditError, SetupError
 from rag_audit._internal.lock import locked
@@ -43,6 +41,8 @@ def cache_dir(*parts: str) -> Path:
     :raises SetupError: the folder cannot be created, or someone else can write to it: a level, or a folder above the
         cache, belongs to another user or is open to others (a sticky folder such as /tmp is accepted above it)
     """
+    import platformdirs  # a verification of a small window has no cache
+
     top = Path(platformdirs.user_cache_dir("rag-audit", appauthor=False)).absolute()
     path = top.joinpath(*parts)
     try:

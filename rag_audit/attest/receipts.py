@@ -9,6 +9,7 @@ from rag_audit.log.note import Note
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.log.tree import MerkleTree
+from rag_audit.models.question import RequestSalts
 from rag_audit.models.receipts import BODY, END, SIGNATURE
 from rag_audit.models.records import (
     DocumentOpening,
@@ -17,7 +18,6 @@ from rag_audit.models.records import (
     log_origin,
     receipt_message,
 )
-from rag_audit.models.requests import RequestSalts
 from rag_audit.relation.field import to_hex
 
 

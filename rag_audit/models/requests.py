@@ -1,17 +1,16 @@
-"""The messages between accounts and provider: requests, answers, refusals, and the salts of a request."""
+"""The messages between accounts and provider: requests, answers, refusals."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rag_audit._internal.canonical import Json, jcs, sha256
+from rag_audit._internal.canonical import Json, jcs
 from rag_audit.models.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, Positive
 from rag_audit.models.passage import Passage
+from rag_audit.models.question import MAX_QUESTION
 from rag_audit.models.records import request_message
-from rag_audit.relation.field import derive_salt
 
 REFUSALS = (
     "malformed",
@@ -35,14 +34,6 @@ REFUSALS = (
 
 UNDECIDED = ("in-flight", "unavailable")
 """Refusals that do not tell whether the request may still be recorded, so that only repeating it is safe."""
-
-
-MAX_QUESTION = 32_768
-"""Maximum characters of a question."""
-MAX_REQUEST_BYTES = 1 << 17
-"""The largest signed request in bytes of JSON."""
-MAX_QUESTION_BYTES = MAX_REQUEST_BYTES - 4096
-"""Maximum length of a question in bytes of JSON; a request has other fields in addition."""
 
 
 class SignedRequest(Model):
@@ -115,27 +106,3 @@ class Refusal(Model):
         """The bytes under the provider's signature."""
         body = {k: v for k, v in self.dump().items() if k not in ("sig", "type", "v")}
         return b"rag-audit/refusal/v1" + jcs(body)
-
-
-@dataclass(frozen=True)
-class RequestSalts:
-    """The salts for one query's commitments, one for each, derived from the account's 32-byte salt.
-
-    A receipt reveals the salts of htopk and hans. The salts of hq and cq stay hidden until the account discloses its
-    whole salt.
-    """
-
-    query: int
-    vector: int
-    top_k: int
-    answer: bytes
-
-    @classmethod
-    def derive(cls, salt: bytes) -> RequestSalts:
-        """Derive the salts from the account's 32 bytes."""
-        return cls(
-            query=derive_salt(salt, "q"),
-            vector=derive_salt(salt, "c"),
-            top_k=derive_salt(salt, "k"),
-            answer=sha256(salt + b"a"),
-        )

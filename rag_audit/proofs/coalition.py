@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from rag_audit._internal.canonical import Json
 from rag_audit.proofs.interface import Job, OpenedCoalition, Pins
 from rag_audit.proofs.records import Decides, Key, OpenedKey
 from rag_audit.proofs.statements.coalition import CoalitionSize, CoalitionStatement
 from rag_audit.proofs.statements.private import CoalitionPrivate
+
+if TYPE_CHECKING:
+    import concurrent.futures
 
 Part = TypeVar("Part")
 Number = TypeVar("Number")

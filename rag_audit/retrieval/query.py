@@ -13,7 +13,7 @@ import numpy as np
 from rag_audit._internal.canonical import jcs
 from rag_audit._internal.errors import RagAuditError, SetupError, SizeError
 from rag_audit.models.manifest import EmbedderManifest
-from rag_audit.models.requests import MAX_QUESTION, MAX_QUESTION_BYTES, RequestSalts
+from rag_audit.models.question import MAX_QUESTION, MAX_QUESTION_BYTES, RequestSalts
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import Elements, hash_lists, query_elements
 from rag_audit.relation.native_secrets import vector_commitment, vector_elements

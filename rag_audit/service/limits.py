@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from rag_audit.models.requests import MAX_REQUEST_BYTES
+from rag_audit.models.question import MAX_REQUEST_BYTES
 from rag_audit.service.process import DRAIN_S
 
 

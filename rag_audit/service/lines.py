@@ -15,7 +15,8 @@ from typing import BinaryIO, Protocol
 
 from rag_audit._internal.canonical import Json, parse_json
 from rag_audit._internal.errors import RagAuditError, SetupError
-from rag_audit.models.requests import MAX_REQUEST_BYTES, Answer, Refusal
+from rag_audit.models.question import MAX_REQUEST_BYTES
+from rag_audit.models.requests import Answer, Refusal
 from rag_audit.service.process import DRAIN_S, Say
 
 _POLL_S = 0.1

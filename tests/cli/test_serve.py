@@ -19,7 +19,7 @@ import pytest
 from rag_audit.cli import account as account_commands
 from rag_audit.cli import window as commands
 from rag_audit.errors import SetupError, SizeError
-from rag_audit.models.requests import MAX_REQUEST_BYTES
+from rag_audit.models.question import MAX_REQUEST_BYTES
 from rag_audit.service import lines, process
 
 ROOT = Path(__file__).parents[2]

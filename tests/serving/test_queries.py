@@ -14,7 +14,8 @@ from rag_audit import _native
 from rag_audit.attest.query import Query
 from rag_audit.attest.window import Window
 from rag_audit.errors import RequestRefused
-from rag_audit.models.requests import MAX_REQUEST_BYTES, REFUSALS, Answer, Refusal
+from rag_audit.models.question import MAX_REQUEST_BYTES
+from rag_audit.models.requests import REFUSALS, Answer, Refusal
 from rag_audit.service.limits import Limits
 from rag_audit.service.queries import STATUSES
 from rag_audit.service.windows import Windows

@@ -18,7 +18,7 @@ from rag_audit.account.retrievers.source import Source
 from rag_audit.cli import main
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError, SizeError
 from rag_audit.models.enrolling import EnrolmentRequest
-from rag_audit.models.requests import MAX_QUESTION
+from rag_audit.models.question import MAX_QUESTION
 from rag_audit.retrieval.embedders import NothingToEmbed
 from rag_audit.retrieval.query import check_question
 from tests.named import error_name

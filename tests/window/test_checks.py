@@ -384,7 +384,7 @@ def lied_about_positions(forge: Forge) -> None:
 
 
 def another_vector(forge: Forge) -> None:
-    from rag_audit.models.requests import RequestSalts
+    from rag_audit.models.question import RequestSalts
 
     held = forge.receipt("law-1", 2)
     assert held.disclosed is not None

@@ -24,8 +24,9 @@ from rag_audit.errors import (
 )
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.publication import Publication
+from rag_audit.models.question import RequestSalts
 from rag_audit.models.records import request_message
-from rag_audit.models.requests import REFUSALS, Answer, Refusal, RequestSalts, SignedRequest
+from rag_audit.models.requests import REFUSALS, Answer, Refusal, SignedRequest
 from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder
 from tests.window.simulator import CAPACITY, QUERY_TOKENS, QUESTIONS, TEXTS, Service

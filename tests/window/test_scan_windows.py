@@ -28,8 +28,9 @@ from rag_audit.attest.context import slot_key
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
+from rag_audit.models.question import RequestSalts
 from rag_audit.models.records import QueryRecord, SlotKey, answer_digest
-from rag_audit.models.requests import Refusal, RequestSalts
+from rag_audit.models.requests import Refusal
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import SYSTEMS

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -20,8 +20,10 @@ from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.errors import RagAuditError
 from rag_audit.mechanisms.descriptions import Description, description
 from rag_audit.models.models import Count, DecimalText, Model, Positive
-from rag_audit.report.html.curves import Protection
 from rag_audit.report.model import Report
+
+if TYPE_CHECKING:
+    from rag_audit.report.html.curves import Protection
 
 
 class CollectionFacts(Model):

@@ -127,7 +127,7 @@ def int4_table() -> Vectors:
     )
     steps = np.clip(np.rint(halves / float(ENTRY_CLIP) * MAX_COMPONENT), -MAX_COMPONENT, MAX_COMPONENT)
     table = steps.astype(np.int8)[entries].reshape(tensor["shape"])
-    found = hashlib.sha256(table.tobytes()).hexdigest()
+    found = hashlib.sha256(table.data).hexdigest()
     if found != TABLE_SHA256:
         raise SetupError("the int4 table is not the pinned one", expected=TABLE_SHA256, found=found)
     table.flags.writeable = False
