@@ -28,7 +28,7 @@ from rag_audit.mechanisms import ALL, defaults
 from rag_audit.models.manifest import manifest_digest, re_executable
 from rag_audit.models.models import check_line
 from rag_audit.models.records import RosterEntry
-from rag_audit.models.trust import NOISE, WHOLE_WINDOW, CircuitPin, Pins, Require, Trust
+from rag_audit.models.trust import MAX_EMPTY, NOISE, WHOLE_WINDOW, CircuitPin, Pins, Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import protocols_digest
@@ -297,7 +297,7 @@ def _requirements(
         "max_score_hi": window.hi,
         "min_score_width": window.hi - window.lo,
         "max_abandoned": 0,
-        "max_empty": defaults.MAX_EMPTY,
+        "max_empty": MAX_EMPTY,
         "min_receipts": defaults.RECEIPTS,
         # Without an integer normalisation there is no proof of A1; disclosed queries are re-embedded if possible.
         "coalition": "checked" if published.dimension <= MAX_DIMENSION else "not-checked",

@@ -37,7 +37,8 @@ from rag_audit.models.records import (
 )
 from rag_audit.models.requests import MAX_ANSWER_BYTES
 from rag_audit.proofs.backends import SYSTEMS
-from rag_audit.proofs.policy import certificate_of, check_policy
+from rag_audit.proofs.coalition import certificate_of
+from rag_audit.proofs.policy import check_policy
 from rag_audit.proofs.proving import IndexCommitment, backend
 from rag_audit.proofs.statements.tenant import proof_constants
 from rag_audit.relation.field import from_hex, random_element, to_hex

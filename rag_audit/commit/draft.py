@@ -11,8 +11,8 @@ from rag_audit.mechanisms.base import Scores, Tenant
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.constants import NORM_FACTOR, Constants
 from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
+from rag_audit.proofs.coalition import certificate_of
 from rag_audit.proofs.description import default_system
-from rag_audit.proofs.policy import certificate_of
 from rag_audit.proofs.proving import backend
 from rag_audit.relation.noise import table_digest
 from rag_audit.relation.scores import LARGEST_PRODUCT

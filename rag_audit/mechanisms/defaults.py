@@ -31,7 +31,5 @@ ODDS_UNLISTED = "10"
 """The promise of `KEEP`; it counts only if a trust file accepts sampling."""
 LEAST_KEEP = "0.5"
 """The minimum share of positions in a sample."""
-MAX_EMPTY = 7
-"""Windows in a row that may end without a query: a week of daily windows. Each is one more draw of the seed."""
 RECEIPTS = 1
 """Receipts of accounts that the verifier knows to be independent."""

@@ -19,7 +19,6 @@ from rag_audit._internal.canonical import parse_toml, read_bytes
 from rag_audit._internal.errors import SchemaError
 from rag_audit.log.keys import VerifierKey
 from rag_audit.mechanisms import MechanismName
-from rag_audit.mechanisms.defaults import MAX_EMPTY
 from rag_audit.models.models import (
     Count,
     DecimalText,
@@ -37,6 +36,8 @@ A1_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")
 D1_LEVELS = ("declared", "re-executed", "proved")
 CHALLENGE_LEVELS = ("published", "own", "full")
 COALITION_LEVELS = ("not-checked", "checked")
+MAX_EMPTY = 7
+"""Windows in a row that may end without a query: a week of daily windows. Each is one more draw of the seed."""
 WHOLE_WINDOW = "0"
 NOISE: MechanismName = "noise"
 _TAU = re.compile(r"\A([1-9][0-9]{0,14}) (positions|seconds)\Z")

@@ -8,8 +8,7 @@ from typing import TypeVar
 import tomlkit
 from tomlkit.items import AoT, Item, Table
 
-from rag_audit.mechanisms.defaults import MAX_EMPTY
-from rag_audit.models.trust import TAU_FORMS, Trust
+from rag_audit.models.trust import MAX_EMPTY, TAU_FORMS, Trust
 
 Element = TypeVar("Element", bound=Item)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from rag_audit._internal.canonical import Json
+from rag_audit.proofs.backends import proof_system
 from rag_audit.proofs.interface import Job, OpenedCoalition, Pins
 from rag_audit.proofs.records import Decides, Key, OpenedKey
 from rag_audit.proofs.statements.coalition import CoalitionSize, CoalitionStatement
@@ -102,3 +103,12 @@ class _Opened(Decides[Key]):
 
     def verify(self, statement: CoalitionStatement, proof: Json) -> None:
         self.steps.verify(statement, proof, key=self.opened.key, engine=self.engine)
+
+
+def certificate_of(system: str, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, object]:
+    """The policy's part that asks for a coalition proof of this release.
+
+    :raises PolicyError: the system has no coalition proof for these parameters
+    """
+    circuit = proof_system(system).coalition.digest(CoalitionSize(records, dimension, theta))
+    return {"system": system, "records": records, "circuit": circuit}

@@ -1,11 +1,10 @@
-"""Checks of a policy by its proof systems: its constants, its circuits, its coalition proof."""
+"""Checks of a policy by its proof systems: the constants of each tenant."""
 
 from __future__ import annotations
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.models.policy import Policy
 from rag_audit.proofs.backends import proof_system
-from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.relation.scores import MAX_DIMENSION
 
 
@@ -24,12 +23,3 @@ def check_policy(policy: Policy, dimension: int | None) -> None:
             raise PolicyError(f"the policy is not well-formed: {exc.message}",
                               field=f"policy.tenants.{tenant.tenant} ({exc.field})",
                               expected=exc.expected, found=exc.found) from exc  # fmt: skip
-
-
-def certificate_of(system: str, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, object]:
-    """The policy's part that asks for a coalition proof of this release.
-
-    :raises PolicyError: the system has no coalition proof for these parameters
-    """
-    circuit = proof_system(system).coalition.digest(CoalitionSize(records, dimension, theta))
-    return {"system": system, "records": records, "circuit": circuit}

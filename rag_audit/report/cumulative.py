@@ -18,6 +18,7 @@ from rag_audit._internal.errors import PolicyError, SchemaError
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.bounds import BoundJson
 from rag_audit.mechanisms.accounting.coins import odds_over_windows
+from rag_audit.mechanisms.accounting.cumulative import cumulative
 from rag_audit.mechanisms.accounting.values import Real, text
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.models import repeated
@@ -146,7 +147,7 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
     total = delta or str(max((Decimal(part.policy.delta_policy) for part in windows), default=Decimal(0)))
     bounds = [_of_tenant(windows, tenant, total) for tenant in tenants]
     # Without windows there are no tenants, and the accountant raises the error.
-    bound = max(bounds, key=lambda b: b.eps) if bounds else accounting.cumulative([], total)
+    bound = max(bounds, key=lambda b: b.eps) if bounds else cumulative([], total)
     alone = [
         max((_of_tenant([part], tenant, total).eps for tenant in tenants), default=0.0) for part in windows
     ]
@@ -169,7 +170,7 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
     if not parts:
         why = "each window's closed form for randomised response, which add up"
         return accounting.Bound(accounting.LISTING, float(listed), 0.0, True, None, (why,))
-    composed = accounting.cumulative(parts, delta)
+    composed = cumulative(parts, delta)
     return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
 
 

@@ -9,7 +9,8 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_audit.mechanisms.accounting import Mechanism, cumulative, eps_at, gaussian_epsilon
+from rag_audit.mechanisms.accounting import Mechanism, eps_at, gaussian_epsilon
+from rag_audit.mechanisms.accounting.cumulative import cumulative
 from rag_audit.mechanisms.accounting.exact import (
     Composition,
     LossGrid,

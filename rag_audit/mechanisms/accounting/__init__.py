@@ -6,7 +6,6 @@ from rag_audit.mechanisms.accounting.bounds import (
     Bound,
     BoundSet,
     audit_bounds,
-    cumulative,
     eps_at,
     gaussian_epsilon,
 )
@@ -37,7 +36,6 @@ __all__ = [
     "Realised",
     "audit_bounds",
     "check_policy",
-    "cumulative",
     "eps_at",
     "gaussian_epsilon",
     "ladder",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypedDict
 
-from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms.accounting import closed_form, gaussian, rdp
-from rag_audit.mechanisms.accounting.exact import Composition, Part
+from rag_audit.mechanisms.accounting.exact import Composition
 from rag_audit.mechanisms.accounting.pmf import SLICE_BIAS, Mechanism
 from rag_audit.mechanisms.accounting.values import (
     Real,
@@ -204,10 +202,10 @@ def audit_bounds(
         delta_acc=share,
         delta=total,
         closed_form=_closed_form(mechanism, n, k, eps, share, total),
-        rdp=_finite(
+        rdp=finite_bound(
             "rdp", by_grid, total, "orders 2..64, worst shift, infinite losses charged to delta first"
         ),
-        exact=_finite(
+        exact=finite_bound(
             "exact", _epsilon(mechanism, k * n, total), total, "privacy loss distribution of the worst shift"
         ),
         comparisons={name: round_up(value, margin=0) for name, value in comparisons.items()},
@@ -231,26 +229,6 @@ def _epsilon(mechanism: Mechanism, m: int, delta: float) -> float:
     return Composition([(mechanism, m)], delta).epsilon()
 
 
-def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
-    """The exact composed bound for several windows over one index.
-
-    >>> cumulative([(Mechanism((1, 8, 64), 1024), 10), (Mechanism((1, 8, 64), 1024), 10)], "1e-6").eps
-    30.259
-
-    :param parts: each window's mechanism and the maximum number of queries of a coalition in it (k_max n)
-    :param delta: total delta of all windows
-    :raises PolicyError: no window is given, a count is not a positive integer, or delta is outside (0, 1)
-    """
-    if not parts:
-        raise PolicyError("there is no window to compose", field="windows", expected="at least one")
-    checked = [(mechanism, count(m, f"windows[{i}].compositions")) for i, (mechanism, m) in enumerate(parts)]
-    total = probability(delta, "delta")
-    note = (
-        "at most k_max colluding accounts in each window; every window over this index is among those given"
-    )
-    return _finite("cumulative", Composition(checked, total).epsilon(), total, note)
-
-
 def gaussian_epsilon(sigma_over_delta: float, compositions: int, delta: float) -> float:
     """The analytic Gaussian's epsilon (Balle and Wang 2018) for m queries, which is a comparison and not a bound.
 
@@ -260,7 +238,14 @@ def gaussian_epsilon(sigma_over_delta: float, compositions: int, delta: float) -
     return gaussian.epsilon(sigma_over_delta / math.sqrt(compositions), delta)
 
 
-def _finite(name: str, eps: float, delta: float, *notes: str) -> Bound:
+def finite_bound(name: str, eps: float, delta: float, *notes: str) -> Bound:
+    """A bound that is valid if its epsilon is finite.
+
+    >>> finite_bound("exact", math.inf, 1e-6).valid
+    False
+
+    :param notes: its assumptions beside those of every bound
+    """
     valid = math.isfinite(eps)
     reason = None if valid else "infinite losses are likelier than delta: no finite bound exists"
     return Bound(name, round_up(eps), delta, valid, reason, (*_COMMON, *notes))
