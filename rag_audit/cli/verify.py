@@ -282,7 +282,7 @@ def after(quiet: Callable[[], None], shown: Callable[[int, int], None]) -> Calla
 @path_option("--out", required=True, help="where the signed note goes")
 @json_option
 def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) -> None:
-    """Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw."""
+    """Draw the records to prove from the final checkpoint of WINDOW, and sign the draw."""
     from rag_audit.verify.drawing import draw_challenge, number_drawn
 
     trusted = Trust.load(trust)

@@ -30,7 +30,7 @@ from rag_audit.witness.witness import Witness
 
 @click.group(cls=Group)
 def witness() -> None:
-    """Be a witness: cosign a provider's checkpoints and draw its beacon."""
+    """Act as a witness: cosign a provider's checkpoints and draw its beacon."""
 
 
 @witness.command("init")

@@ -57,17 +57,18 @@ class NoiseTarget:
         from rag_audit.mechanisms.accounting.calibration import Calibration, calibrate
         from rag_audit.mechanisms.accounting.values import text
 
-        if self.eps_joint is not None and (self.eps_acc is not None or self.gains is not None):
+        gains = self.gains
+        if self.eps_joint is not None and (self.eps_acc is not None or gains is not None):
             raise PolicyError(
                 "more than one target is given",
                 field="--eps-joint",
                 expected="one of --eps-acc, --eps-joint and --gains",
                 found="--eps-acc" if self.eps_acc is not None else "--gains",
             )
-        if self.gains is not None:
-            mechanism = Mechanism(self.gains, self.lattice or DEFAULT_LATTICE)
+        if gains is not None:
+            mechanism = Mechanism(gains, self.lattice or DEFAULT_LATTICE)
             why = "The noise was given, not chosen for a target."
-            return Chosen(self.gains, mechanism.lattice, self.eps_acc or DEFAULT_EPS_ACC, why)
+            return Chosen(gains, mechanism.lattice, self.eps_acc or DEFAULT_EPS_ACC, why)
         eps_joint = self.eps_joint or (EPS_JOINT if self.eps_acc is None else None)
         made: list[Calibration] = []
         refused: PolicyError | None = None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def attack() -> None:
-    """Run published membership attacks against your own service, before others do."""
+    """Run published membership attacks against your own service."""
 
 
 @attack.command("list")

@@ -20,7 +20,7 @@ from rag_audit.lab.commands.services import Options, documents_of, service_of
 
 @click.group(cls=Group)
 def canary() -> None:
-    """Put texts into your own index by coins, and see how many are told apart afterwards."""
+    """Add random texts to your own index, and measure how many of them an attack recognises."""
 
 
 @canary.command("new")

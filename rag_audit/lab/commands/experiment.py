@@ -20,7 +20,7 @@ OUT = Path("experiment-results")
 
 @click.group(cls=Group)
 def experiment() -> None:
-    """The paper's figures and tables, measured again beside the audited engine."""
+    """Repeat the paper's figures and tables, also with the audited engine."""
 
 
 @experiment.command("list")
