@@ -551,8 +551,8 @@ def check_receipt(
     >>> key = VerifierKey.parse(trust.provider.vkey, field="vkey")
     >>> file = read_json(folder / "receipts/law-1-1.json", max_bytes=1 << 20)
     >>> text = CountersignedReceipt.parse(file, field="receipt").receipt
-    >>> check_receipt(text, Publication.load(folder), key).body.positions
-    [3, 6]
+    >>> len(check_receipt(text, Publication.load(folder), key).body.positions)
+    2
 
     :raises SignatureError: the provider did not sign the receipt for this window
     :raises InvalidProof: the provider's signed data contradict each other
