@@ -62,7 +62,7 @@ def cache_dir(*parts: str) -> Path:
             exc,
             "the cache folder cannot be written",
             field=path,
-            hint="point XDG_CACHE_HOME to a folder that can be written",
+            hint="set XDG_CACHE_HOME to a writable folder",
         ) from exc
     return path
 
@@ -72,9 +72,9 @@ def _check_above(folder: Path) -> None:
     found = folder.lstat()
     # The owner of the root can replace every file; if a sandbox maps no users, that owner is not number 0.
     if found.st_uid not in (0, os.geteuid(), Path("/").stat().st_uid):
-        raise _unsafe("the cache lies below another user's folder", folder, found)
+        raise _unsafe("the cache is inside another user's folder", folder, found)
     if not stat.S_ISLNK(found.st_mode) and _open_to_others(found) and not found.st_mode & stat.S_ISVTX:
-        raise _unsafe("the cache lies below a folder that others can write to", folder, found)
+        raise _unsafe("the cache is inside a folder that other users can write to", folder, found)
 
 
 def _close(level: Path) -> None:
@@ -85,7 +85,7 @@ def _close(level: Path) -> None:
     if found.st_uid != os.geteuid():
         raise _unsafe("the cache is another user's folder", level, found)
     if _open_to_others(found):
-        raise _unsafe("others can write to the cache", level, found)
+        raise _unsafe("other users can write to the cache", level, found)
     if stat.S_IMODE(found.st_mode) & 0o077:
         level.chmod(_PRIVATE)
 
@@ -109,9 +109,9 @@ def _unsafe(message: str, folder: Path, found: os.stat_result) -> SetupError:
     return SetupError(
         message,
         field=str(folder),
-        expected=f"owner {os.geteuid()}, not writable by others",
+        expected=f"owner {os.geteuid()}, not writable by other users",
         found=f"owner {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}",
-        hint="point XDG_CACHE_HOME to a folder of your own; if this one should be yours, remove what lies in it,"
+        hint="set XDG_CACHE_HOME to your own folder; or, if this folder is yours, remove its content,"
         " then chown and chmod 700",
     )
 
@@ -165,11 +165,11 @@ def build_file(
     found = hashlib.sha256(prefix + data).hexdigest()
     if found != digest:
         raise SetupError(
-            f"the cached {what} is not the pinned one",
+            f"the cached {what} differs from the pinned file",
             field=str(made),
             expected=digest,
             found=found,
-            hint=f"remove it, it will be made again: rm -r {made}",
+            hint=f"remove it, and the next run recreates it: rm -r {made}",
         )
     return data
 
@@ -192,7 +192,7 @@ def read_manifest(folder: Path) -> dict[str, Json]:
 
     :raises SetupError: a file is missing, altered or not listed, or there is no such manifest
     """
-    hint = f"remove it, it will be made again: rm -r {folder}"
+    hint = f"remove it, and the next run recreates it: rm -r {folder}"
     try:
         value = read_json(folder / MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
     except RagAuditError as exc:
@@ -207,7 +207,7 @@ def read_manifest(folder: Path) -> dict[str, Json]:
     found = dict(_files(folder))
     if set(found) != set(listed):
         raise SetupError(
-            "a cached folder does not hold the files that its manifest lists",
+            "a cached folder lacks files of its manifest, or has further files",
             field=str(folder),
             expected=f"without {sorted(set(found) - set(listed))}, with {sorted(set(listed) - set(found))}",
             hint=hint,

@@ -38,5 +38,5 @@ def refuse_nul(text: str, *, source: str) -> None:
     :raises EncodingError: the text contains NUL
     """
     if (place := text.find("\0")) >= 0:
-        raise EncodingError("the text holds the character NUL", field=source, found=f"at character {place + 1}",
-                            hint=f"is this a text file? {REMEDY}")  # fmt: skip
+        raise EncodingError("the text contains the character NUL", field=source, found=f"at character {place + 1}",
+                            hint=f"check that this is a text file; {REMEDY}")  # fmt: skip

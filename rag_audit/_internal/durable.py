@@ -91,11 +91,11 @@ def read_private(path: Path, *, max_bytes: int) -> bytes:
             mode = stat.S_IMODE(os.fstat(handle.fileno()).st_mode)
             if mode & 0o077:
                 raise SetupError(
-                    "others than its owner can access a secret file",
+                    "other users can access a secret file",
                     field=str(path),
                     expected="mode 0600",
                     found=f"mode {mode:04o}",
-                    hint=f"chmod 600 {path}, and replace the secret if others may have read it",
+                    hint=f"chmod 600 {path}, and replace the secret if other users may have read it",
                 )
             data = handle.read(max_bytes + 1)
     except OSError as exc:

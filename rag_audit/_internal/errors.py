@@ -192,7 +192,7 @@ def distinct(expected: str, found: str, whole: str, other: str) -> tuple[str, st
     start = max(0, place - 20)
     parts = [_short(f"(from character {start + 1}) {text[start:]}" if len(text) > start else "(ends earlier)")
              for text in (whole, other)]  # fmt: skip
-    return (parts[0], parts[1]) if parts[0] != parts[1] else (expected, "another value that is written alike")
+    return (parts[0], parts[1]) if parts[0] != parts[1] else (expected, "another value with the same text")
 
 
 def _text(value: object) -> str:

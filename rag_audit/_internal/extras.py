@@ -46,7 +46,7 @@ def missing(package: str, otherwise: str = "") -> SetupError:
     """
     extra = EXTRAS[package.partition(".")[0]]
     return SetupError(
-        "a package that is needed for this is not installed",
+        "a required package is not installed",
         field=package,
         hint=f"pip install 'ragaudit-zk[{extra}]'{otherwise}",
     )

@@ -33,9 +33,7 @@ def circuits_dir() -> Path:
     for candidate in (package / "_circuits", package.parent / "circuits"):
         if (candidate / "package-lock.json").is_file():
             return candidate.resolve()
-    raise SetupError(
-        "the circuit sources are missing from this installation", hint="install the package again"
-    )
+    raise SetupError("the circuit sources are missing from this installation", hint="reinstall the package")
 
 
 class Node(NamedTuple):
@@ -112,7 +110,7 @@ def npm_packages() -> Path:
                 "npm could not install the locked packages",
                 field=str(sources / "package-lock.json"),
                 found=last_lines(done.stderr),
-                hint="with a network, run the command again; npm's own words: npm ci --prefix circuits",
+                hint="repeat the command on a machine with a network connection (it runs: npm ci --prefix circuits)",
             )
         write_manifest(folder, {"lock": hashlib.sha256(lock).hexdigest()})
 

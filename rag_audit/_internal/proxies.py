@@ -152,7 +152,7 @@ def _proxy(variable: str, value: str) -> Proxy:
             field=variable,
             expected="http://HOST:PORT",
             found=without_userinfo(value),
-            hint=f"unset {variable}, or list the host that is asked in NO_PROXY",
+            hint=f"unset {variable}, or add the host to NO_PROXY",
         )
     userinfo, _, _ = urlsplit(url).netloc.rpartition("@")
     return Proxy(variable, address.host, address.port, userinfo)

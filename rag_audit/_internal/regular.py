@@ -36,4 +36,4 @@ def open_regular(path: Path) -> BufferedReader:
 def _check_regular(mode: int, path: Path) -> None:
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-        raise OSError(errno.EINVAL, f"not a regular file but {kind}", str(path))
+        raise OSError(errno.EINVAL, f"the path is not a regular file but {kind}", str(path))

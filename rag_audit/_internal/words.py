@@ -33,8 +33,8 @@ def listed(items: list[str] | tuple[str, ...]) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
-def some(names: Iterable[str], most: int = 4) -> str:
+def some(names: Iterable[str], maximum: int = 4) -> str:
     """Names as a list in a sentence, the first of them where there are many."""
     every = list(names)
-    more = [f"{len(every) - most:,} more"] if len(every) > most else []
-    return listed([*every[:most], *more])
+    more = [f"{len(every) - maximum:,} more"] if len(every) > maximum else []
+    return listed([*every[:maximum], *more])

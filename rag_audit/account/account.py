@@ -123,10 +123,10 @@ def check_refusal(refusal: Refusal, request: SignedRequest, provider: VerifierKe
     named = (refusal.origin, refusal.account, refusal.i, refusal.hq)
     mine = (request.origin, request.account, request.i, request.hq)
     if named != mine or not provider.verifies(bytes.fromhex(refusal.sig), refusal.message()):
-        raise SignatureError("the refusal is not the provider's for this request", field="reply")
+        raise SignatureError("the refusal is not signed by the provider for this request", field="reply")
     if refusal.opening != request.opening:
         raise OtherWindow(
-            "the provider serves another window by now, and does not say whether the request was answered",
+            "the provider now serves another window, and its refusal does not show whether the request was answered",
             field=f"i = {request.i}", expected=request.opening, found=refusal.opening,
             hint="the request is kept. Ask anew in the window that is served, under the key that its roster has; the"
                  " ledger of the request's own window shows whether it has a record, once that window is closed",
@@ -183,7 +183,7 @@ def check_documents(answer: Answer, receipt: OpenedReceipt, *, withholds: bool) 
             bytes.fromhex(salt), data
         ).hex() != document.hash:
             raise InvalidProof(
-                "a text or its metadata is not the committed document's",
+                "a text or its metadata differs from the committed document",
                 field=f"answer.documents, position {position}",
             )
 
@@ -292,7 +292,7 @@ class Account:
                     "in-flight",
                     "the last request is not answered yet",
                     field=f"i = {pending.i}",
-                    hint="repeat that request first, since a second request under one i is never answered",
+                    hint="repeat that request first, because the provider answers only one request with the same i",
                 )
             return pending
         query = OpenedQuery(text, secrets.token_bytes(32), embedder or embedder_of(window))
@@ -449,7 +449,7 @@ class Account:
         digest = window.opening_digest()
         if log.closed.digest != digest:
             raise SchemaError(
-                "the window file is not of the published window",
+                "the window file belongs to another window",
                 field="window.json",
                 expected=digest,
                 found=log.closed.digest,
@@ -535,7 +535,9 @@ def embedder_of(window: Publication, model: Path | None = None) -> Embedder:
     limits = {"query_tokens": tokens["query"], "document_tokens": tokens["document"]}
     embedder = get_embedder(part["kind"], folder=model, **limits)
     if embedder.manifest() != part:
-        raise SchemaError("this release's embedder is not the committed one", field="embedder", expected=part)
+        raise SchemaError(
+            "this release's embedder differs from the committed embedder", field="embedder", expected=part
+        )
     return embedder
 
 
@@ -574,6 +576,6 @@ def check_receipt(
         named = (record.account, record.tenant, record.i, record.hq, record.sig)
         if named != mine:
             raise InvalidProof(
-                "the receipt is for another request", field="receipt.record", expected=mine, found=named
+                "the receipt belongs to another request", field="receipt.record", expected=mine, found=named
             )
     return receipt

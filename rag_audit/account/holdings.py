@@ -69,10 +69,11 @@ class Holdings:
                 if end == 0:
                     lines = jcs(_Header(opening=self._opening).dump()) + b"\n" + lines
                 if end + len(lines) > MAX_HOLDINGS_BYTES:
-                    raise SizeError("the account's holdings would be larger than what is read of them",
+                    raise SizeError("the file of received documents would exceed its limit",
                                     field=str(self._path), expected=f"at most {MAX_HOLDINGS_BYTES} bytes",
                                     found=f"{end + len(lines)}",
-                                    hint="ask the rest through another account, or in the next window")  # fmt: skip
+                                    hint="send the remaining questions with another account, or in the next"
+                                         " window")  # fmt: skip
                 os.ftruncate(descriptor, end)
                 os.lseek(descriptor, end, os.SEEK_SET)
                 with os.fdopen(os.dup(descriptor), "wb") as file:
@@ -83,7 +84,7 @@ class Holdings:
             finally:
                 os.close(descriptor)
         except OSError as exc:
-            raise StoreError.of_os_error(exc, "cannot be written", field=self._path) from exc
+            raise StoreError.of_os_error(exc, "the file cannot be written", field=self._path) from exc
         self._documents = known | fresh
 
     def best(self, question: str, embedder: Embedder, most: int) -> list[AnsweredDocument]:
@@ -122,14 +123,14 @@ class Holdings:
         name = self._path.name
         header = _Header.parse(parse_json(lines[0], source=name), field=f"{name}, line 1")
         if header.opening != self._opening:
-            raise SchemaError("the file holds documents of another window", field=name, expected=self._opening,
+            raise SchemaError("the file contains documents of another window", field=name, expected=self._opening,
                               found=header.opening)  # fmt: skip
         found: dict[int, AnsweredDocument] = {}
         for number, raw in enumerate(lines[1:], 2):
             line = AnsweredDocument.parse(parse_json(raw, source=name), field=f"{name}, line {number}")
             if line.position in found:
                 raise EncodingError(
-                    "a position is held twice", field=f"{name}, line {number}", found=line.position
+                    "the file contains a position twice", field=f"{name}, line {number}", found=line.position
                 )
             found[line.position] = line
         return found

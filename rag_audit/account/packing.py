@@ -20,7 +20,7 @@ def pack_receipts(paths: Sequence[Path], folder: Path, opening: str) -> tuple[Pa
     """
     receipts, unread = load_receipts(paths)
     if unread:
-        raise EncodingError("a file is no countersigned receipt", field="receipts", found=unread[0])
+        raise EncodingError("the file is not a countersigned receipt", field="receipts", found=unread[0])
     folder.mkdir(parents=True, exist_ok=True)
     pairs = ((r.name, r.receipt.dump()) for r in receipts)
     return write_receipts(pairs, folder, opening), len(receipts)

@@ -57,7 +57,7 @@ class CertificateStore:
             plain = unseal(blob, self._key, self._associated(slot), what="certificate")
             return NoiseCertificate(*separated(plain, _PARTS, field="certificate"))
         except RagAuditError as exc:
-            log.warning("the noise certificate of %s, i = %d is made again: %s", slot.account, slot.i, exc)
+            log.warning("the noise proof of %s, i = %d is made a second time: %s", slot.account, slot.i, exc)
             return None
 
     def put(self, slot: SlotKey, certificate: NoiseCertificate) -> None:
@@ -68,7 +68,9 @@ class CertificateStore:
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as exc:
-            raise StoreError("cannot be made", field=str(self._folder), found=exc.strerror) from exc
+            raise StoreError(
+                "the folder cannot be created", field=str(self._folder), found=exc.strerror
+            ) from exc
         parts = (certificate.proof, certificate.commitments, certificate.blindings)
         blob = seal(joined(parts), self._key, self._associated(slot))
         replace_file(self._path(slot), blob, mode=PRIVATE_MODE)

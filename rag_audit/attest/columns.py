@@ -176,7 +176,7 @@ class Keeper:
         beacon = self._context.state.beacons.get(0)
         if beacon is None:
             raise WindowStateError("the window has no beacon yet", field="window",
-                                   hint="`rag-audit provider status` says which witness is waited for")  # fmt: skip
+                                   hint="`rag-audit provider status` names the missing witness")  # fmt: skip
         return beacon
 
     def _associated(self, tenant: str, name: str, digest: str) -> bytes:

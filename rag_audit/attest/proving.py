@@ -164,7 +164,7 @@ class Prover:
         if lost is not None:
             raise StoreError("the proof that a record names is lost, and a new one would have another digest",
                              field=f"record {lost.seq}", expected=str(path(lost)),
-                             hint="put the file back from a copy of the window's folder")  # fmt: skip
+                             hint="restore the file from a copy of the window's folder")  # fmt: skip
         return records
 
     def _grouped(

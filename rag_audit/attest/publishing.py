@@ -197,7 +197,7 @@ class Publisher:
                     field="checkpoint",
                     expected=[p.name for p in self._public.checkpoints()],
                     found=head.size,
-                    hint="the witness cosigned another copy of the window: hand it this public folder",
+                    hint="the witness cosigned another copy of the window: give this public folder to the witness",
                 )
             merged = merge_signatures(
                 [parse_note(path.read_bytes()), note], keys, max_bytes=MAX_CHECKPOINT_BYTES
@@ -437,7 +437,7 @@ class Publisher:
         kept = CoalitionProof.load(path)
         if digest_hex(kept.certificate) != named:
             raise StoreError(
-                "the file is not the coalition proof that the closing record names",
+                "the file differs from the coalition proof that the window trailer names",
                 field=path.name,
                 expected=named,
             )

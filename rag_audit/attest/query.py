@@ -119,11 +119,11 @@ def check_signed(
         )
     if policy.tenant(request.tenant) is None:
         raise RequestRefused(
-            "unknown-tenant", "there is no such tenant", field="request.tenant", found=request.tenant
+            "unknown-tenant", "no tenant has this name", field="request.tenant", found=request.tenant
         )
     if account is None:
         raise RequestRefused(
-            "unknown-account", "there is no such account", field="request.account", found=request.account
+            "unknown-account", "no account has this id", field="request.account", found=request.account
         )
     if account.tenant != request.tenant:
         raise RequestRefused(
@@ -354,7 +354,7 @@ def open_retained(blob: bytes | None, key: bytes, opening_digest: str, record: Q
     :raises StoreError: the record has no retained data, or they cannot be decrypted
     """
     if blob is None:
-        raise StoreError("nothing was retained for this record", field=f"record {record.seq}")
+        raise StoreError("the private inputs of this record are missing", field=f"record {record.seq}")
     return unseal_retained(blob, key, retained_context(opening_digest, record.account, record.i))
 
 

@@ -58,8 +58,9 @@ class WindowReader:
     def __init__(self, directory: Path) -> None:
         self._layout = Layout(directory)
         if not self._layout.commitment.exists() or not begun(self._layout.ledger, self._layout.ledger_place):
-            raise WindowStateError("there is no window in this folder", field=str(directory),
-                                   hint="`rag-audit provider open` makes one, or finishes what it began")  # fmt: skip
+            raise WindowStateError("the folder contains no window", field=str(directory),
+                                   hint="open a window with `rag-audit provider open`, which also continues an"
+                                        " interrupted run")  # fmt: skip
         self._stored: StoredCommitment = load_stored(directory)
         self.policy = Policy.parse(self._stored.policy, field="commitment.json.policy")
         rows = ledger_rows(self._layout.ledger, self._layout.ledger_place)
@@ -101,7 +102,7 @@ class WindowReader:
             if missing:
                 waits = (
                     f"cosignatures of {', '.join(missing)} on the final checkpoint: each runs `rag-audit witness"
-                    " cosign`, then run `rag-audit provider close` again"
+                    " cosign`, then run `rag-audit provider close` a second time"
                 )
         elif any(isinstance(e, BeaconEntry) and e.entry == 0 for e in self._entries):
             status = "active"

@@ -71,7 +71,7 @@ class Remote:
         """
         found = address_of(self.url)
         if found is None or "@" in self.url.partition("//")[2].partition("/")[0]:
-            raise SetupError("not a witness's URL", field="url", expected="https://HOST/PREFIX",
+            raise SetupError("the value is not the URL of a witness", field="url", expected="https://HOST/PREFIX",
                              found=without_userinfo(self.url))  # fmt: skip
         return found
 
@@ -146,7 +146,7 @@ def fetch_nonce(remote: Remote, origin: str, window: str, key: SigningKey) -> Wi
         {"source": "witnesses", "witnesses": [parse_json(body, source=place)]}, field=place
     )
     if members_of(beacon, field=place)[0].vkey != remote.key:
-        raise WitnessSaidNo("the nonce line is of another key", field=place, expected=str(remote.key),
+        raise WitnessSaidNo("the nonce line belongs to another key", field=place, expected=str(remote.key),
                             found=beacon.witnesses[0].vkey)  # fmt: skip
     return beacon
 
@@ -290,7 +290,7 @@ class Submitting:
             log = _Log(file.final_checkpoint, size, self._held.tree, last.canonical(), query)
         head = Checkpoint.parse(parse_note(log.checkpoint).text)
         if log.tree.size < head.size or log.tree.root(head.size) != head.root:
-            raise EncodingError("the checkpoint is not of the entries", field="window.json", expected=head.size,
+            raise EncodingError("the checkpoint does not match the entries", field="window.json", expected=head.size,
                                 found=log.tree.size)  # fmt: skip
         return log
 
@@ -388,7 +388,7 @@ def patiently_asked(
         except WitnessDown as exc:
             if time.monotonic() + pause > end:
                 raise
-            say(f"{exc}; it is asked again in {pause:g} s")
+            say(f"{exc}; the next request follows in {pause:g} s")
             time.sleep(pause)
             pause = min(2 * pause, 30.0)
 

@@ -42,11 +42,14 @@ def waited_for(opening: Opening, public: PublicFolder, witnesses: Sequence[Verif
             " on the window's folder again"
         )
     if not isinstance(opening.beacon, WitnessBeacon):
-        return f"round {opening.beacon.round} of drand: `rag-audit provider open --drand-signature` takes its signature"
+        return (
+            f"round {opening.beacon.round} of drand: `rag-audit provider open --drand-signature` supplies its"
+            " signature"
+        )
     if silent := [w.name for w in opening.beacon.witnesses if not public.note("beacon", 1, w.name).exists()]:
         return (
             f"reveals of {', '.join(silent)}: each runs `rag-audit witness beacon`, then run `rag-audit provider"
             f" open` on the"
             " window's folder again"
         )
-    return "`rag-audit provider open` on the window's folder, which takes the reveals that lie there"
+    return "`rag-audit provider open` on the window's folder, which reads the stored reveals"

@@ -477,7 +477,7 @@ class Window(Shutting):
 
     def _require(self, status: str) -> None:
         if (found := self.status) != status:
-            hint = "it was closed, and nothing is added to it any more"
+            hint = "it was closed, and its ledger is final"
             if found == "committed":
                 hint = "it waits for " + waited_for(self.opening, self.context.layout.public, self.witnesses)
             raise WindowStateError(

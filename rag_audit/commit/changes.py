@@ -38,8 +38,8 @@ def changes(directory: Path, documents: Mapping[str, Sequence[Passage]]) -> dict
     """
     path = Layout(directory).documents
     if not path.exists():
-        raise WindowStateError("the folder holds no texts of a window", field=str(directory),
-                               hint="name a window's folder: the one that `rag-audit provider open` made")  # fmt: skip
+        raise WindowStateError("the folder contains no texts of a window", field=str(directory),
+                               hint="name the folder of a window from `rag-audit provider open`")  # fmt: skip
     found = {}
     with DocumentStore(path) as store:
         for tenant in sorted({*documents, *store.tenants()}):

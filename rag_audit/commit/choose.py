@@ -67,7 +67,7 @@ class NoiseTarget:
             )
         if gains is not None:
             mechanism = Mechanism(gains, self.lattice or DEFAULT_LATTICE)
-            why = "The noise was given, not chosen for a target."
+            why = "The options state the noise, without a target."
             return Chosen(gains, mechanism.lattice, self.eps_acc or DEFAULT_EPS_ACC, why)
         eps_joint = self.eps_joint or (EPS_JOINT if self.eps_acc is None else None)
         made: list[Calibration] = []
@@ -98,7 +98,7 @@ class NoiseTarget:
             else f"eps_acc {self.eps_acc} for one account"
         )
         why = (
-            f"The least noise for {target}, {self.n} queries each, by the {self.calibration} calibration: with the"
+            f"The smallest noise for {target}, {self.n} queries each, by the {self.calibration} calibration: with the"
             f" fewest gains, and then the finest lattice{'' if self.lattice else f' of {LATTICES}'}."
         )
         return Chosen(best.mechanism.gains, best.mechanism.lattice, self.eps_acc or text(best.eps_acc), why)

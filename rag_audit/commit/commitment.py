@@ -131,7 +131,7 @@ class WindowSecrets:
         value = parse_json(read_private(path, max_bytes=16 << 20), source=name)
         salts = value.get("index_salts") if isinstance(value, dict) else None
         if not isinstance(value, dict) or value.get("v") != 1 or not isinstance(salts, dict):
-            raise SchemaError("the file does not hold a window's secrets", field=name)
+            raise SchemaError("the file does not contain a window's secrets", field=name)
         return cls(
             s0=from_hex(value.get("s0"), field=f"{name}.s0"),
             s1=from_hex(value.get("s1"), field=f"{name}.s1"),
@@ -206,7 +206,7 @@ def check_inputs(
         check_answers(part.tenant, documents[part.tenant], policy.mechanism(part).longest)
     limits = (embedder.limits.query, embedder.limits.document)
     if limits != (policy.tokens.query, policy.tokens.document):
-        raise PolicyError("the embedder's token limits are not the policy's", field="policy.tokens",
+        raise PolicyError("the embedder's token limits differ from the policy's limits", field="policy.tokens",
                           expected=limits, found=(policy.tokens.query, policy.tokens.document))  # fmt: skip
     manifest = embedder_manifest(embedder, policy)
     check_circuits(policy, manifest)
@@ -233,9 +233,9 @@ def check_answers(tenant: str, documents: Sequence[Passage], longest: int) -> No
         raise PolicyError(
             "the longest answer of the tenant would be too large",
             field=f"documents.{tenant}",
-            expected=f"at most {room} bytes of JSON in the {longest} longest documents together",
+            expected=f"at most {room} bytes of JSON in the {longest} longest documents in total",
             found=f"{found} bytes; the longest is {name} with {size}",
-            hint="cut long texts into passages, or list fewer documents",
+            hint="split long texts into passages, or lower the number of documents in an answer",
         )
 
 
@@ -301,10 +301,10 @@ def check_circuits(policy: Policy, manifest: Manifest) -> None:
         for name, named in part.circuits.items():
             if made.get(name) != named:
                 raise PolicyError(
-                    "the policy names another circuit than its constants and the embedder give",
+                    "the policy names another circuit than its constants and the embedder determine",
                     field=f"policy.tenants.{part.tenant}.circuits.{name}",
                     expected=made.get(
-                        name, f"there is no proof of {name} with this embedder and query limit"
+                        name, f"this release has no proof of {name} with this embedder and query limit"
                     ),
                     found=named,
                 )
@@ -342,5 +342,6 @@ def check_certificate(policy: Policy, dimension: int) -> None:
     p, q = policy.estimator.theta
     circuit = certificate_of(certificate.system, certificate.records, dimension, (p, q))["circuit"]
     if certificate.circuit != circuit:
-        raise PolicyError("the circuit is not this release's", field="policy.estimator.certificate.circuit",
-                          expected=circuit, found=certificate.circuit)  # fmt: skip
+        raise PolicyError("the circuit differs from the circuit of this release",
+                          field="policy.estimator.certificate.circuit", expected=circuit,
+                          found=certificate.circuit)  # fmt: skip

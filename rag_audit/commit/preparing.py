@@ -120,17 +120,18 @@ def load_preparation(directory: Path) -> tuple[Preparation, WindowSecrets]:
     layout = Layout(directory)
     if not layout.prepared.exists():
         raise WindowStateError("no window is prepared in this folder", field=str(directory),
-                               hint="`rag-audit provider open --prepare` prepares one, or goes on with it")  # fmt: skip
+                               hint="prepare a window with `rag-audit provider open --prepare`, which also continues"
+                                    " an interrupted run")  # fmt: skip
     value = read_json(layout.prepared, max_bytes=MAX_COMMITMENT_BYTES)
     found = Preparation.parse(value, field="prepared.json")
     window_secrets = WindowSecrets.load(layout.secrets)
     names = [t.tenant for t in found.tenants]
     if set(window_secrets.index_salts) != set(names):
-        raise StoreError("the secrets are another window's", field="secrets.json.index_salts")
+        raise StoreError("the secrets belong to another window", field="secrets.json.index_salts")
     for path in (layout.documents, *(p for n in names for p in (layout.rows(n), layout.positions(n)))):
         if not path.exists():
             raise StoreError("a part of the prepared window is missing", field=str(path),
-                             hint="`rag-audit provider open --prepare` makes what is missing")  # fmt: skip
+                             hint="`rag-audit provider open --prepare` makes the missing parts")  # fmt: skip
     return found, window_secrets
 
 
@@ -202,7 +203,7 @@ def witnesses_of(witnesses: Sequence[VerifierKey], beacon: BeaconSource) -> list
     if not found and isinstance(beacon, WitnessBeacon):
         found = [m.vkey for m in members_of(beacon)]
     if not found:
-        raise PolicyError("a window needs witnesses", field="witnesses")
+        raise PolicyError("the window needs witnesses", field="witnesses")
     return found
 
 
@@ -212,7 +213,7 @@ def require_future(policy: Policy, now: int) -> None:
     :raises PolicyError: the window would open in the past
     """
     if policy.opens_at <= now:
-        raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
+        raise PolicyError("the window must be committed before it opens", field="policy.opens_at",
                           expected=f"later than {now}", found=policy.opens_at,
                           hint="`provider open --opens-in 15m` dates it once all is committed, and keeps"
                                " what is")  # fmt: skip
@@ -270,7 +271,7 @@ def _require_unfinished(folder: Path, *, hint: str) -> None:
     :raises WindowStateError: the folder does
     """
     if not unfinished(folder):
-        raise WindowStateError("the folder already holds a window", field=str(folder), hint=hint)
+        raise WindowStateError("the folder already contains a window", field=str(folder), hint=hint)
 
 
 def _dated(policy: Policy, opens_in: int | None, clock: Callable[[], int], dimension: int) -> Policy:
@@ -291,7 +292,7 @@ def read_back(
     """Read back and check the commitment in a folder, with its witnesses and its embedder.
 
     :param model: the files of the committed embedder, if it has any and is not given itself
-    :raises StoreError: the state is missing or altered, or the embedder is not the committed one
+    :raises StoreError: the state is missing or altered, or the embedder differs from the committed embedder
     """
     commitment, witnesses = load_commitment(folder, now)
     return commitment, witnesses, committed_embedder(commitment.manifest, commitment.policy, embedder, model)
@@ -310,7 +311,9 @@ def committed_embedder(
         part["kind"], folder=model, query_tokens=tokens.query, document_tokens=tokens.document
     )
     if embedder.manifest() != part:
-        raise StoreError("the embedder is not the committed one", field="embedder", expected=part["kind"])
+        raise StoreError(
+            "the embedder differs from the committed embedder", field="embedder", expected=part["kind"]
+        )
     return embedder
 
 
@@ -342,7 +345,7 @@ def prepare(
     make_folder(directory)
     lock = lock_folder(directory)
     try:
-        _require_unfinished(directory, hint="prepare the next one in a folder of its own")
+        _require_unfinished(directory, hint="prepare the next window in another folder")
         _, tenants = inputs.commit_index(directory, progress)
         made = Preparation(
             origin=origin,

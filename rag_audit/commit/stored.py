@@ -122,15 +122,15 @@ def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
     path = Layout(directory).verification_keys
     known = read_json(path, max_bytes=MAX_KEYS_BYTES) if path.exists() else {}
     if not isinstance(known, dict):
-        raise StoreError("the file does not hold a window's verification keys", field=str(path))
+        raise StoreError("the file does not contain a window's verification keys", field=str(path))
     for circuit, vk in keys.items():
         if known.get(circuit, vk) != vk:
             raise SetupError(
-                "the installed key is not this window's",
+                "the installed key belongs to another window",
                 field=f"circuit {circuit}",
                 expected=f"vk {known[circuit]}",
                 found=f"vk {vk}",
-                hint="keys change between windows; put the window's own key back into the cache",
+                hint="keys change between windows: restore the window's own key in the cache",
             )
     if not known.keys() >= keys.keys():
         replace_file(path, jcs({**known, **keys}))
@@ -204,7 +204,7 @@ def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecret
         for path in index.iterdir() if window_secrets is None else index.glob(".*"):
             path.unlink()
     except OSError as exc:
-        raise StoreError.of_os_error(exc, "cannot be removed", field=directory) from exc
+        raise StoreError.of_os_error(exc, "the file cannot be removed", field=directory) from exc
     if window_secrets is None:
         replace_file(marker, kept, mode=PRIVATE_MODE)
         window_secrets = WindowSecrets.draw(tenants)
@@ -305,9 +305,10 @@ def write_stored(directory: Path, stored: StoredCommitment) -> None:
     """
     data = stored.canonical()
     if len(data) > MAX_COMMITMENT_BYTES:
-        raise SizeError("the roster is too large for what accounts and witnesses read of a window", field="roster",
+        raise SizeError("the roster is larger than the limit of accounts and witnesses", field="roster",
                         expected=f"at most {MAX_COMMITMENT_BYTES} bytes with the policy", found=f"{len(data)}",
-                        hint="open with fewer accounts, and enrol the others in a window of their own")  # fmt: skip
+                        hint="open the window with fewer accounts, and enrol the other accounts in another"
+                             " window")  # fmt: skip
     replace_file(Layout(directory).commitment, data)
 
 
@@ -351,13 +352,15 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
                                expected=f"use before {delete_after}", found=now)  # fmt: skip
     window_secrets = WindowSecrets.load(Layout(directory).secrets)
     if set(window_secrets.index_salts) != {t.tenant for t in stored.tenants}:
-        raise StoreError("the secrets are another window's", field="secrets.json.index_salts")
+        raise StoreError("the secrets belong to another window", field="secrets.json.index_salts")
     tenants = {}
     with DocumentStore(Layout(directory).documents) as documents:
         for committed in stored.tenants:
             name, tenant_policy = committed.tenant, policy.tenant(committed.tenant)
             if tenant_policy is None:
-                raise StoreError("the stored tenants are not the policy's", field=f"tenant {name}")
+                raise StoreError(
+                    "the stored tenants differ from the policy's tenants", field=f"tenant {name}"
+                )
             index = _load_index(directory, name)
             tenants[name] = _committed(
                 directory, tenant_policy, index, documents.passages(name), window_secrets
@@ -374,7 +377,8 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
                   tenants=stored.tenants),
     ):  # fmt: skip
         if committed_to != found:
-            raise StoreError("the stored state is not what the opening committed to", field=f"opening.{name}",
+            raise StoreError("the stored state differs from the commitments of the window"
+                             " header", field=f"opening.{name}",
                              expected=committed_to, found=found)  # fmt: skip
     return commitment, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
 

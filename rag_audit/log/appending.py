@@ -39,7 +39,7 @@ class SlotUsed(StoreError):
 
     def __init__(self, account: str, i: int, index: int) -> None:
         super().__init__(
-            "the slot is used already",
+            "the slot is already used",
             field=f"account {account}, i {i}",
             found=f"the record at ledger index {index}",
         )
@@ -133,7 +133,7 @@ class Ledger(Closing):
         row = self._one("SELECT body FROM entry WHERE idx = ?", index)
         if row is None:
             raise EncodingError(
-                "there is no such ledger entry",
+                "the ledger has no such entry",
                 field="index",
                 expected=f"below {self._size}",
                 found=str(index),

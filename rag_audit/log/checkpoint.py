@@ -123,7 +123,7 @@ def open_checkpoint(
     for key, algorithm in ((log_key, ALG_ED25519), *((w, ALG_COSIGNATURE) for w in witnesses)):
         if key.algorithm != algorithm:
             raise EncodingError(
-                "the key is of another signature type",
+                "the key has another signature type",
                 field=key.name,
                 expected=f"type 0x{algorithm:02x}",
                 found=f"type 0x{key.algorithm:02x}",
@@ -134,7 +134,7 @@ def open_checkpoint(
     checkpoint = Checkpoint.parse(parsed.text, field=field)
     if checkpoint.origin != origin:
         raise SignatureError(
-            "the checkpoint is of another log", field=field, expected=origin, found=checkpoint.origin
+            "the checkpoint belongs to another log", field=field, expected=origin, found=checkpoint.origin
         )
     times = {v.key: v.timestamp for v in verified if v.timestamp is not None}
     return SignedCheckpoint(checkpoint, parsed, times)

@@ -127,7 +127,7 @@ def verify_note(
     verified = {key: found for key, (_, found) in earliest(note, keys, field).items()}
     if not verified:
         raise SignatureError(
-            "there is no signature by a known key",
+            "no known key signed the note",
             field=field,
             # With key IDs, since another key can have the name of a known one.
             expected=" or ".join(f"{k.name}+{k.key_id.hex()}" for k in keys) or "a known key",

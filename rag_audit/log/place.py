@@ -34,7 +34,7 @@ def choose(file: Path, store: str) -> None:
         file.unlink(missing_ok=True)
         return
     if not is_address(store):
-        raise StoreError("there is no such ledger store", field="store",
+        raise StoreError("the ledger store is unknown", field="store",
                          expected=f"{SQLITE}, or postgresql://user@host/database")  # fmt: skip
     with needing("psycopg"):
         from rag_audit.log.postgres import check_address
@@ -83,4 +83,4 @@ def _read(file: Path) -> tuple[str, str]:
         store, name = value["store"], value["ledger"]
         if isinstance(store, str) and isinstance(name, str):
             return store, name
-    raise SchemaError("the file does not say where a ledger is", field=str(file))
+    raise SchemaError("the file does not name the place of a ledger", field=str(file))

@@ -80,7 +80,7 @@ class PostgresLedger(Ledger):
     """
 
     _ERRORS = psycopg.Error
-    _REMEDY = "once the database answers, open the window again"
+    _REMEDY = "reopen the window after the database answers"
 
     def __init__(self, address: str, name: str) -> None:
         super().__init__(place_of(address, name))
@@ -137,7 +137,7 @@ class PostgresLedger(Ledger):
             self._check_server()
             if self._one("SELECT pg_try_advisory_lock(?)", self._key) != (True,):
                 raise StoreError("another process writes this ledger", field=self._place, found=self._holder(),
-                                 hint="stop it there first; its lock ends with its connection")  # fmt: skip
+                                 hint="stop that process first; its lock ends with its connection")  # fmt: skip
             self._execute("BEGIN")
             if self._one("SELECT to_regnamespace(?)::text", self._schema) == (None,):
                 for statement in _SCHEMA:
@@ -163,7 +163,7 @@ class PostgresLedger(Ledger):
         for setting, wanted in settings.items():
             found = self._one(f"SHOW {setting}")
             if found is None or found[0] not in wanted:
-                raise StoreError("the server would not keep what it commits", field=f"{self._place}, {setting}",
+                raise StoreError("the server does not store committed data durably", field=f"{self._place}, {setting}",
                                  expected=wanted[0], found=found and found[0])  # fmt: skip
 
     def _holder(self) -> str:
@@ -219,7 +219,8 @@ def check_address(address: str) -> str:
                          expected="postgresql://user@host/database") from exc  # fmt: skip
     if secret := [name for name in parts if "password" in name]:
         raise StoreError("the database's address has a password", field=f"store, {secret[0]}",
-                         hint="~/.pgpass or PGPASSWORD has it, so that no file of a window does")  # fmt: skip
+                         hint="~/.pgpass or PGPASSWORD supplies the password, and no file of a window contains"
+                              " it")  # fmt: skip
     return address
 
 
@@ -232,7 +233,7 @@ def place_of(address: str, name: str) -> str:
 
 def _schema_of(name: str) -> str:
     if re.fullmatch(r"[0-9a-f]{32}", name) is None:
-        raise StoreError("the ledger's name is not one", field="ledger", expected="32 hexadecimal digits")
+        raise StoreError("the ledger's name is malformed", field="ledger", expected="32 hexadecimal digits")
     return f"rag_audit_{name}"
 
 

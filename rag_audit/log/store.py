@@ -54,7 +54,7 @@ class LedgerStore(Ledger):
     """
 
     _ERRORS = sqlite3.Error
-    _REMEDY = "free disk space or raise the file size limit, then open the window again"
+    _REMEDY = "free disk space or raise the file size limit, and then reopen the window"
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
@@ -102,7 +102,7 @@ class LedgerStore(Ledger):
         except StoreError as exc:
             raise StoreError("the ledger cannot be opened", field=str(self._path), found=exc.found) from exc
         if handle is None:
-            raise StoreError("the ledger cannot be opened", field=str(self._path), found="a writer holds it",
+            raise StoreError("the ledger cannot be opened", field=str(self._path), found="a writer has locked it",
                              hint="another process has the window open")  # fmt: skip
         return handle
 
@@ -164,7 +164,7 @@ def read_ledger(path: Path) -> list[tuple[bytes, bytes | None]]:
     :raises StoreError: there is no ledger, or it cannot be read or was altered
     """
     if not path.exists():
-        raise StoreError("there is no ledger", field=str(path))
+        raise StoreError("the folder contains no ledger", field=str(path))
     found: list[tuple[bytes, bytes | None]] = []
     try:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)

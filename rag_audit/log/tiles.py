@@ -140,7 +140,7 @@ def _check_folder(path: Path, head: Checkpoint) -> None:
     there = Checkpoint.parse(parse_note(read_bytes(path, max_bytes=MAX_NOTE_BYTES), field=str(path)).text)
     if there.origin != head.origin or there.size > head.size:
         raise StoreError(
-            "the folder holds another log, or a longer one",
+            "the folder contains another log, or a longer log",
             field=str(path),
             expected=f"{head.origin}, at most {head.size} entries",
             found=f"{there.origin}, {there.size} entries",
@@ -150,7 +150,7 @@ def _check_folder(path: Path, head: Checkpoint) -> None:
 def _check_root(hashes: list[bytes], head: Checkpoint) -> None:
     if len(hashes) != head.size or (root := root_of(hashes)) != head.root:
         raise InvalidProof(
-            "the entries are not the checkpoint's",
+            "the entries do not match the checkpoint",
             field="checkpoint",
             expected=f"size {head.size}, root {head.root.hex()}",
             found=f"size {len(hashes)}" + (f", root {root.hex()}" if len(hashes) == head.size else ""),

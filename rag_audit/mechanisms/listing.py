@@ -80,19 +80,17 @@ class Listing(Mechanism):
     def read(
         cls, part: TenantFields, own: Own, noise: NoiseFields | None, tenant: Tenant, keep: int | None
     ) -> Self:
-        need(not part.noise, part, "noise", "false, since listing draws coins instead", part.noise)
-        need(
-            part.scores is None, part, "scores", "null, since the threshold is the score window", part.scores
-        )
+        need(not part.noise, part, "noise", "false, because listing uses random bits", part.noise)
+        need(part.scores is None, part, "scores", "null, because listing has a threshold", part.scores)
         need(
             keep is not None,
             part,
             "keep",
-            "a share of kept positions over 2^40, which listing rests on; 0.7 is usual",
+            "a sampled share over 2^40, which listing requires; 0.7 is usual",
             part.keep,
         )
         for name in cls.own_fields:
-            need(own[name] is not None, part, name, "a value, which listing needs", own[name])
+            need(own[name] is not None, part, name, "a value, because listing requires it", own[name])
         chance = check_coin(own["chance"], f"policy.tenants.{part.tenant}.chance")
         most, threshold = own["listed_max"], own["threshold"]
         assert most is not None and threshold is not None

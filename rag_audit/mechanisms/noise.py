@@ -56,8 +56,8 @@ class Noise(Mechanism):
     def read(
         cls, part: TenantFields, own: Own, noise: NoiseFields | None, tenant: Tenant, keep: int | None
     ) -> Self:
-        need(noise is not None, part, "noise", "false, since the policy has no noise", part.noise)
-        need(part.scores is None, part, "scores", "null, since the noise has its window", part.scores)
+        need(noise is not None, part, "noise", "false, because the policy has no noise", part.noise)
+        need(part.scores is None, part, "scores", "null, because the noise has its own window", part.scores)
         assert noise is not None
         return cls(tenant, Scores.of(noise), keep, tuple(noise.gains))
 

@@ -170,7 +170,7 @@ def witness_beacon(
     named = {m.vkey for m in members}
     if named != set(trusted):
         raise SignatureError(
-            "the beacon's witnesses are not the trusted ones",
+            "the beacon's witnesses differ from the trusted witnesses",
             field=field,
             expected=", ".join(sorted(k.name for k in trusted)),
             found=", ".join(sorted(k.name for k in named)),
@@ -209,7 +209,7 @@ def _check_reveal(
     ):
         if expected != found:
             raise InvalidProof(
-                "the beacon note is over something else",
+                "the beacon note covers another checkpoint",
                 field=f"{field}, {name}",
                 expected=expected,
                 found=found,
@@ -248,7 +248,7 @@ def drand_beacon(
     """
     if source.chain != chain.hash.hex():
         raise InvalidProof(
-            "the drand chain is not the pinned one",
+            "the drand chain differs from the pinned chain",
             field=field,
             expected=chain.hash.hex(),
             found=source.chain,
@@ -270,7 +270,9 @@ def drand_beacon(
     signature, *before = (_hex_bytes(n, f"{field}.notes[{i}]") for i, n in enumerate(notes))
     if not chain.signed(source.round, signature, b"".join(before), field=field):
         raise InvalidProof(
-            "the signature is not the drand chain's on this round", field=field, found=f"round {source.round}"
+            "the signature is not a signature of the drand chain on this round",
+            field=field,
+            found=f"round {source.round}",
         )
     return hashlib.sha256(signature).digest(), 1000 * due
 

@@ -145,7 +145,7 @@ class ClosedWindow:
         first = parse_entry(values[0] if values else None, field=f"{field}[0]")
         last = parse_entry(values[-1] if values else None, field=f"{field}[{len(values) - 1}]")
         if not isinstance(first, Opening):
-            raise SchemaError("the window has no opening", field=f"{field}[0]", found=first.type)
+            raise SchemaError("the window has no header", field=f"{field}[0]", found=first.type)
         if not isinstance(last, Closing):
             raise SchemaError(
                 "the window is not closed", field=f"{field}[{len(values) - 1}]", found=last.type
@@ -154,7 +154,7 @@ class ClosedWindow:
         head = file.final_head()
         if (tree.size, tree.root()) != (head.size, head.root):
             raise SchemaError(
-                "the window's entries are not the ones under its final checkpoint",
+                "the window's entries do not match its final checkpoint",
                 field=field,
                 expected=f"{head.size} entries, root {head.root.hex()}",
                 found=f"{tree.size} entries, root {tree.root().hex()}",

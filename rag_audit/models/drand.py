@@ -37,7 +37,7 @@ class DrandChain:
         """The due time of round `number` (from 1), in POSIX seconds."""
         if not 1 <= number <= MAX_ROUND:
             raise EncodingError(
-                "the number is not that of a drand round",
+                "the number is not the number of a drand round",
                 field="round",
                 expected="1..2^53-1",
                 found=str(number),

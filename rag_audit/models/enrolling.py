@@ -87,7 +87,9 @@ class EnrolmentRequest(Model):
         _verify(self.key, self.sig, message, f"{self.account}.sig")
         if self.previous is not None or self.previous_sig is not None:
             if self.previous is None or self.previous_sig is None:
-                raise SignatureError("a replaced key signs too", field=f"{self.account}.previous_sig")
+                raise SignatureError(
+                    "the replaced key also has to sign", field=f"{self.account}.previous_sig"
+                )
             _verify(self.previous, self.previous_sig, message, f"{self.account}.previous_sig")
 
 

@@ -47,7 +47,7 @@ class FinalLog:
                 raise WindowStateError(
                     "no witness has cosigned the final checkpoint yet",
                     field="final_checkpoint",
-                    hint="take the window again once its witnesses have",
+                    hint="fetch the window after its witnesses have cosigned it",
                 )
         entries = [jcs(entry) for entry in file.entries]
         return cls(closed, note, entries, HashTree(leaf_hash(entry) for entry in entries))
@@ -60,5 +60,5 @@ class FinalLog:
         data = record.canonical()
         found = self.entries[record.seq] if record.seq < len(self.entries) else b""
         if found != data:
-            raise InvalidProof("the window does not hold the record", field=f"entries[{record.seq}]")
+            raise InvalidProof("the window does not contain the record", field=f"entries[{record.seq}]")
         return TlogProof(record.seq, tuple(self.tree.inclusion_path(record.seq)), self.note)

@@ -62,7 +62,7 @@ class Passage:
             if size > most:
                 raise SizeError("a document's metadata is too large", field=f"{field}.metadata",
                                 expected=f"at most {most} {unit}", found=f"{size}",
-                                hint="put it into the text, or leave a part of it out")  # fmt: skip
+                                hint="move data into the text, or omit a part of the metadata")  # fmt: skip
         return cls(text, written)
 
     @classmethod

@@ -83,7 +83,7 @@ class Publication(Model):
             self._opening, policy=self.policy, embedder=self.embedder, roster=roster, tenants=self._tenants
         ):
             if committed != found:
-                raise InvalidProof("a published document is not the committed one", field=f"opening.{name}",
+                raise InvalidProof("a published document differs from the committed document", field=f"opening.{name}",
                                    expected=committed, found=found)  # fmt: skip
         return True
 

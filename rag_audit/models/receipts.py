@@ -71,7 +71,7 @@ def open_receipt(
     head: SignedCheckpoint = proof.verify(leaf, origin=log, log_key=log_key, field=field)
     if proof.index != body.record.seq:
         raise SignatureError(
-            "the receipt's index is not its record's",
+            "the receipt's index differs from its record's index",
             field=field,
             expected=body.record.seq,
             found=proof.index,
@@ -98,7 +98,7 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
     htopk = hash_elements_list(*mechanism.list_elements(salt, body.positions))
     wrong = []
     if (record.held is not None) != mechanism.remembers:
-        wrong.append("the record is of another mechanism than the tenant's")
+        wrong.append("the record belongs to another mechanism than the tenant's mechanism")
     if to_hex(htopk) != record.htopk:
         wrong.append("the positions do not open htopk")
     digests = [bytes.fromhex(d.hash) for d in body.documents]

@@ -90,7 +90,7 @@ def add_to_roster(path: Path, *entries: RosterEntry) -> list[RosterEntry]:
         for entry in entries:
             if entry.account in ids or entry.key in keys:
                 found = entry.account if entry.account in ids else keys[entry.key]
-                raise SchemaError("the account is on the roster already", field=str(path), found=found)
+                raise SchemaError("the account is already on the roster", field=str(path), found=found)
             ids.add(entry.account)
             keys[entry.key] = entry.account
             roster.append(entry)
@@ -129,19 +129,19 @@ def _admit(
         if old == line:
             continue  # admitted already
         if (owner := owners.get(line.key)) is not None:
-            raise SchemaError("the key is on the roster already", field=request.account, found=owner)
+            raise SchemaError("the key is already on the roster", field=request.account, found=owner)
         if old is None:
             added.append(line.account)
         elif old.tenant != line.tenant:
-            raise SchemaError("the account is another tenant's", field=request.account, expected=old.tenant,
+            raise SchemaError("the account belongs to another tenant", field=request.account, expected=old.tenant,
                               found=line.tenant)  # fmt: skip
         elif request.previous == old.key or line.account in lost:
             replaced.append(line.account)
             del owners[old.key]
         else:
-            raise SchemaError("the account is on the roster under another key", field=request.account,
-                              expected="a request that the old key has signed too",
-                              hint="`--lost` replaces the line of an account that has lost its key")  # fmt: skip
+            raise SchemaError("the account is on the roster with another key", field=request.account,
+                              expected="a request with a signature of the old key",
+                              hint="use `--lost` if the account lost its old key")  # fmt: skip
         lines[line.account], owners[line.key] = line, line.account
     _save(path, list(lines.values()))
     return added, replaced
@@ -150,7 +150,7 @@ def _admit(
 def _save(path: Path, roster: Sequence[RosterEntry]) -> None:
     data = jcs([line.dump() for line in roster]) + b"\n"
     if len(data) > MAX_ROSTER_BYTES:
-        raise SizeError("the roster would be larger than what is read of it", field=str(path),
+        raise SizeError("the roster would exceed its limit", field=str(path),
                         expected=f"at most {MAX_ROSTER_BYTES} bytes", found=f"{len(data)}",
-                        hint="remove accounts that are gone, or serve the others in a window of their own")  # fmt: skip
+                        hint="remove accounts that left, or serve some accounts in another window")  # fmt: skip
     replace_file(path, data)

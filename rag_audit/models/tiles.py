@@ -123,7 +123,7 @@ class Part:
             raise MissingTile(
                 f"{len(lost)} of {len(self.digests)} tiles are missing", field=self.name,
                 expected=", ".join(f"{digest}.json" for digest in lost[:3]), found=f"no such files in {self.folder}",
-                hint="copy the folder `tiles` from the provider's public folder to beside window.json",
+                hint="copy the folder `tiles` from the provider's public folder into the folder of window.json",
             )  # fmt: skip
 
     def read(self, number: int) -> list[Json]:
@@ -143,7 +143,9 @@ class Part:
             )
         data = read_bytes(path, max_bytes=MAX_TILE_BYTES)
         if (found := sha256(data).hex()) != digest:
-            raise AlteredTile("a tile is not the one of its name", field=field, expected=digest, found=found)
+            raise AlteredTile(
+                "the content of a tile does not match its name", field=field, expected=digest, found=found
+            )
         value = parse_json(data, source=path.name)
         if not isinstance(value, dict) or value.get("mediaType") != TILE:
             found_type = value.get("mediaType") if isinstance(value, dict) else None
@@ -151,10 +153,10 @@ class Part:
         tile = Tile.parse(value, field=field)
         if tile.opening != self.opening:
             raise ForeignTile(
-                "a tile is of another window", field=field, expected=self.opening, found=tile.opening
+                "a tile belongs to another window", field=field, expected=self.opening, found=tile.opening
             )
         if (tile.part, tile.number) != (self.name, number):
-            raise ReorderedTile("a tile stands in another one's place", field=field,
+            raise ReorderedTile("a tile is at the place of another tile", field=field,
                                 expected=f"{self.name} {number}", found=f"{tile.part} {tile.number}")  # fmt: skip
         return tile.values
 
@@ -222,7 +224,7 @@ def read_entries(
         data = jcs(made)
         total, values = total + len(data), values + count_values(data)
         if total > MAX_ENTRIES_BYTES or values > MAX_VALUES:
-            raise SizeError("the entries are too large together", field="entries",
+            raise SizeError("the entries are too large in total", field="entries",
                             expected=f"at most {MAX_ENTRIES_BYTES} bytes and {MAX_VALUES} JSON values",
                             found=f"more by tile {number}")  # fmt: skip
         entries += made
@@ -246,7 +248,7 @@ class TiledProofs(Mapping[str, Json]):
         if len(self._places) != sum(map(len, self._seqs)):
             twice = repeated(str(seq) for seqs in self._seqs for seq in seqs)
             raise SchemaError(
-                "the proofs of an entry stand in two places", field="proofs.tiles", found=twice[:5]
+                "the proofs of an entry are in two places", field="proofs.tiles", found=twice[:5]
             )
         self._at_hand: OrderedDict[int, list[Json]] = OrderedDict()
         self._unreadable: dict[int, RagAuditError] = {}
@@ -289,11 +291,12 @@ class TiledProofs(Mapping[str, Json]):
                 or value[0] != seq
                 or isinstance(value[0], bool)
             ):
-                raise SchemaError("a tile has other proofs than it is said to have", expected=f"those of entry {seq}",
+                raise SchemaError("a tile has other proofs than the window file states",
+                                  expected=f"the proofs of entry {seq}",
                                   field=f"proofs.tiles[{number}][{place}]")  # fmt: skip
             values.append(value[1])
         if len(read) != len(expected):
-            raise SchemaError("a tile has other proofs than it is said to have", field=f"proofs.tiles[{number}]",
+            raise SchemaError("a tile has other proofs than the window file states", field=f"proofs.tiles[{number}]",
                               expected=len(expected), found=len(read))  # fmt: skip
         self._at_hand[number] = values
         if len(self._at_hand) > _AT_HAND:
@@ -324,4 +327,4 @@ def read_receipts(value: Json, path: Path) -> Iterator[tuple[str, Json] | RagAud
             if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str):
                 yield pair[0], pair[1]
             else:
-                yield SchemaError("the value is no receipt with its name", field=f"{field}[{place}]")
+                yield SchemaError("the value is not a receipt with a name", field=f"{field}[{place}]")

@@ -222,7 +222,7 @@ class Trust(Model):
             )
         if trust.minority_quorum and not trust.require.allow_minority_quorum:
             raise SchemaError(
-                "two quorums need not share a witness: two ledgers could each be cosigned by honest ones",
+                "two quorums may have no common witness, so honest witnesses could cosign two different ledgers",
                 field=f"{source}.quorum",
                 expected=f"more than half of {len(trust.witness)} witnesses, or allow_minority_quorum = true",
                 found=trust.quorum,
@@ -230,7 +230,7 @@ class Trust(Model):
         unknown = sorted(set(trust.beacon.witnesses) - {w.name for w in trust.witness})
         if unknown:
             raise SchemaError(
-                "the beacon names a witness that has no key here",
+                "the beacon names a witness without a key in this file",
                 field=f"{source}.beacon.witnesses",
                 expected=[w.name for w in trust.witness],
                 found=unknown,

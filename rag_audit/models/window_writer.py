@@ -30,7 +30,7 @@ TILED_BYTES = 256 << 20
 """A window is written in tiles once its entries and proofs have more bytes than this."""
 INLINE_BYTES = 16 << 20
 """Parts larger than this are written as siblings."""
-_TOO_LARGE = "prove the records of a sampled challenge alone, or serve fewer queries a window"
+_TOO_LARGE = "only prove the records of a sampled challenge, or serve fewer queries in each window"
 
 
 def save_window(file: WindowFile, path: Path, tiles: TiledParts | None = None) -> None:

@@ -164,7 +164,7 @@ class WindowFile(Model):
         if unreadable and not entries:
             raise unreadable[0]
         if not first and (not entries or digest_hex(entries[0]) != head.opening):
-            raise SchemaError("the window's opening is not entry 0", field=f"{path.name}.opening",
+            raise SchemaError("the window header is not entry 0", field=f"{path.name}.opening",
                               expected=head.opening, found=digest_hex(entries[0]) if entries else None)  # fmt: skip
         file = cls.parse({**value, "entries": entries, "proofs": {}}, field=path.name)
         return file.model_copy(update={"proofs": proofs}), head
@@ -201,7 +201,8 @@ def read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
     if lost := [f"{key}: {name}" for key, name in named if not (path.parent / name).exists()]:
         raise EncodingError("parts of the window file are missing", field=str(path), expected=", ".join(lost),
                             found=f"no such files in {path.parent}",
-                            hint="copy them from the provider's public folder to beside the window file")  # fmt: skip
+                            hint="copy the parts from the provider's public folder into the folder of the window"
+                                 " file")  # fmt: skip
     try:
         total = sum((path.parent / name).stat().st_size for _, name in named)
     except OSError as exc:
@@ -231,7 +232,7 @@ def named_siblings(value: Mapping[str, Json], path: Path) -> list[tuple[str, str
 
 def limit(found: int, most: int, unit: str, path: Path, hint: str | None = None) -> None:
     if found > most:
-        raise SizeError("the siblings are too large together", field=path.name, expected=f"at most {most} {unit}",
+        raise SizeError("the siblings are too large in total", field=path.name, expected=f"at most {most} {unit}",
                         found=f"{found}", hint=hint)  # fmt: skip
 
 

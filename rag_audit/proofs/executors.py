@@ -346,7 +346,7 @@ def run_jobs(jobs: Iterable[tuple[K, Job[T]]], executor: Executor | None) -> Ite
                     failure = failure or ExecutorError(
                         "a job was lost twice with its worker", field=str(name),
                         found="cancelled" if error is None else f"{type(error).__name__}: {error}",
-                        hint="finished proofs are kept: run the same command again",
+                        hint="finished proofs are stored: repeat the command",
                     )  # fmt: skip
                 elif failure is None:
                     log.warning("a worker was lost; its job runs once more")

@@ -317,7 +317,7 @@ def verify_groups(
         elif found is None:
             bad[number] = SchemaError("no record carries the proof that this one names")
         elif read[found][0] != records:
-            bad[number] = InvalidProof("the proof is for other records than this one says")
+            bad[number] = InvalidProof("the proof covers other records than it states")
         elif digest in reasons:
             bad[number] = reasons[digest]
         elif not all(digest in known for digest in records):

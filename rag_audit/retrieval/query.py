@@ -39,7 +39,7 @@ def check_question(text: str) -> None:
             "the question is blank",
             field="query",
             expected="at least one visible character",
-            hint="nothing was sent, and no query was used",
+            hint="no request was sent, and the account used no query",
         )
     check_text(text, field="query")
     if len(text) > MAX_QUESTION:

@@ -115,7 +115,7 @@ class _Loading:
             tenants = {tenant: documents for tenant, documents in tenants.items() if documents}
         if not tenants:
             raise NoDocumentsError(
-                "the folder holds no text",
+                "the folder contains no text",
                 field=str(self.path),
                 expected=f"<tenant>{LINES}, or files ending in {', '.join(sorted(SUFFIXES))}",
                 found=_not_read(len(self.inventory.omitted)),
@@ -132,14 +132,14 @@ class _Loading:
             tenant = tenant_id(file.stem, file)
             if tenant in tenants:
                 raise DocumentsError(
-                    "two files are of one tenant", field=str(file), expected="one file a tenant"
+                    "two files belong to one tenant", field=str(file), expected="one file a tenant"
                 )
             try:
                 found = list(self._lines(file))
                 if not found:
-                    self._refuse(NoTextError("the file holds no documents", field=file.name,
+                    self._refuse(NoTextError("the file contains no documents", field=file.name,
                                              expected='a line {"text": ".."}',
-                                             hint="remove the file, or leave it out: --skip-unreadable"))  # fmt: skip
+                                             hint="remove the file, or omit it with --skip-unreadable"))  # fmt: skip
             except RagAuditError as exc:
                 self._refuse(exc)
                 continue
@@ -159,7 +159,7 @@ class _Loading:
         for file in others:
             if _is_document(file):
                 self.inventory.omit(
-                    self._inside(file), f"the folder has <tenant>{LINES} files, which alone are read"
+                    self._inside(file), f"the folder has <tenant>{LINES} files, and only these files are read"
                 )
             else:
                 self._omit_kind(file)
@@ -194,11 +194,11 @@ class _Loading:
         source = file.relative_to(self.path).as_posix()
         if not _is_unicode(source):
             raise DocumentsError("the file's name is not UTF-8", field=str(file), expected="a name in UTF-8",
-                                 hint="rename the file, or leave it out: --skip-unreadable")  # fmt: skip
+                                 hint="rename the file, or omit it with --skip-unreadable")  # fmt: skip
         if _is_list(file):
             raise DocumentsError("a JSON Lines file is read at the top of the folder only", field=str(file),
                                  expected=f"<tenant>{LINES} at the top of the folder",
-                                 hint="move or unpack the file, or leave it out: --skip-unreadable")  # fmt: skip
+                                 hint="move or unpack the file, or omit it with --skip-unreadable")  # fmt: skip
         read = reader.read(file)
         found = (
             (section, chunk) for section in read.sections for chunk in chunks(section.text, self.cutting)
@@ -260,7 +260,7 @@ class _Loading:
         The method uses an explicit list of folders instead of recursion, so only the system limits their depth.
         """
         if not self.path.is_dir():
-            raise DocumentsError("there is no such folder", field=str(self.path))
+            raise DocumentsError("the folder does not exist", field=str(self.path))
         left = [self.path]
         while left:
             folder = left.pop()
@@ -365,8 +365,8 @@ def _line(tenant: str, name: str, place: str, line: bytes, text_alone: bool) -> 
         raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}',
                           found=f"fields {', '.join(value)}" if value else None)  # fmt: skip
     if not has_text(text):
-        raise NoTextError("the line holds no text", field=place, expected="text with a visible character",
-                          hint="remove the line, or leave it out: --skip-unreadable")  # fmt: skip
+        raise NoTextError("the line contains no text", field=place, expected="text with a visible character",
+                          hint="remove the line, or omit it with --skip-unreadable")  # fmt: skip
     refuse_nul(text, source=place)
     fields = {} if text_alone else _metadata(value, place)
     return Document(name, tenant, name, text, Passage.of(text, fields, field=place).metadata, place)
@@ -379,5 +379,5 @@ def _metadata(others: dict[str, object], place: str) -> dict[str, Json]:
         raise SchemaError("a document's metadata is not an object", field=f"{place}.metadata")
     if twice := sorted(inner.keys() & others.keys()):
         raise SchemaError("a document has a field twice", field=place,
-                          expected="each beside `metadata` or inside it", found=", ".join(twice))  # fmt: skip
+                          expected="each field once, in `metadata` or next to it", found=", ".join(twice))  # fmt: skip
     return {name: plain(value, f"{place}.{name}") for name, value in {**others, **inner}.items()}

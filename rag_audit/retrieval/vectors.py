@@ -193,7 +193,7 @@ class CachedEmbedder(Closing):
                 db.execute(_SCHEMA)
                 db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             elif found != _APPLICATION_ID:
-                raise sqlite3.DatabaseError("it is another program's file")
+                raise sqlite3.DatabaseError("the file belongs to another program")
             last, self._count = db.execute("SELECT max(used), count(*) FROM vector").fetchone()
             self._generation = (last or 0) + 1
             db.execute("COMMIT")
@@ -221,7 +221,9 @@ class CachedEmbedder(Closing):
             self._give_up(exc)
             return {}
         if damaged:
-            self._say(f"{damaged} vectors in the cache {self._path} are damaged, and embedded anew")
+            self._say(
+                f"{damaged} vectors in the cache {self._path} are damaged, and were embedded a second time"
+            )
         return found
 
     def _rows(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
@@ -278,12 +280,12 @@ def _check_private(path: Path) -> None:
     except OSError as exc:
         raise SetupError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
     if above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX:
-        raise SetupError("others can write to the folder of the vector cache", field=str(path.parent),
+        raise SetupError("other users can write to the folder of the vector cache", field=str(path.parent),
                          expected="mode 0700", found=f"mode {stat.S_IMODE(above.st_mode):04o}",
                          hint=f"chmod 700 {path.parent}")  # fmt: skip
     if found is None:
         return
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise SetupError("others than its owner can access the vector cache", field=str(path),
+        raise SetupError("other users can access the vector cache", field=str(path),
                          expected="a file of your own with mode 0600", found=f"mode {stat.filemode(found.st_mode)}",
-                         hint=f"chmod 600 {path}; whoever reads it can tell which texts are in it")  # fmt: skip
+                         hint=f"chmod 600 {path}; a reader of this file can recognise texts in it")  # fmt: skip

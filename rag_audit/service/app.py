@@ -26,8 +26,8 @@ from rag_audit.service.queries import Queries
 from rag_audit.service.windows import Windows
 
 NAMES = {
-    404: ("NotFound", "there is nothing at this address"),
-    405: ("MethodNotAllowed", "the address takes another method"),
+    404: ("NotFound", "no resource has this address"),
+    405: ("MethodNotAllowed", "the address requires another method"),
 }
 FIXED = ("/v1/query", "/v1/queries", "/v1/enrolments", "/healthz", "/readyz", "/metrics", "/openapi.json")
 PREFIXES = ("/public/", "/windows/")
@@ -74,7 +74,7 @@ class WindowApplication(Application):
         super().__init__(routes, handlers, "rag_audit_http_responses", on_fault)
         registry = self._registry
         self._outcomes = Counter(
-            "rag_audit_requests", "Signed requests by what became of them: answer, or the reason of the refusal.",
+            "rag_audit_requests", "Signed requests by outcome: an answer, or the reason of the refusal.",
             ["outcome"], registry=registry,
         )  # fmt: skip
         self._received = Counter("rag_audit_request_bytes", "Bytes of requests' bodies.", registry=registry)
@@ -136,12 +136,18 @@ class WindowApplication(Application):
             "rag_audit_ledger_writable", "0 after a write failed.", float(state.store.failure is None)
         )
         yield gauge(
-            "rag_audit_window_opens_timestamp_seconds", "When queries begin.", opening.opens_at / 1000
+            "rag_audit_window_opens_timestamp_seconds",
+            "Time of the first possible query.",
+            opening.opens_at / 1000,
         )
-        yield gauge("rag_audit_window_closes_timestamp_seconds", "When they end.", opening.closes_at / 1000)
+        yield gauge(
+            "rag_audit_window_closes_timestamp_seconds",
+            "Time of the last possible query.",
+            opening.closes_at / 1000,
+        )
         counts = window.noise_pool.counts
         drawn = GaugeMetricFamily(
-            "rag_audit_noise_slots", "Slots by how their noise was there.", labels=["how"]
+            "rag_audit_noise_slots", "Slots by the source of their noise.", labels=["how"]
         )
         for how in ("ready", "behind", "cold"):
             drawn.add_metric([how], getattr(counts, how))

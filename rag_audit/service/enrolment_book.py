@@ -101,11 +101,11 @@ class EnrolmentBook(Closing):
             self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             self._db.execute(f"PRAGMA user_version = {_VERSION}")
         elif found != _APPLICATION_ID:
-            raise StoreError("the file is no book of enrolments", field=str(self._path))
+            raise StoreError("the file is not a book of enrolments", field=str(self._path))
         elif (version := self._db.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
             raise StoreError(
                 "the book of enrolments has another version", field=str(self._path), expected=_VERSION, found=version,
-                hint="decide its requests with the release that wrote it, then move the file away",
+                hint="decide its requests with the release that wrote it, and then move the file",
             )  # fmt: skip
 
     # -- requests --------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class EnrolmentBook(Closing):
                 raise TooMany(
                     "too many requests that this account's key signed wait for the provider's decision",
                     field=request.account, expected=f"at most {MAX_SIGNED}",
-                    hint="the provider decides about those that wait first",
+                    hint="the provider has to decide the waiting requests first",
                 )  # fmt: skip
 
     def _signed_by_same(self, request: EnrolmentRequest) -> list[tuple[str, str]]:
@@ -343,11 +343,11 @@ class Intake:
         if (known := self._book.find(request.digest())) is None:
             windows = list(self._windows())
             if request.origin == self._origin and request.window not in windows:
-                raise WindowStateError("no enrolment is asked for in that window", field="request.window",
+                raise WindowStateError("the provider accepts no enrolment for that window", field="request.window",
                                        expected=" or ".join(windows) or "none at the moment", found=request.window,
-                                       hint="ask for one of these: GET /v1/enrolments names them")  # fmt: skip
+                                       hint="choose one of the windows that GET /v1/enrolments lists")  # fmt: skip
             if request.previous == request.key:
-                raise SchemaError("the request replaces a key by itself", field="request.previous")
+                raise SchemaError("the request replaces a key with the same key", field="request.previous")
             request.check(origin=self._origin, window=request.window)
             # `check` has verified the signature of `previous`. The roster tells whether `previous` is the account's
             # key.

@@ -72,7 +72,7 @@ class Enrolments:
             return _named(403, exc)
         except StoreError as exc:
             self._on_fault(exc)
-            return _named(503, StoreError("the request cannot be kept at the moment"), RETRY_S)
+            return _named(503, StoreError("the request cannot be stored at the moment"), RETRY_S)
         except RagAuditError as exc:
             return _named(400, exc)
         except Exception as exc:

@@ -136,7 +136,7 @@ def _free(address: Path, field: str) -> None:
         except OSError as exc:
             raise SetupError("the socket cannot be used", field=field, found=f"{address}: {exc}") from exc
     raise SetupError("another process listens on the socket", field=field, found=str(address),
-                     hint="stop it, or name another socket")  # fmt: skip
+                     hint="stop that process, or choose another socket")  # fmt: skip
 
 
 def answer_lines(

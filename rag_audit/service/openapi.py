@@ -35,7 +35,7 @@ def openapi(limits: Limits) -> dict[str, Any]:
         "info": {
             "title": "rag-audit",
             "version": __version__,
-            "description": "Signed requests to an audited window, and what it publishes (docs/http.md).",
+            "description": "Signed requests to an audited window, and its published files (docs/http.md).",
         },
         "paths": {
             "/v1/query": {"post": _post("Answer one signed request", "SignedRequest", _query_responses())},
@@ -82,7 +82,7 @@ def _query_responses() -> dict[str, Any]:
 def _batch(limits: Limits) -> dict[str, Any]:
     replies = {"type": "array", "items": {"oneOf": [_schema("Answer"), _schema("Refusal")]}}
     refused = {
-        str(status): {"description": "None was answered", "content": _json(_schema("Refusal"))}
+        str(status): {"description": "No request was answered", "content": _json(_schema("Refusal"))}
         for status in (400, 408, 413, 415, 429)
     }
     requests = {"type": "array", "minItems": 1, "maxItems": limits.batch, "items": _schema("SignedRequest")}
@@ -94,25 +94,27 @@ def _batch(limits: Limits) -> dict[str, Any]:
 
 
 def _offer() -> dict[str, Any]:
-    found = {"description": "The windows", "content": _json(_schema("EnrolmentOffer"))}
-    none = {"description": "None are taken here", "content": _json(_ERROR)}
+    offer = {"description": "The windows", "content": _json(_schema("EnrolmentOffer"))}
+    none = {"description": "This service accepts no requests", "content": _json(_ERROR)}
     return {
-        "summary": "For which windows enrolment requests are taken",
-        "responses": {"200": found, "404": none},
+        "summary": "Windows with open enrolment",
+        "responses": {"200": offer, "404": none},
     }
 
 
 def _enrolment() -> dict[str, Any]:
     answer = _json(_schema("EnrolmentAnswer"))
     refused = {
-        "400": "Malformed, or for another provider", "403": "Not signed by its key", "404": "None are taken here",
-        "408": "Too slow", "409": "For a window in which none is asked for", "413": "Too large",
-        "415": "Not application/json", "429": "Too many wait", "503": "It cannot be kept now",
+        "400": "Malformed, or for another provider", "403": "Not signed by its key", "404": "This service accepts no"
+            " requests",
+        "408": "Too slow", "409": "For a window without open enrolment", "413": "Too large",
+        "415": "Not application/json", "429": "Too many waiting requests", "503": "The request cannot be stored at"
+            " the moment",
     }  # fmt: skip
     return _post(
-        "Ask for a line on a roster, and what became of it", "EnrolmentRequest",
+        "Request a line on a roster, or read the decision", "EnrolmentRequest",
         {"200": {"description": "Decided: approved, enrolled or rejected", "content": answer},
-         "202": {"description": "It waits for the provider's decision", "content": answer},
+         "202": {"description": "The provider has not decided yet", "content": answer},
          **{status: {"description": text, "content": _json(_ERROR)} for status, text in refused.items()}},
     )  # fmt: skip
 
@@ -122,13 +124,13 @@ def _file(summary: str, *more: str) -> dict[str, Any]:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in (*more, "name")
     ]
-    found = {"description": "The file; opening.json is a Publication", "content": {"*/*": {}}}
+    file = {"description": "The file; opening.json is a Publication", "content": {"*/*": {}}}
     return {
         "summary": summary,
         "parameters": parameters,
         "responses": {
-            "200": found,
-            "304": {"description": "As the cache has it"},
+            "200": file,
+            "304": {"description": "The cached file is current"},
             "404": {"description": "No such file"},
         },
     }

@@ -55,7 +55,7 @@ def certifying(window: Window, ahead: int, say: Say) -> Iterator[None]:
             try:
                 made = window.status == "active" and window.certify_ahead(ahead, until=stop.is_set)
             except RagAuditError as exc:
-                say(f"no more noise certificates are made ahead: {exc}")
+                say(f"the process precomputes no further noise proofs: {exc}")
                 return
             if not made:
                 stop.wait(IDLE_S)

@@ -155,9 +155,9 @@ class WitnessService:
         _, provider = self._signed(note)
         if not provider.quorum:
             raise WitnessRefused(
-                "this witness was told no quorum for this provider, so it reveals nothing",
+                "this witness has no quorum for this provider, so it reveals no nonce",
                 field="provider",
-                expected="a trust file that the witness serves with",
+                expected="start the witness with a trust file for this provider",
             )
         parse_entry(told.entry, field="request.entry")
         revealed = self._witness.reveal(
@@ -188,10 +188,10 @@ class WitnessService:
             # Any log may grow without inspection, but a witness cosigns a window header for its content, so it has to
             # read it.
             raise WitnessRefused(
-                "no opening of this window was cosigned",
+                "this witness has not cosigned a header of this window",
                 field="checkpoint",
                 found=head.origin,
-                hint=f"this witness takes an opening with its record: POST {OPENING}",
+                hint=f"this witness accepts a window header with its record: POST {OPENING}",
             )
         if head.size == size and head.root != root:
             raise _known(size)

@@ -151,7 +151,7 @@ def check_link(opening: Opening, log: Log) -> None:
     previous = opening.previous
     require(
         previous is not None and previous.opening == log.opening,
-        "the window is not the one after the last that this witness knows",
+        "the window does not follow the last window that this witness knows",
         "opening.previous",
         log.opening,
         previous,
@@ -168,14 +168,14 @@ def check_chain(opening: Opening, log: Log | None) -> None:
                 "no earlier window of this origin is known",
                 field="opening.previous",
                 found=previous,
-                hint="accept the window before it first: rag-audit witness follow",
+                hint="first accept the previous window: rag-audit witness follow",
             )
         return
     require(log.closed, "the previous window is not closed by a cosigned checkpoint", "opening.previous")
     found = None if previous is None else (previous.opening, previous.root)
     require(
         found == (log.opening, log.root),
-        "the previous window is not the last one",
+        "the previous window is not the last window",
         "opening.previous",
         (log.opening, log.root),
         found,
@@ -183,14 +183,14 @@ def check_chain(opening: Opening, log: Log | None) -> None:
     stated, expected = Unanswered.before(opening), log.expected
     require(
         stated.abandoned == expected.abandoned,
-        "the count of abandoned windows is not this witness's",
+        "the count of abandoned windows differs from this witness's count",
         "opening.previous.abandoned",
         expected.abandoned,
         stated.abandoned,
     )
     require(
         stated.empty == expected.empty,
-        "the count of empty windows is not this witness's",
+        "the count of empty windows differs from this witness's count",
         "opening.previous.empty",
         expected.empty,
         stated.empty,
@@ -227,7 +227,7 @@ def outcome_of_log(entries: Sequence[bytes], head: Checkpoint) -> Outcome:
     tree = HashTree(map(leaf_hash, entries))
     require(
         (tree.size, tree.root()) == (head.size, head.root),
-        "the entries are not the checkpointed ones",
+        "the entries do not match the checkpoint",
         "entries",
         f"size {head.size}, root {head.root.hex()}",
         f"size {tree.size}, root {tree.root().hex()}",
@@ -246,7 +246,7 @@ def outcome_of_closing(closing: Closing, head: Checkpoint, tenants: int, query: 
         return found
     if query is None:
         raise WitnessRefused(
-            "the closing record counts queries, and no query record is shown",
+            "the window trailer counts queries, and the submission shows no query record",
             field="query",
             expected="one query record of the log, with its inclusion path",
             hint="this release's `rag-audit run` and `witness submit` show one",
@@ -273,10 +273,10 @@ def check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window:
     record = parse_canonical(entry)
     last = head.size - 1
     if not isinstance(record, Closing):
-        raise WitnessRefused("the entry is not a closing record", field=f"entry {last}", found=record.type)
+        raise WitnessRefused("the entry is not a window trailer", field=f"entry {last}", found=record.type)
     require(
         record.window == window,
-        "the closing record is of another window",
+        "the window trailer belongs to another window",
         f"entry {last}",
         window,
         record.window,
@@ -286,14 +286,14 @@ def check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window:
     latest = now + 1000 * CLOCK_LEEWAY_SECONDS
     require(
         record.ts <= latest,
-        "the closing record's time is in the future: is a clock wrong?",
+        "the time of the window trailer is in the future: check the clocks",
         f"entry {last}, ts",
         f"at most {latest} ms",
         record.ts,
     )
     require(
         verify_inclusion(leaf_hash(entry), last, head.size, path, head.root),
-        "the closing record is not the last entry",
+        "the window trailer is not the last entry",
         f"entry {last}",
     )
     return record
@@ -335,12 +335,15 @@ def check_nonce(opening: Opening, state: State, vkey: VerifierKey) -> None:
         if member.vkey.name != vkey.name:
             continue
         require(
-            member.vkey == vkey, "the opening has another key under this witness's name", "beacon", str(vkey)
+            member.vkey == vkey,
+            "the window header has another key with this witness's name",
+            "beacon",
+            str(vkey),
         )
         nonce = state.nonces.get(member.commitment.hex())
         require(
             nonce is not None and nonce.revealed is None,
-            "the nonce is not a fresh one of this witness",
+            "the nonce is not a fresh nonce of this witness",
             "beacon",
             "a commitment that this witness gave and has not opened",
             member.commitment.hex(),
@@ -357,7 +360,7 @@ def bind(state: State, signed: SignedCheckpoint, quorum_time: int, now: int) -> 
     log = state.logs.get(head.origin)
     if log is None or (log.size, log.root) != (head.size, head.root.hex()):
         raise WitnessRefused(
-            "the checkpoint is not the last one that this witness cosigned",
+            "the checkpoint differs from the last checkpoint that this witness cosigned",
             field="checkpoint",
             expected="none" if log is None else f"size {log.size}, root {log.root}",
             found=f"size {head.size}, root {head.root.hex()}",

@@ -119,12 +119,12 @@ class Witness:
         """
         opening = parse_canonical(entry)
         if not isinstance(opening, Opening):
-            raise WitnessRefused("the entry is not an opening record", field="entry 0", found=opening.type)
+            raise WitnessRefused("the entry is not a window header", field="entry 0", found=opening.type)
         signed = open_checkpoint(note, origin=opening.log, log_key=log_key)
         head = signed.checkpoint
         require(
             (head.size, head.root) == (1, leaf_hash(entry)),
-            "the checkpoint is not the opening's",
+            "the checkpoint does not cover the window header",
             "checkpoint",
         )
         digest = sha256(entry).hex()
@@ -149,12 +149,14 @@ class Witness:
                 # A log that started once never restarts, whatever the outcome of its window.
                 require(
                     log.opening == digest,
-                    "another opening of this window was cosigned",
+                    "this witness cosigned another header of this window",
                     "opening.window",
                     log.opening,
                     digest,
                 )
-                require(log.size == 1, "the window has gone on", "checkpoint", f"size >= {log.size}", 1)
+                require(
+                    log.size == 1, "the window has further entries", "checkpoint", f"size >= {log.size}", 1
+                )
             update = Log.opened(opening, digest, head)
             chains = {**state.chains, opening.origin: opening.log}
             state = state.model_copy(update={"chains": chains})
@@ -189,14 +191,16 @@ class Witness:
         with self._locked() as state:
             log = state.logs.get(name)
             if log is None:
-                raise WitnessRefused("no opening of this window was cosigned", field="checkpoint", found=name)
+                raise WitnessRefused(
+                    "this witness has not cosigned a header of this window", field="checkpoint", found=name
+                )
             same = (head.size, head.root.hex()) == (log.size, log.root)
             require(
                 same or not log.closed, "the window is closed", "checkpoint", f"size {log.size}", head.size
             )
             require(
                 verify_consistency(log.size, head.size, consistency, bytes.fromhex(log.root), head.root),
-                "the checkpoint is not an extension of the last cosigned one",
+                "the checkpoint does not extend the last cosigned checkpoint",
                 "checkpoint",
                 f"consistency with size {log.size}, root {log.root}",
                 f"size {head.size}, root {head.root.hex()}",
@@ -242,7 +246,7 @@ class Witness:
         record = parse_canonical(entries[0]) if entries else None
         if not isinstance(record, Opening):
             found = "no entry" if record is None else record.type
-            raise WitnessRefused("the entry is not an opening record", field="entry 0", found=found)
+            raise WitnessRefused("the entry is not a window header", field="entry 0", found=found)
         signed = open_checkpoint(note, origin=record.log, log_key=log_key, witnesses=witnesses)
         signed.quorum_time(quorum)
         head, digest = signed.checkpoint, sha256(entries[0]).hex()
@@ -258,7 +262,7 @@ class Witness:
                     and verify_consistency(
                         known.size, head.size, consistency, bytes.fromhex(known.root), head.root
                     ),
-                    "the checkpoint is not an extension of the last cosigned one",
+                    "the checkpoint does not extend the last cosigned checkpoint",
                     "checkpoint",
                     f"consistency with size {known.size}, root {known.root}",
                     f"size {head.size}, root {head.root.hex()}",
@@ -312,7 +316,7 @@ class Witness:
         record = parse_canonical(entry)
         if not isinstance(record, Opening | Enrolment) or isinstance(record, Opening) != (index == 0):
             raise WitnessRefused(
-                "the entry is not an opening or enrolment at this index",
+                "the entry is not a window header or enrolment at this index",
                 field=f"entry {index}",
                 found=record.type,
             )
@@ -323,7 +327,7 @@ class Witness:
         )
         require(
             index > 0 or head.size == 1,
-            "an opening's beacon is drawn over it alone",
+            "the beacon of a window header covers only the header",
             "checkpoint",
             1,
             head.size,
@@ -334,7 +338,7 @@ class Witness:
             latest = 1000 * (quorum_time + CLOCK_LEEWAY_SECONDS)
             require(
                 record.ts <= latest,
-                "the enrolment is stamped after its quorum: is a clock wrong?",
+                "the time of the enrolment is after its quorum: check the clocks",
                 f"entry {index}, ts",
                 f"at most {latest} ms",
                 record.ts,

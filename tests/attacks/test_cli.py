@@ -81,10 +81,13 @@ def test_a_bound_that_is_exceeded_ends_in_one(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["nonsense"], "there is no such attack"),
+        (["nonsense"], "no attack has this name"),
         (["rag-mia", "--members", "100"], "too few documents for the split"),
-        (["rag-mia", "--mechanism", "loud"], "not a mechanism"),
-        (["rag-mia", "--target", "http://127.0.0.1:9/v1"], "documents that the service does not hold"),
+        (["rag-mia", "--mechanism", "loud"], "the option names no mechanism"),
+        (
+            ["rag-mia", "--target", "http://127.0.0.1:9/v1"],
+            "the attack needs documents outside of the service",
+        ),
         (["rag-mia", "--others", "NOTES"], "members and others overlap"),
         (["rag-mia", "--members", "30", "--generator", "http://127.0.0.1:9"], "needs the name of its model"),
     ],
@@ -99,7 +102,7 @@ def test_bad_input_is_named(options: list[str], said: str, notes: Path, tmp_path
 def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
     found = run("lab", "attack", "run", "rag-mia", "--data", tmp_path / "none", "--out", tmp_path / "out")
     assert found.exit_code == 2
-    assert "there are no such documents" in found.output
+    assert "the documents are unknown" in found.output
 
 
 def test_canaries_from_coins_to_a_bound(notes: Path, tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ def test_accounts_attack_a_window_until_its_limit(tmp_path: Path) -> None:
     assert here.found is True and verdict_of(here.reply.text) is True
     assert away.found is False and verdict_of(away.reply.text) is False
     target.ask(Probe(0, 1, 0, YesNo("tort", "tort")))
-    with pytest.raises(AttackError, match="all that the window's policy lets it ask") as caught:
+    with pytest.raises(
+        AttackError, match="the account has used all queries of the window's policy"
+    ) as caught:
         target.ask(Probe(0, 2, 0, YesNo("bail", "bail")))
     assert caught.value.field == "law-1"
     with pytest.raises(AttackError, match="one tenant"):

@@ -154,7 +154,7 @@ def test_an_account_without_queries_left_is_named_and_its_answers_are_kept(serve
     assert served.run("rag-mia", accounts=["law-1"], out="alone").exit_code == 0, "nothing is asked twice"
     found = served.run("mba", accounts=["law-1"], out="alone")
     assert found.exit_code == 2
-    assert "rag-audit: the account has asked all that the window's policy lets it ask" in found.output
+    assert "rag-audit: the account has used all queries of the window's policy" in found.output
     assert "at: law-1" in found.output
     assert served.asked("law-1") == served.kept("alone") == QUERIES
     assert served.run("rag-mia", accounts=["law-4"], out="alone").exit_code == 0
@@ -203,5 +203,5 @@ def test_an_account_that_is_not_enrolled_is_named(served: Served) -> None:
     ):
         found = words()
         assert found.exit_code == 2
-        assert "rag-audit: the account cannot ask in this window" in found.output
+        assert "rag-audit: the account cannot send queries in this window" in found.output
         assert "at: stranger" in found.output and "unknown-account" in found.output

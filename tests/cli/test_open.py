@@ -152,7 +152,9 @@ def test_files_that_are_not_read_are_named_and_the_one_that_is_read_is_not(
     (docs / "notes.md").write_text("Notes.")
     done = CliRunner().invoke(main, [*command, "--json"])
     assert done.exit_code == 0, done.output
-    assert "omitted 1: the folder has <tenant>.jsonl files, which alone are read: notes.md" in done.stderr
+    assert (
+        "omitted 1: the folder has <tenant>.jsonl files, only these files are read: notes.md" in done.stderr
+    )
     assert ".jsonl are not read" not in done.stderr
     assert [entry["name"] for entry in json.loads(done.stdout)["inventory"]["omitted"]] == ["notes.md"]
 
@@ -180,19 +182,19 @@ def test_a_document_that_cannot_be_embedded_is_named_and_omitted_if_asked(
     def failing(self: WordLlama, texts: Sequence[str], *, first: int = 0) -> Vectors:
         for number, text in enumerate(texts, first):
             if text.startswith("no vector"):
-                raise NothingToEmbed("there is nothing to embed", field=f"documents[{number}]")
+                raise NothingToEmbed("the text has no token to embed", field=f"documents[{number}]")
         return embed(self, texts, first=first)
 
     monkeypatch.setattr(WordLlama, "embed_documents", failing)
     first_bad = len(TEXTS["law"]) + 1
     command += [str(tmp_path / word) if word == "vectors" else word for word in more]
     done = CliRunner().invoke(main, command)
-    assert done.exit_code == 2 and "there is nothing to embed" in done.stderr
+    assert done.exit_code == 2 and "the text has no token to embed" in done.stderr
     assert f"at: law.jsonl, line {first_bad}" in done.stderr
     done = CliRunner().invoke(main, [*command, "--skip-unreadable", "--json"])
     assert done.exit_code == 0, done.output
     named = f"law.jsonl, line {first_bad}; law.jsonl, line {first_bad + 2}"
-    assert f"omitted 2: there is nothing to embed: {named}" in done.stderr
+    assert f"omitted 2: the text has no token to embed: {named}" in done.stderr
     value = json.loads(done.stdout)
     assert value["status"] == "committed" and value["inventory"]["read"]["law"]["documents"] == first_bad
     with DocumentStore(Layout(tmp_path / "window").documents) as store:

@@ -103,4 +103,4 @@ def test_a_window_is_prepared_beside_another_and_opened_once_that_is_closed(serv
 
 def test_a_folder_without_texts_has_no_difference(service: Service, tmp_path: Path) -> None:
     done = run("provider", "diff", tmp_path, "--docs", service.root / "docs")
-    assert done.exit_code == 2 and "holds no texts of a window" in done.stderr
+    assert done.exit_code == 2 and "the folder contains no texts of a window" in done.stderr

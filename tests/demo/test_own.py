@@ -129,7 +129,7 @@ def test_nobody_asks_more_than_the_policy_allows(embedder: Embedder) -> None:
 
 def test_a_tenant_without_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "law.jsonl").write_text("\n")
-    with pytest.raises(DocumentsError, match="the file holds no documents") as caught:
+    with pytest.raises(DocumentsError, match="the file contains no documents") as caught:
         own_texts(tmp_path)
     assert caught.value.field == "law.jsonl"
     with pytest.raises(DocumentsError, match="a tenant has no text") as caught:

@@ -135,12 +135,12 @@ def test_documents_that_are_cut_are_counted(folder: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "   "])
 def test_empty_query_is_refused(folder: Path, text: str) -> None:
-    with pytest.raises(NothingToEmbed, match="there is nothing to embed"):
+    with pytest.raises(NothingToEmbed, match="the text has no token to embed"):
         minilm(folder).embed_query(text)
 
 
 def test_zero_vector_is_refused(folder: Path) -> None:
-    with pytest.raises(NothingToEmbed, match="there is nothing to embed"):
+    with pytest.raises(NothingToEmbed, match="the text has no token to embed"):
         minilm(folder).embed_query("minus down")
 
 

@@ -163,12 +163,12 @@ def test_normalisation_follows_the_unit_vector(embedder: wordllama.WordLlama) ->
 
 
 def test_empty_query_is_refused(embedder: wordllama.WordLlama) -> None:
-    with pytest.raises(NothingToEmbed, match="there is nothing to embed"):
+    with pytest.raises(NothingToEmbed, match="the text has no token to embed"):
         embedder.embed_query("")
 
 
 def test_cancelling_rows_are_refused() -> None:
-    with pytest.raises(NothingToEmbed, match="there is nothing to embed"):
+    with pytest.raises(NothingToEmbed, match="the text has no token to embed"):
         wordllama.normalise(np.zeros(256, np.int64), field="query")
 
 

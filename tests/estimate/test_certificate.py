@@ -411,7 +411,9 @@ def test_a_lost_certificate_is_named(tmp_path: Path) -> None:
     path = window.directory / "coalition.json"
     kept = json.loads(path.read_text())
     path.write_bytes(jcs({**kept, "certificate": {}}))
-    with pytest.raises(StoreError, match="not the coalition proof"):
+    with pytest.raises(
+        StoreError, match="the file differs from the coalition proof that the window trailer names"
+    ):
         window.export()
     window.shut()
 
@@ -427,7 +429,7 @@ def test_a_policy_for_another_circuit_is_not_opened(tmp_path: Path) -> None:
     other = part.model_copy(
         update={"certificate": part.certificate.model_copy(update={"circuit": "00" * 32})}
     )
-    with pytest.raises(PolicyError, match="the circuit is not this release's") as caught:
+    with pytest.raises(PolicyError, match="the circuit differs from the circuit of this release") as caught:
         check_certificate(policy.model_copy(update={"estimator": other}), 256)
     assert caught.value.field == "policy.estimator.certificate.circuit"
     check_certificate(policy, 256)

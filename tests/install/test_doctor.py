@@ -145,7 +145,7 @@ def test_a_cache_that_cannot_be_used_names_its_remedy(
     assert f"{tmp_path}/rag-audit: 0.02 GB" in findings.cache().found
     (tmp_path / "rag-audit").chmod(0o777)
     found = findings.cache()
-    assert found.state == "missing" and "others can write to the cache" in found.found
+    assert found.state == "missing" and "other users can write to the cache" in found.found
     assert found.remedy is not None and "XDG_CACHE_HOME" in found.remedy
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))

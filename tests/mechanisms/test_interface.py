@@ -158,5 +158,5 @@ def test_an_option_chooses_the_mechanism(kind: type[Mechanism]) -> None:
     assert all(form.split(":")[0] == kind.name for form in words.forms)
     chosen = words.chosen(Option(None, "", kind.name, "", 64, 256))
     assert type(chosen) is kind and chosen.tenant.capacity == 0
-    with pytest.raises(PolicyError, match="not a mechanism"):
+    with pytest.raises(PolicyError, match="names no mechanism"):
         words.chosen(Option(None, ":x:y", f"{kind.name}:x:y", "", 64, 256))

@@ -155,7 +155,7 @@ def test_an_epsilon_of_listing_above_the_default_limit_is_said(tmp_path: Path) -
         "listing",
     )
     said = " ".join(done.output.split())
-    assert "law: this epsilon is above the 80 that `verifier trust new` accepts by default" in said
+    assert "law: this epsilon is above 80, the default limit of `verifier trust new`" in said
     few = run(
         "provider",
         "policy",
@@ -255,7 +255,7 @@ def test_the_weaker_limit_of_listing_is_announced(tmp_path: Path) -> None:
     for accepted in (["--policy", policy], ["--require", "mechanisms=listing"]):
         made = trusted(tmp_path, *accepted)
         assert made.exit_code == 0 and 'max_epsilon = "80"' in (tmp_path / "trust.toml").read_text()
-        assert "warning: max_epsilon is 80, where other trust files have 8:" in made.stderr
+        assert "warning: max_epsilon is 80 instead of 8, because" in made.stderr
         own = trusted(tmp_path, *accepted, "--require", "max_epsilon=8")
         assert own.exit_code == 0 and "warning: max_epsilon" not in own.stderr
     assert "max_epsilon is 80 instead of 8" in " ".join(
@@ -286,8 +286,14 @@ def test_a_setting_that_is_no_requirement_is_named(tmp_path: Path, setting: str,
         (["--mechanism", "sampling:9"], ["a share above 0 and below 1, such as 0.9", "found: 9\n", "KEEP"]),
         (["--mechanism", "listing:0.7:1:354"], ["a share above 0 and below 1", "found: 1\n", "CHANCE"]),
         (["--mechanism", "medicine=none"], ["no --tenant is named medicine", "expected: law"]),
-        (["--mechanism", "law=none", "--mechanism", "law=noise"], ["given twice", "one --mechanism for law"]),
-        (["--mechanism", "none", "--mechanism", "noise"], ["given twice", "one --mechanism for all tenants"]),
+        (
+            ["--mechanism", "law=none", "--mechanism", "law=noise"],
+            ["two options set", "one --mechanism for law"],
+        ),
+        (
+            ["--mechanism", "none", "--mechanism", "noise"],
+            ["two options set", "one --mechanism for all tenants"],
+        ),
         (["--tenant", "law=32"], ["law is given twice", "found: law=32"]),
     ],
 )

@@ -117,7 +117,7 @@ def test_a_policy_of_another_version_is_refused() -> None:
         (tenant(SAMPLE, keep=1 << 53), "tenants[3].keep", "at most"),
         (tenant(SAMPLE, scores=None), "tenants.sample.scores", "a score window"),
         (tenant(NOISE, scores=asdict(exact_scores(DIMENSION))), "tenants.noise.scores", "null"),
-        (tenant(SAMPLE, mechanism="listing"), "tenants.sample.scores", "null, since the threshold"),
+        (tenant(SAMPLE, mechanism="listing"), "tenants.sample.scores", "null, because listing has a threshold"),
         (tenant(LIST, noise=True), "tenants.listing.noise", "false"),
         (tenant(LIST, keep=None), "tenants.listing.keep", "0.7 is usual"),
         (tenant(LIST, chance=None), "tenants.listing.chance", "a value"),
@@ -215,13 +215,13 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
     text = explain(MIXED, MIXED.figures(), "as given")
     for sentence in (
         "tenants.sample.mechanism = sampling",
-        "each position is kept for the whole window with probability 0.9",
+        "the sample contains each position with probability 0.9",
         "Both figures bound the probability of one event and are not differential privacy",
         "the absence becomes more likely by a factor of at most 10 for k_max accounts (odds_unlisted)",
         "Both figures assume 1 position for each document; a document of s positions has at least the s-th power",
         "The presence of a document that an account asks for has no protection",
-        "nothing hides what is in the index",
-        "positions that score at least 354 and that the account does not hold yet are candidates",
+        "exact answers without protection of the index",
+        "a position is a candidate if it scores at least 354 and the account has not received it yet",
     ):
         assert " ".join(sentence.split()) in " ".join(text.split()), sentence
 
@@ -229,8 +229,8 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
 def test_who_chooses_is_warned() -> None:
     lines = "\n".join(comparison(MIXED, (1, 4), 64))
     assert "sampling:0.9  70  odds_unlisted 10" in lines
-    assert "exact: nothing hides what is in the index; verdicts say PASS-INTEGRITY" in lines
-    assert "noise: this noise leaves less than half of retrieval" in lines
+    assert "exact: no mechanism hides the index; a verdict is PASS-INTEGRITY" in lines
+    assert "noise: with this noise, retrieval on public collections loses more than half" in lines
     assert "noise: eps" in lines and "promises little" in lines
     assert "--mechanism listing:0.7   53  eps" in lines
     assert (
@@ -263,7 +263,10 @@ def written(tmp_path: Path, *options: str) -> tuple[int, str, Policy | None]:
 def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> None:
     code, text_, made = written(tmp_path)
     assert code == 0 and made is not None and {made.mechanism(t).name for t in made.tenants} == {"noise"}
-    assert "--mechanism listing:0.7" in text_ and "warning: law: this noise leaves less than half" in text_
+    assert (
+        "--mechanism listing:0.7" in text_
+        and "warning: law: with this noise, retrieval on public collections loses more than half" in text_
+    )
     code, text_, made = written(tmp_path, "--mechanism", "sampling", "--mechanism", "medicine=noise:0.8")
     assert made is not None and [made.mechanism(t).name for t in made.tenants] == ["sampling", "noise"]
     assert [made.mechanism(t).keep for t in made.tenants] == [coin_of("0.9", "k"), coin_of("0.8", "k")]
@@ -273,7 +276,7 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
     assert isinstance(own, Listing)
     rules = own.rules
     assert rules == ListingRules(coin_of(Decimal(3) / 64, "q"), 6, 354)  # a tenth of 64, half of it by chance
-    assert "medicine: nothing hides what is in the index; verdicts say PASS-INTEGRITY" in text_
+    assert "medicine: no mechanism hides the index; a verdict is PASS-INTEGRITY" in text_
     code, _, made = written(
         tmp_path, "--mechanism", "listing:0.6:0.001:400:7", "--mechanism", "medicine=noise"
     )

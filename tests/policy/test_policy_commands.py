@@ -115,7 +115,7 @@ def test_the_fewest_gains_are_chosen_and_then_the_finest_lattice(tmp_path: Path)
 def test_noise_that_is_given_is_taken(tmp_path: Path) -> None:
     policy, told = made(tmp_path / "p.json", "--gains", "1,8,64", "--lattice", 16)
     assert (policy.noise.gains, policy.noise.lattice, policy.eps_acc) == ([1, 8, 64], 16, "4")
-    assert told["chosen"]["why"].startswith("The noise was given")
+    assert told["chosen"]["why"].startswith("The options state the noise, without a target.")
 
 
 def test_the_file_is_canonical_and_its_explanation_stands_beside_it(tmp_path: Path) -> None:

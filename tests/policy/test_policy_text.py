@@ -40,7 +40,7 @@ def drafted(capacities: dict[str, int], n: int = 200, **mechanisms: Mechanism) -
 def test_the_chance_of_being_handed_out_is_that_of_the_smallest_index(tmp_path: Path) -> None:
     said = words(tmp_path, "--tenant", "law=64", "--tenant", "medicine=1024")
     sentence = (
-        "Even with unlimited noise a given document among 64 positions of law is handed out with probability 7.8 % a"
+        "Even with unlimited noise a given document among 64 positions of law is returned with probability 7.8 % a"
         " query (K = 5), nearly 100 % over 200 queries."
     )
     assert sentence in said and "among 1,024" not in said
@@ -50,7 +50,7 @@ def test_the_chance_of_being_handed_out_is_that_of_the_smallest_index(tmp_path: 
         in json.loads(run("provider", "policy", "bounds", tmp_path / "p.json", "--json").stdout)["covers"]
     )
     large = covers([drafted({"law": 1024})])
-    assert "among 1,024 positions of law is handed out with probability 0.49 % a query (K = 5), 62 %" in large
+    assert "among 1,024 positions of law is returned with probability 0.49 % a query (K = 5), 62 %" in large
 
 
 def test_a_sample_returns_no_text_of_a_position_that_it_drops() -> None:
@@ -61,7 +61,7 @@ def test_a_sample_returns_no_text_of_a_position_that_it_drops() -> None:
 def test_windows_together_hand_out_more_than_each() -> None:
     large = drafted({"law": 1024})
     assert covers([large, large]).endswith(
-        "handed out to one account with probability 86 % over the 400 queries of 2 windows."
+        "returned to one account with probability 86 % over the 400 queries of 2 windows."
     )
 
 
@@ -72,7 +72,7 @@ def test_nothing_is_said_of_noise_that_no_tenant_has(tmp_path: Path, kind: str) 
     assert ("These figures only cover the list of selected positions" in said) is (kind != "none")
     if kind == "listing":
         assert (
-            "Chance alone lists a given position of law to one account with probability nearly 100 % over"
+            "Random bits list a given position of law to one account with a probability of at most nearly 100 % over"
             in said
         )
 
@@ -97,7 +97,7 @@ def test_only_what_is_certain_is_100_percent(share: float, shown: str) -> None:
 )
 def test_an_answer_misses_what_the_sample_drops(tmp_path: Path, kind: str, missed: str) -> None:
     said = words(tmp_path, "--tenant", "law=64", "--mechanism", kind)
-    assert f"an answer misses about {missed} of what it would find" in said
+    assert f"an answer misses about {missed} of its passages" in said
 
 
 def bounded_apart(text: str) -> bool:
@@ -116,12 +116,12 @@ def test_a_factor_above_its_epsilon_is_explained(tmp_path: Path) -> None:
 
 def test_a_list_has_its_own_length(tmp_path: Path) -> None:
     said = words(tmp_path, "--tenant", "law=64", "--mechanism", "listing", "--top-k", 3)
-    assert "a list holds the first 6 candidates at most, whatever top_k is" in said
+    assert "a list has at most the first 6 candidates, for every value of top_k" in said
     assert "With listing, a list has at most listed_max positions: law 6." in said
     assert "Number of positions in an answer" not in said
 
 
-NOISE_ALONE = ("outside eps_audit", "times epsilon", "The delta of noise")
+NOISE_ALONE = ("eps_audit does not cover more accounts", "times epsilon", "The delta of noise")
 
 
 @pytest.mark.parametrize("options", [("none",), ("sampling",), ("noise",)])

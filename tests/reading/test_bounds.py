@@ -117,7 +117,7 @@ def test_siblings_are_limited_together_before_one_is_read(
     monkeypatch.setattr(
         windowfile, "sha256", lambda _: pytest.fail("a sibling was read before all were weighed")
     )
-    with pytest.raises(SizeError, match="the siblings are too large together"):
+    with pytest.raises(SizeError, match="the siblings are too large in total"):
         WindowFile.load(tmp_path)
 
 
@@ -127,7 +127,7 @@ def test_a_sibling_that_several_parts_name_counts_for_each(
     folder_with(tmp_path, entries=["x" * 300], roster=["x" * 300])
     assert len(list(tmp_path.iterdir())) == 2
     monkeypatch.setattr(windowfile, "MAX_SIBLINGS_BYTES", 500)
-    with pytest.raises(SizeError, match="the siblings are too large together"):
+    with pytest.raises(SizeError, match="the siblings are too large in total"):
         WindowFile.load(tmp_path)
 
 

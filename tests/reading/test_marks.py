@@ -48,7 +48,7 @@ def test_nul_is_refused_everywhere(name: str, encoding: str, tmp_path: Path) -> 
     with pytest.raises(EncodingError) as caught:
         load_directory(tmp_path)
     assert str(caught.value.field).endswith(name) and "UTF-8" in str(caught.value.hint)
-    assert caught.value.message in ("the text holds the character NUL", "the file is not UTF-8")
+    assert caught.value.message in ("the text contains the character NUL", "the file is not UTF-8")
 
 
 def test_nul_that_json_writes_as_an_escape_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -301,8 +301,12 @@ def test_a_listing_tenants_charts_are_the_closed_forms(reports: dict[str, Report
     assert curve[1] == 7.5562 and curve[2] == 14.264 and curve[10] == 67.931  # docs/accounting.md, "Listing"
     assert {t.accounts: round(t.at_one_percent, 3) for t in curves.tests_of(report, protection)}[2] == 0.71
     text = Page(render(report)).text
-    assert "with δ = 0" in text and "A closed form of the mechanism's coins" in text
-    assert "This policy's setting, a share kept of 0.7, was measured: 37 to 74.5 %" in text
+    assert (
+        "with δ = 0" in text
+        and "An exact closed form for the random bits of the mechanism, rounded up; it is not a Gaussian approximation."
+        in text
+    )
+    assert "This policy's setting, a sampled share of 0.7, was measured: 37 to 74.5 %" in text
 
 
 def test_sampling_and_none_say_that_there_is_no_epsilon(reports: dict[str, Report]) -> None:
@@ -310,10 +314,13 @@ def test_sampling_and_none_say_that_there_is_no_epsilon(reports: dict[str, Repor
     sampled = _with_tenant(reports["PASS"], mechanism="sampling", gains=[], sigma_over_delta=None, eps="inf", keep="0.9",
                            keep_coin=coin, odds_unlisted="10", odds_unlisted_all_accounts="10")  # fmt: skip
     text = Page(render(sampled)).text
-    assert "There is no epsilon, whatever the number of accounts" in text and "factor of at most 10" in text
+    assert "There is no epsilon for any number of accounts" in text and "factor of at most 10" in text
     assert "recognises at most 91.1 in 100 documents, for any number of accounts" in text
     bare = Page(render(reports["PASS-INTEGRITY"])).text
-    assert "There is no epsilon: answers are exact" in bare and "There is no ceiling" in bare
+    assert (
+        "There is no epsilon: answers are exact" in bare
+        and "There is no bound: a test may recognise every document." in bare
+    )
     assert "Any privacy of law and medicine" in bare
 
 
@@ -358,7 +365,7 @@ def test_parameters_that_the_accountant_refuses_leave_charts_out(reports: dict[s
         {"gains": [1], "lattice": 1 << 20},
     ):
         text = Page(render(_with_tenant(reports["PASS"], **change))).text
-        assert "at this policy the accountant gives no finite bound" in text
+        assert "There is no epsilon: the accountant finds no finite bound for this policy." in text
     missing = reports["PASS"].figures.model_copy(update={"eps": None, "tpr_at_fpr_1pct": None})
     assert "not computed" in Page(render(_changed(reports["UNDECIDED"], figures=missing))).text
 

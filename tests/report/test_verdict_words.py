@@ -83,7 +83,10 @@ def test_a_limit_of_samples_says_which_tenant_it_is_not_applied_to() -> None:
         == "only law; the limit is not applied to medicine, which has noise and a factor of 18.729"
     )
     assert "A document that was not received (medicine)" in page
-    assert "nothing bounds what lists show" not in page and "No epsilon is promised for law." in page
+    assert (
+        "no figure bounds the information that lists contain about it." not in page
+        and "No epsilon is promised for law." in page
+    )
 
 
 def test_a_limit_that_is_absent_is_to_be_set() -> None:

@@ -186,7 +186,7 @@ def test_what_is_approved_after_the_end_is_for_the_next_window(tmp_path: Path) -
     assert acts[0] == "1 accounts are not enrolled in w-1" and "close w-1" in acts
     told = joined.ask("law-7")
     assert told.status == "approved" and told.reason.startswith("from the next window on")
-    with pytest.raises(RagAuditError, match="no enrolment is asked for") as refused:
+    with pytest.raises(RagAuditError, match="the provider accepts no enrolment for that window") as refused:
         joined.ask("law-8", "w-1")
     assert refused.value.expected == "w-2"
     assert joined.run.stop(1)
@@ -200,7 +200,7 @@ def test_a_book_that_fails_keeps_no_window_from_its_end(tmp_path: Path) -> None:
     joined.run._joining.close()
     play.clock.now = Publication.load(play.public("w-1")).parsed_opening().closes_at + 1
     assert "close w-1" in play.settle(joined.run)
-    assert sum("nobody is enrolled" in line for line in play.said) == 1
+    assert sum("no account is enrolled:" in line for line in play.said) == 1
     assert joined.run.stop(1)
 
 

@@ -237,7 +237,7 @@ def test_sigterm_ends_a_run_and_the_next_one_goes_on(play: Play) -> None:
         ]
         second = subprocess.run([sys.executable, "-m", "rag_audit", "run", "provider.toml"], cwd=play.root,
                                 capture_output=True, text=True, timeout=LONGEST_S)  # fmt: skip
-        assert second.returncode == 2 and "another process runs this folder" in second.stderr
+        assert second.returncode == 2 and "another process uses this folder" in second.stderr
         process.child.send_signal(signal.SIGTERM)
         assert process.child.wait(LONGEST_S) == 0
     finally:

@@ -199,7 +199,9 @@ def test_a_window_with_a_drand_round_opens_once_its_signature_lies_there(tmp_pat
     play.clock.now = 1_000 * due
     note = play.public("w-1") / "notes" / "drand-1000.txt"
     note.write_text("00" * 48)
-    assert play.settle(run) == [] and any("w-1: " in line and "tried again" in line for line in play.said)
+    assert play.settle(run) == [] and any(
+        "w-1: " in line and "the next attempt follows in" in line for line in play.said
+    )
     note.write_text(QUICKNET_1000 + "\n")
     play.clock.advance(30_001)
     assert play.settle(run) == ["beacon w-1"]
@@ -249,7 +251,10 @@ def test_a_window_that_is_not_done_by_its_date_of_deletion_is_deleted_all_the_sa
     play.clock.now = Publication.load(play.public("w-1")).parsed_policy().delete_after
     assert play.settle(run)[:2] == ["done w-1", "prepare w-2"]
     assert not (play.folder / "windows" / "w-1" / "secrets.json").exists()
-    assert any("not done by its policy's date" in line for line in play.said)
+    assert any(
+        "is not finished on its policy's date of deletion, so the run stops working on it" in line
+        for line in play.said
+    )
     run.stop(1)
 
 
@@ -319,7 +324,7 @@ def test_a_document_that_cannot_be_read_keeps_the_window_from_being_made_or_is_l
         file.write(b'{"text": 3}\n')
     run = play.supervisor()
     assert play.settle(run) == ["prepare w-1"]
-    assert any("law.jsonl, line 6" in line and "tried again" in line for line in play.said)
+    assert any("law.jsonl, line 6" in line and "the next attempt follows in" in line for line in play.said)
     run.stop(1)
     play.said.clear()
     play.configure(documents={"skip_unreadable": True})
@@ -360,7 +365,7 @@ def test_a_full_disk_loses_no_answer_and_records_none_by_half(
         patch.setattr("rag_audit.service.running.supervisor.try_room", no_room)
         assert play.settle(run) == []
         assert run.windows["w-1"] is window and isinstance(run.served.handle(value), Refusal)
-        assert any("room on the disk" in line for line in play.said)
+        assert any("The service refuses requests and loses none" in line for line in play.said)
     play.clock.advance(30_001)
     assert "resume w-1" in play.settle(run)
     assert isinstance(run.served.handle(value), Answer)
@@ -371,7 +376,7 @@ def test_a_full_disk_loses_no_answer_and_records_none_by_half(
 
 def test_a_folder_is_run_by_one_process(play: Play) -> None:
     run = play.supervisor()
-    with pytest.raises(SetupError, match="another process runs this folder"):
+    with pytest.raises(SetupError, match="another process uses this folder"):
         play.supervisor()
     run.stop(1)
     play.configure(schedule={"prefix": "other-"})

@@ -194,7 +194,7 @@ def test_another_address_s_answer_is_none(served: Served, both: Both) -> None:
     account, window = served.parties.accounts["law-2"], served.publication
     replies: list[Any] = [(404, {}, b"<html>"), (200, {}, b"<html>"), (302, {"Location": "/x"}, b"")]
     for reply in replies:
-        with stub([reply]) as (url, _), pytest.raises(SetupError, match="not a service's"):
+        with stub([reply]) as (url, _), pytest.raises(SetupError, match="does not belong to a service"):
             both.run(url, _key(served), lambda client: client.ask(account, "What?", window=window))
     served.accept("law-2", account.request(window, "What?"), served.post(
         "/v1/query", account.request(window, "What?").canonical()))  # fmt: skip

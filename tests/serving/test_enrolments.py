@@ -391,7 +391,7 @@ def test_the_client_asks_and_asks_again(
     assert again.status == "approved" and again.request == first.request
     now = both.run(asked.service.url, key, lambda client: client.enrol(asker, "w-1"))
     assert now.window == "w-1" and now.request != first.request
-    with pytest.raises(RequestRefused, match="no enrolment is asked for in that window") as refused:
+    with pytest.raises(RequestRefused, match="the provider accepts no enrolment for that window") as refused:
         both.run(asked.service.url, key, lambda client: client.enrol(asker, "w-9"))
     assert refused.value.reason == "WindowStateError"
     with pytest.raises(SignatureError, match="not signed by the provider"):
@@ -419,7 +419,10 @@ def test_the_client_is_patient_and_believes_no_answer_to_another(
         both.run(url, provider.verifier, lambda client: client.enrol(asker))
     with stub([offer, *[busy] * 9]) as (url, _), pytest.raises(SetupError, match="does not answer"):
         both.run(url, provider.verifier, lambda client: client.enrol(asker))
-    with stub([offer, (418, {}, b"?")]) as (url, _), pytest.raises(SetupError, match="not a service's"):
+    with (
+        stub([offer, (418, {}, b"?")]) as (url, _),
+        pytest.raises(SetupError, match="does not belong to a service"),
+    ):
         both.run(url, provider.verifier, lambda client: client.enrol(asker))
     none = (200, {}, json.dumps({"origin": ORIGIN, "windows": [], "open": None}).encode())
     with stub([none]) as (url, _), pytest.raises(SchemaError, match="no enrolment requests at the moment"):
@@ -501,7 +504,7 @@ def test_the_commands_ask_list_approve_and_reject(asked: Served, book: Enrolment
     foreign = tmp_path / "foreign.sqlite"
     with sqlite3.connect(foreign) as db:
         db.execute("CREATE TABLE x (y)")
-    with pytest.raises(StoreError, match="no book"):
+    with pytest.raises(StoreError, match="the file is not a book of enrolments"):
         EnrolmentBook(foreign)
 
 

@@ -51,7 +51,11 @@ def test_a_database_outage_is_no_missing_file(database: Cluster, tmp_path: Path)
         told_to_come_again(reply)
         assert str(database.folder).encode() not in reply.body and b"postgres" not in reply.body
         done = CliRunner().invoke(main, status)
-        assert done.exit_code == 2 and "status 503" in done.stderr and "try again later" in done.stderr
+        assert (
+            done.exit_code == 2
+            and "status 503" in done.stderr
+            and "the service cannot answer at the moment: repeat the request later" in done.stderr
+        )
         assert served.get("/public/opening.json").status == 200
         assert (
             served.get("/windows/w-1/tile/entries/000.p/200").status == 404

@@ -99,5 +99,5 @@ def test_what_the_log_says_of_an_account_is_checked(served: Served, monkeypatch:
             return data.replace(b'"law-1"', b'"law-2"') if data and "entries" in name else data
 
         monkeypatch.setattr(LiveLog, "file", another)
-        with pytest.raises(InvalidProof, match="not those of the checkpoint"):
+        with pytest.raises(InvalidProof, match="do not match the checkpoint"):
             client.recorded("law-1", public)

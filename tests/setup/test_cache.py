@@ -49,7 +49,7 @@ def test_what_others_could_read_is_closed(home: Path) -> None:
 def test_a_cache_that_others_can_write_to_is_refused(home: Path, level: str) -> None:
     cache.cache_dir("keys")
     (home / level).chmod(0o777)
-    with pytest.raises(SetupError, match="others can write to the cache") as caught:
+    with pytest.raises(SetupError, match="other users can write to the cache") as caught:
         cache.cache_dir("keys")
     assert caught.value.field == str(home / level)
     assert "mode 0777" in str(caught.value.found) and "chmod 700" in str(caught.value.hint)
@@ -59,7 +59,7 @@ def test_a_group_is_others_unless_it_is_the_user_alone(home: Path, monkeypatch: 
     made = cache.cache_dir()
     made.chmod(0o770)
     monkeypatch.setattr(cache, "_private_group", lambda gid: False)
-    with pytest.raises(SetupError, match="others can write to the cache"):
+    with pytest.raises(SetupError, match="other users can write to the cache"):
         cache.cache_dir()
     monkeypatch.setattr(cache, "_private_group", lambda gid: gid == made.stat().st_gid)
     cache.cache_dir()
@@ -70,7 +70,9 @@ def test_a_cache_below_a_folder_that_others_can_write_to_is_refused(home: Path) 
     """They could put another folder in its place. Where a sticky bit forbids that, as in /tmp, they cannot."""
     cache.cache_dir()
     home.parent.chmod(0o777)
-    with pytest.raises(SetupError, match="below a folder that others can write to") as caught:
+    with pytest.raises(
+        SetupError, match="the cache is inside a folder that other users can write to"
+    ) as caught:
         cache.cache_dir()
     assert caught.value.field == str(home.parent)
     home.parent.chmod(0o1777)
@@ -80,7 +82,7 @@ def test_a_cache_below_a_folder_that_others_can_write_to_is_refused(home: Path) 
 def test_nothing_is_made_below_a_folder_that_is_refused(home: Path) -> None:
     home.parent.mkdir()
     home.parent.chmod(0o777)
-    with pytest.raises(SetupError, match="below a folder"):
+    with pytest.raises(SetupError, match="inside a folder"):
         cache.cache_dir("keys")
     assert not home.exists()
 
@@ -93,7 +95,7 @@ def test_another_user_s_folder_is_refused(home: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
-@pytest.mark.parametrize("level, message", [("rag-audit", "is another"), ("", "below another")])
+@pytest.mark.parametrize("level, message", [("rag-audit", "is another"), ("", "inside another")])
 def test_a_folder_that_was_given_to_another_user_is_refused(home: Path, level: str, message: str) -> None:
     cache.cache_dir("keys")
     os.chown(home / level, 4711, -1)
@@ -109,7 +111,7 @@ def test_a_link_leads_where_the_same_holds(home: Path, tmp_path: Path) -> None:
     home.symlink_to(real)
     assert cache.cache_dir("keys").resolve() == real / "rag-audit" / "keys"
     tmp_path.chmod(0o777)
-    with pytest.raises(SetupError, match="below a folder that others can write to"):
+    with pytest.raises(SetupError, match="the cache is inside a folder that other users can write to"):
         cache.cache_dir("keys")
 
 
@@ -147,8 +149,11 @@ def relink(folder: Path) -> None:
         (lambda f: (f / "a").write_bytes(b"eno"), "a cached file does not match its manifest"),
         (lambda f: (f / "inner" / "b").write_bytes(b""), "a cached file does not match its manifest"),
         (relink, "a cached file does not match its manifest"),
-        (lambda f: (f / "a").unlink(), "does not hold the files"),
-        (lambda f: (f / "inner" / "package.json").touch(), "does not hold the files"),
+        (lambda f: (f / "a").unlink(), "a cached folder lacks files of its manifest, or has further files"),
+        (
+            lambda f: (f / "inner" / "package.json").touch(),
+            "a cached folder lacks files of its manifest, or has further files",
+        ),
         (forget_files, "lists no files"),
         (lambda f: (f / "manifest.json").write_bytes(b"[]"), "lists no files"),
         (lambda f: (f / "manifest.json").write_bytes(b"{"), "has no manifest"),

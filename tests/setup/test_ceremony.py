@@ -348,7 +348,9 @@ def test_trust_pins_no_key_that_it_cannot_check(place: Place) -> None:
     false.write_bytes(flip(place, key, -30).read_bytes())
     assert "does not continue" in trust_fails(place, 1, "CeremonyError", f"{CIRCUIT.name}={false}")
     first = f"{CIRCUIT.name}={place.path('0.zkey')}"
-    assert "nobody contributed" in trust_fails(place, 1, "CeremonyError", first)
+    assert "no party contributed a secret, so anybody can forge proofs with this key" in trust_fails(
+        place, 1, "CeremonyError", first
+    )
     missing = f"{CIRCUIT.name}={place.path('none.zkey')}"
     assert "No such file" in trust_fails(place, 2, "SetupError", missing)
 
@@ -377,7 +379,9 @@ def test_key_that_nobody_has_contributed_to_is_said_to_be_one(place: Place) -> N
     found = place.ok("verify", place.path("b.zkey"), *place.policy, *place.powers)
     assert (found["vk"], found["keys"], found["setup"]) == (None, [], "unsafe")
     named = f"{CIRCUIT.name}={place.path('b.zkey')}"
-    assert "nobody contributed" in trust_fails(place, 1, "CeremonyError", named)
+    assert "no party contributed a secret, so anybody can forge proofs with this key" in trust_fails(
+        place, 1, "CeremonyError", named
+    )
 
 
 def test_final_key_is_not_written_over_another_file(place: Place) -> None:
@@ -391,9 +395,15 @@ def test_powers_to_which_only_a_beacon_contributed(place: Place) -> None:
     shutil.copy(place.path("public.ptau"), place.path("p.ptau"))
     out = ("--out", place.path("0.zkey"))
     start = ("start", "policy.json", "--circuit", CIRCUIT.name, *place.powers, *out)
-    assert "nobody gave the powers of tau a secret" in place.fails(1, "CeremonyError", *start)
+    assert (
+        "no party contributed a secret to the powers of tau, so anybody can forge proofs with them"
+        in place.fails(1, "CeremonyError", *start)
+    )
     made = ("new", "policy.json", *place.powers)
-    assert "nobody gave the powers of tau a secret" in place.fails(1, "CeremonyError", *made)
+    assert (
+        "no party contributed a secret to the powers of tau, so anybody can forge proofs with them"
+        in place.fails(1, "CeremonyError", *made)
+    )
 
 
 def test_powers_cut_from_a_larger_ceremony_are_taken_by_their_digest_only(place: Place) -> None:
@@ -509,7 +519,7 @@ def test_false_powers(place: Place) -> None:
 
 def test_key_that_nobody_contributed_to(place: Place) -> None:
     key = ceremony(place, 0)
-    reason = "nobody contributed"
+    reason = "no party contributed a secret, so anybody can forge proofs with this key"
     assert reason in place.fails(1, "CeremonyError", "finalise", key, *place.policy, *place.powers)
     # Not even with a beacon: its secret is public.
     beacon = ("--beacon", BEACON)

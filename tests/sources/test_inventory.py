@@ -69,7 +69,7 @@ def test_files_beside_json_lines_are_named_and_the_file_that_is_read_is_not(tmp_
         {"law.jsonl": '{"text": "Rent."}\n', "hr/handbook.txt": "Leave.", "notes.md": "Notes.", "a.png": b"", "hr/x.jsonl": "{}"},
     )  # fmt: skip
     inventory = read(tmp_path)
-    beside = "the folder has <tenant>.jsonl files, which alone are read"
+    beside = "the folder has <tenant>.jsonl files, and only these files are read"
     assert omitted(inventory) == {
         "notes.md": beside,
         "hr/handbook.txt": beside,
@@ -198,7 +198,7 @@ def test_empty_and_broken_lines_are_named(tmp_path: Path) -> None:
     put(
         tmp_path, {"law.jsonl": '{"text": "Rent."}\n{"text": ""}\n{"text": 7}\n{"text": \n', "hr.jsonl": "\n"}
     )
-    with pytest.raises(DocumentsError, match="the file holds no documents") as caught:
+    with pytest.raises(DocumentsError, match="the file contains no documents") as caught:
         load_directory(tmp_path)
     assert caught.value.field == "hr.jsonl"
     inventory = read(tmp_path, skip_unreadable=True)

@@ -99,7 +99,7 @@ def test_a_long_paragraph_is_cut_between_words(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DocumentsError, match="the folder holds no text") as caught:
+    with pytest.raises(DocumentsError, match="the folder contains no text") as caught:
         load_directory(tmp_path)
     assert caught.value.field == str(tmp_path)
 
@@ -116,7 +116,7 @@ def test_a_file_without_text_is_refused(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize("name", ["absent", "file.txt"])
 def test_what_is_not_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "file.txt").write_text("text", "utf-8")
-    with pytest.raises(DocumentsError, match="there is no such folder"):
+    with pytest.raises(DocumentsError, match="the folder does not exist"):
         load_directory(tmp_path / name)
 
 
@@ -208,7 +208,7 @@ def test_numbers_that_canonical_json_lacks_become_text_as_they_are_written(tmp_p
 @pytest.mark.parametrize("text", ["", " ", "\\n", "\\u200b", "\\u0000"])
 def test_a_line_whose_text_is_empty_is_named_and_left_out_only_if_asked(tmp_path: Path, text: str) -> None:
     (tmp_path / "hr.jsonl").write_text(f'{{"text": "Leave."}}\n\n{{"text": "Pay."}}\n{{"text": "{text}"}}\n')
-    with pytest.raises(DocumentsError, match="the line holds no text") as caught:
+    with pytest.raises(DocumentsError, match="the line contains no text") as caught:
         load_directory(tmp_path)
     assert caught.value.field == "hr.jsonl, line 4"
     inventory = Inventory()

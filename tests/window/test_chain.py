@@ -175,7 +175,7 @@ def test_windows_without_a_query_pass_up_to_a_limit(
     assert " abandoned=1 empty=1 " in found.line
     report: Any = as_json(found)
     assert report["figures"]["empty"] == 1 and report["chain"]["before"]["empty"] == 1
-    assert "1 window since the last complete one ended without a query" in " ".join(render(found).split())
+    assert "1 window without a query since the last complete one" in " ".join(render(found).split())
 
 
 @pytest.mark.parametrize(

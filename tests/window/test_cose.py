@@ -113,8 +113,8 @@ def signed_by_another(_key: SigningKey) -> WindowFile:
     [
         (without_cosignature, WindowStateError, "no witness has cosigned"),
         (without_its_end, SchemaError, "not closed"),
-        (with_another_record, SchemaError, "not the ones under its final checkpoint"),
-        (signed_by_another, SignatureError, "no signature by a known key"),
+        (with_another_record, SchemaError, "the window's entries do not match its final checkpoint"),
+        (signed_by_another, SignatureError, "no known key signed the note"),
     ],
 )
 def test_no_receipt_of_what_is_no_final_log(

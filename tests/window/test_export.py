@@ -74,7 +74,7 @@ def test_a_record_that_the_window_does_not_hold_is_not_proved(finished: Finished
     record = QueryRecord.parse(value, field="record")
     assert log.proof(record).index == record.seq
     for other in ({"ts": record.ts + 1}, {"seq": 10_000}):
-        with pytest.raises(InvalidProof, match="does not hold the record"):
+        with pytest.raises(InvalidProof, match="the window does not contain the record"):
             log.proof(record.model_copy(update=other))
 
 
@@ -84,13 +84,13 @@ def test_what_is_no_final_log(finished: Finished, tmp_path: Path) -> None:
     alone = finished.changed(final_checkpoint=str(Note(note.text, note.signatures[:1])))
     with pytest.raises(WindowStateError, match="no witness has cosigned"):
         export(finished, tmp_path, file=alone)
-    with pytest.raises(SignatureError, match="there is no signature by a known key"):
+    with pytest.raises(SignatureError, match="no known key signed the note"):
         export(finished, tmp_path, provider=SigningKey.generate(ORIGIN).verifier)
     entries = finished.value()["entries"]
     with pytest.raises(SchemaError, match="not closed"):
         FinalLog.of(finished.changed(entries=entries[:-1]), log_key=key)
     edited = [*entries[:2], {**entries[2], "ts": entries[2]["ts"] + 1}, *entries[3:]]
-    with pytest.raises(SchemaError, match="not the ones under its final checkpoint"):
+    with pytest.raises(SchemaError, match="the window's entries do not match its final checkpoint"):
         export(finished, tmp_path, file=finished.changed(entries=edited))
     opening = {**entries[0], "closes_at": entries[0]["closes_at"] + 1}
     with pytest.raises(SchemaError):
@@ -103,7 +103,7 @@ def test_the_window_of_another_opening_is_refused(
 ) -> None:
     with pytest.raises((SchemaError, SignatureError)):
         export(finished, tmp_path, file=scanned.file)
-    with pytest.raises(SchemaError, match="the window file is not of the published window"):
+    with pytest.raises(SchemaError, match="the window file belongs to another window"):
         export(finished, tmp_path, file=scanned.file, provider=scanned.service.key.verifier)
 
 
@@ -129,7 +129,7 @@ def test_tiles_do_not_overwrite_another_log_or_a_longer_one(
         before.replace(f"\n{len(finished.file.entries)}\n", "\n99\n"),
     ):
         path.write_text(text)
-        with pytest.raises(StoreError, match="another log, or a longer one"):
+        with pytest.raises(StoreError, match="another log, the folder contains another log, or a longer log"):
             write_tiles(finished.file, tmp_path)
         assert path.read_text() == text
 

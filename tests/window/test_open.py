@@ -151,7 +151,7 @@ def test_an_opening_that_is_durable_is_not_begun_again(service: Service) -> None
         directory = window.directory
     before = kept(directory)
     (directory / "unfinished.json").write_text(json.dumps({"v": 1, "inputs": "00" * 32}))
-    with pytest.raises(WindowStateError, match="already holds a window"):
+    with pytest.raises(WindowStateError, match="the folder already contains a window"):
         service.commit(system="scan")
     assert kept(directory) == before
     with Window.resume(directory, key=service.key, clock=service.clock) as window:
@@ -165,7 +165,7 @@ def test_a_window_that_lost_a_file_is_not_opened_over(service: Service, lost: st
     before = kept(directory)
     for path in directory.glob(f"{lost}*"):
         path.unlink()
-    with pytest.raises(WindowStateError, match="already holds a window"):
+    with pytest.raises(WindowStateError, match="the folder already contains a window"):
         service.commit(system="scan")
     assert kept(directory) == before
 

@@ -160,7 +160,7 @@ def test_a_prepared_window_is_neither_prepared_nor_opened_twice(service: Service
     folder = made_ahead(service)
     opened(service, folder)
     for again in (lambda: opened(service, folder), lambda: made_ahead(service)):
-        with pytest.raises(WindowStateError, match="already holds a window"):
+        with pytest.raises(WindowStateError, match="the folder already contains a window"):
             again()
 
 

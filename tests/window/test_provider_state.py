@@ -248,7 +248,7 @@ def test_a_folder_in_use_by_another_process(service: Service, shut: Path) -> Non
 def test_a_folder_that_holds_a_window_is_not_opened_over(service: Service, shut: Path) -> None:
     before = sorted((p.name, p.stat().st_size) for p in shut.iterdir())
     service.clock.now += 1
-    with pytest.raises(WindowStateError, match="already holds a window"):
+    with pytest.raises(WindowStateError, match="the folder already contains a window"):
         service.commit()
     resume(service, shut).shut()
     assert sorted((p.name, p.stat().st_size) for p in shut.iterdir()) == before

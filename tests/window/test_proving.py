@@ -90,7 +90,7 @@ def test_a_window_s_proofs_are_made_under_one_key(
         seqs = [record.seq for record in window.records]
         assert window.prove(seqs[:1]) == 2
         install(second)
-        with pytest.raises(SetupError, match="not this window's") as caught:
+        with pytest.raises(SetupError, match="the installed key belongs to another window") as caught:
             window.prove()
         assert (caught.value.expected, caught.value.found) == (f"vk {first}", f"vk {second}")
         install(first)
@@ -98,7 +98,7 @@ def test_a_window_s_proofs_are_made_under_one_key(
         # Nor is another published beside proofs that are there.
         key = {"circuit": circuit}
         monkeypatch.setattr(SYSTEM, "published_keys", lambda name, tenant: {circuit: key})
-        with pytest.raises(SetupError, match="not this window's"):
+        with pytest.raises(SetupError, match="the installed key belongs to another window"):
             window.export()
     assert under == [first, first, second, first, first]
 

@@ -423,7 +423,10 @@ def test_a_request_that_comes_late_is_told_so_and_kept(service: Service) -> None
     dates = {"opens_at": service.clock() + 10_000, "closes_at": service.clock() + 3_600_000}
     with service.open("second", previous=before, window="w-2", **dates) as window:
         reply = json.loads(window.handle(json.loads(request.canonical())).canonical())
-        with pytest.raises(OtherWindow, match="another window by now") as told:
+        with pytest.raises(
+            OtherWindow,
+            match="the provider now serves another window, and its refusal does not show whether the request was answered",
+        ) as told:
             account.accept(late, request, reply, service.key.verifier)
         assert "under the key that its roster has" in str(told.value.hint)
         assert account.request(late, QUESTION) == request

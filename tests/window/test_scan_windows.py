@@ -487,7 +487,7 @@ def test_a_policy_that_names_another_system_than_the_proofs_are_of(
     assert found == {f"proof.valid.{name}"}, found
     assert verdict.exit_code is UNDECIDED
     # What is read first decides: the proof, or the other system's commitment to the index, which is rarely below r.
-    wrong = ("the fields are not those of this format", "the value is not a scan proof", "a field element")
+    wrong = ("the fields do not match this format", "the value is not a scan proof", "a field element")
     assert verdict.deciding is not None and verdict.deciding.found.startswith(
         tuple(f"1 invalid: {reason}" for reason in wrong)
     )

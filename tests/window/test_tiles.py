@@ -284,14 +284,14 @@ def first_tile(folder: Path) -> Path:
 
 LOST: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda f: first_tile(f).unlink(), "a tile is missing"),
-    "altered": (lambda f: first_tile(f).write_bytes(b"{}"), "a tile is not the one of its name"),
+    "altered": (lambda f: first_tile(f).write_bytes(b"{}"), "the content of a tile does not match its name"),
     "reordered": (
         lambda f: receipts_changed(f, lambda v: v["tiles"].append(v["tiles"][0])),
-        "a tile stands in another one's place",
+        "a tile is at the place of another tile",
     ),
     "of another window": (
         lambda f: receipts_changed(f, lambda v: v.update(opening=OTHER)),
-        "a tile is of another window",
+        "a tile belongs to another window",
     ),
     "of another number": (
         lambda f: receipts_changed(f, lambda v: v["tiles"][0].update(count=5)),
@@ -312,6 +312,6 @@ def test_a_tile_of_receipts_that_is_lost_is_a_complaint(
 
 def test_what_is_no_receipt_is_not_packed(finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(EncodingError, match="no countersigned receipt"):
+    with pytest.raises(EncodingError, match="the file is not a countersigned receipt"):
         pack_receipts([finished.receipts, tmp_path], tmp_path / "out", OTHER)
     assert not (tmp_path / "out").exists()

@@ -157,13 +157,13 @@ def test_only_exactly_the_trusted_witnesses_count(scene: Scene) -> None:
     a, b = (w.vkey for w in scene.witnesses)
     third = SigningKey.generate("c.example", 4).verifier
     for trusted in ([a], [a, b, third], [a, third], []):
-        with pytest.raises(SignatureError, match="not the trusted ones"):
+        with pytest.raises(SignatureError, match="the beacon's witnesses differ from the trusted witnesses"):
             scene.value(trusted=trusted)
 
 
 def test_a_key_found_only_in_the_window_does_not_count(scene: Scene) -> None:
     impostor = VerifierKey(scene.witnesses[0].vkey.name, 4, SigningKey.generate("x").verifier.public)
-    with pytest.raises(SignatureError, match="not the trusted ones"):
+    with pytest.raises(SignatureError, match="the beacon's witnesses differ from the trusted witnesses"):
         scene.value(trusted=[impostor, scene.witnesses[1].vkey])
 
 

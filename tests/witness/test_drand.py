@@ -104,7 +104,7 @@ def test_another_previous_signature_is_refused() -> None:
 
 def test_a_chain_that_is_not_pinned_is_refused() -> None:
     other = source(replace(QUICKNET, hash=bytes(32)), 1000)
-    with pytest.raises(InvalidProof, match="the drand chain is not the pinned one"):
+    with pytest.raises(InvalidProof, match="the drand chain differs from the pinned chain"):
         drand_beacon(other, [QUICKNET_1000], cosigned(0), chain=QUICKNET, quorum=1)
 
 

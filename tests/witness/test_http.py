@@ -126,7 +126,7 @@ def test_a_window_is_cosigned_from_its_opening_to_its_end(asked: Asked, log_key:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda shown: None, "no query record is shown"),
+        (lambda shown: None, "the window trailer counts queries, and the submission shows no query record"),
         (lambda shown: {**shown, "index": 1}, "not a query record of the window at this index"),
         (lambda shown: {**shown, "entry": {**shown["entry"], "seq": 3}}, "not a query record of the window"),
         (lambda shown: {**shown, "entry": {**shown["entry"], "window": "w2"}}, "not a query record of the"),
@@ -215,7 +215,7 @@ def test_a_log_that_forks(asked: Asked, log_key: SigningKey) -> None:
     asked.open(ledger)
     other = started(log_key, closes_at=OPENS + 1)
     fork = asked.open(other)
-    assert fork.status_code == 422 and "another opening of this window" in fork.text
+    assert fork.status_code == 422 and "this witness cosigned another header of this window" in fork.text
     same = asked.add(other, 1, [])
     assert (same.status_code, same.text) == (409, "1\n")
     other.append({"type": "beacon"})

@@ -175,12 +175,12 @@ def test_a_witness_that_is_down_is_named_and_waited_for(
         set_clock(monkeypatch, submitting, monotonic=lambda: now[0], sleep=sleep)
         with pytest.raises(WitnessDown, match="cannot be reached"):
             patiently_asked(act, 10, said.append)
-    assert pauses == [1, 2, 4] and len(said) == 3 and "asked again in 4 s" in said[2]
+    assert pauses == [1, 2, 4] and len(said) == 3 and "next request follows in 4 s" in said[2]
 
 
 @pytest.mark.parametrize("url", ["ftp://w.example", "w.example", "https://", "https://w.example/?a=b"])
 def test_an_address_that_is_no_url(url: str) -> None:
-    with pytest.raises(SetupError, match="not a witness's URL"):
+    with pytest.raises(SetupError, match="the value is not the URL of a witness"):
         Remote(WITNESS.verifier, url)
 
 

@@ -119,14 +119,14 @@ def test_a_first_opening_that_is_refused(
 
 def test_an_opening_under_another_root_is_refused(witness: Witness, log_key: SigningKey) -> None:
     other = opened(log_key, closes_at=OPENS + 2 * HOUR)
-    with pytest.raises(WitnessRefused, match="the checkpoint is not the opening's"):
+    with pytest.raises(WitnessRefused, match="the checkpoint does not cover the window header"):
         witness.cosign_opening(opened(log_key).checkpoint(), other.entries[0], log_key=log_key.verifier)
 
 
 def test_an_opening_in_a_longer_tree_is_refused(witness: Witness, log_key: SigningKey) -> None:
     ledger = opened(log_key)
     ledger.close("w1")
-    with pytest.raises(WitnessRefused, match="the checkpoint is not the opening's"):
+    with pytest.raises(WitnessRefused, match="the checkpoint does not cover the window header"):
         witness.cosign_opening(ledger.checkpoint(), ledger.entries[0], log_key=log_key.verifier)
 
 
@@ -155,7 +155,7 @@ def test_a_second_window_with_the_same_predecessor_is_refused(witness: Witness, 
     first = opened(log_key)
     run_window(witness, first, "w1")
     run_window(witness, successor(first, log_key), "w2")
-    with pytest.raises(WitnessRefused, match="the previous window is not the last one"):
+    with pytest.raises(WitnessRefused, match="the previous window is not the last window"):
         cosign_first(
             witness,
             successor(first, log_key, window="w3", opens_at=OPENS + 5 * HOUR, closes_at=OPENS + 6 * HOUR),
@@ -164,7 +164,7 @@ def test_a_second_window_with_the_same_predecessor_is_refused(witness: Witness, 
 
 def test_a_second_first_window_is_refused(witness: Witness, log_key: SigningKey) -> None:
     run_window(witness, opened(log_key), "w1")
-    with pytest.raises(WitnessRefused, match="the previous window is not the last one"):
+    with pytest.raises(WitnessRefused, match="the previous window is not the last window"):
         cosign_first(witness, opened(log_key, window="w2", opens_at=OPENS + HOUR, closes_at=OPENS + 2 * HOUR))
 
 
@@ -179,7 +179,7 @@ def test_a_predecessor_with_another_end_is_refused(witness: Witness, log_key: Si
     first = opened(log_key)
     run_window(witness, first, "w1")
     root = {**named(first), "root": first.tree.root(1).hex()}
-    with pytest.raises(WitnessRefused, match="the previous window is not the last one"):
+    with pytest.raises(WitnessRefused, match="the previous window is not the last window"):
         cosign_first(witness, successor(first, log_key, previous=root))
 
 
@@ -215,7 +215,7 @@ def test_a_fork_is_refused(witness: Witness, log_key: SigningKey) -> None:
     cosign_first(witness, honest)
     fork = opened(log_key, closes_at=OPENS + 2 * HOUR)
     fork.append({"x": 1})
-    with pytest.raises(WitnessRefused, match="not an extension"):
+    with pytest.raises(WitnessRefused, match="the checkpoint does not extend the last cosigned checkpoint"):
         witness.cosign(fork.checkpoint(), log_key=log_key.verifier, consistency=fork.consistency(1))
     assert witness.last(LOG) == (1, honest.tree.root(1))
 
@@ -224,7 +224,7 @@ def test_another_opening_of_a_cosigned_window_is_refused(witness: Witness, log_k
     """Its log would start again: a smaller tree, or another of the same size, under one origin line."""
     first = opened(log_key)
     cosign_first(witness, first)
-    with pytest.raises(WitnessRefused, match="another opening of this window"):
+    with pytest.raises(WitnessRefused, match="this witness cosigned another header of this window"):
         cosign_first(witness, opened(log_key, closes_at=OPENS + 2 * HOUR))
     assert witness.last(LOG) == (1, first.tree.root(1))
 
@@ -232,7 +232,7 @@ def test_another_opening_of_a_cosigned_window_is_refused(witness: Witness, log_k
 def test_the_id_of_a_closed_window_does_not_serve_again(witness: Witness, log_key: SigningKey) -> None:
     first = opened(log_key)
     run_window(witness, first, "w1")
-    with pytest.raises(WitnessRefused, match="another opening of this window"):
+    with pytest.raises(WitnessRefused, match="this witness cosigned another header of this window"):
         cosign_first(witness, successor(first, log_key, window="w1"))
     assert witness.last(LOG) == (4, first.tree.root())
 
@@ -264,15 +264,15 @@ def test_a_shrunk_ledger_is_refused(witness: Witness, log_key: SigningKey) -> No
     for i in range(3):
         ledger.append({"i": i})
     witness.cosign(ledger.checkpoint(), log_key=log_key.verifier, consistency=ledger.consistency(1))
-    with pytest.raises(WitnessRefused, match="not an extension"):
+    with pytest.raises(WitnessRefused, match="the checkpoint does not extend the last cosigned checkpoint"):
         witness.cosign(ledger.checkpoint(2), log_key=log_key.verifier, consistency=[])
-    with pytest.raises(WitnessRefused, match="gone on"):
+    with pytest.raises(WitnessRefused, match="the window has further entries"):
         cosign_first(witness, ledger)
 
 
 def test_an_unknown_log_is_refused(witness: Witness, log_key: SigningKey) -> None:
     ledger = opened(log_key)
-    with pytest.raises(WitnessRefused, match="no opening of this window"):
+    with pytest.raises(WitnessRefused, match="this witness has not cosigned a header of this window"):
         witness.cosign(ledger.checkpoint(), log_key=log_key.verifier, consistency=[])
 
 
@@ -294,7 +294,7 @@ def test_only_a_closing_record_in_last_place_closes(witness: Witness, log_key: S
     ask = {"log_key": log_key.verifier, "consistency": ledger.consistency(1)}
     with pytest.raises(WitnessRefused, match="not the last entry"):
         witness.cosign(ledger.checkpoint(), **ask, closing=(entry, path))
-    with pytest.raises(WitnessRefused, match="the entry is not a closing record"):
+    with pytest.raises(WitnessRefused, match="the entry is not a window trailer"):
         witness.cosign(ledger.checkpoint(), **ask, closing=(ledger.entries[0], path))
 
 
@@ -440,7 +440,9 @@ def test_no_reveal_over_what_this_witness_did_not_cosign(
 ) -> None:
     other = make_witness("other.example")
     ledger = beacon_window(witness, log_key)
-    with pytest.raises(WitnessRefused, match="not the last one that"):
+    with pytest.raises(
+        WitnessRefused, match="the checkpoint differs from the last checkpoint that this witness cosigned"
+    ):
         ask(witness, ledger, cosign_first(other, ledger), witnesses=[other.vkey])
 
 
@@ -449,7 +451,7 @@ def test_a_nonce_does_not_serve_a_second_window(witness: Witness, log_key: Signi
     ask(witness, first, cosign_first(witness, first))
     end(witness, first, "w1")
     beacon = opening_beacon(first)
-    with pytest.raises(WitnessRefused, match="not a fresh one"):
+    with pytest.raises(WitnessRefused, match="not a fresh nonce"):
         cosign_first(witness, successor(first, log_key, beacon=beacon))
 
 
@@ -474,7 +476,7 @@ def test_commitments_that_are_not_this_witness_own_are_refused(
     witness: Witness, log_key: SigningKey, make_witness: MakeWitness
 ) -> None:
     stranger = make_witness("stranger.example")
-    with pytest.raises(WitnessRefused, match="not a fresh one"):
+    with pytest.raises(WitnessRefused, match="not a fresh nonce"):
         cosign_first(witness, opened(log_key, beacon=witness_beacon_of([(witness, bytes(32))])))
     theirs = witness_beacon_of([(stranger, stranger.nonce_commitment())])
     ledger = opened(log_key, beacon=theirs)
@@ -498,7 +500,7 @@ def test_an_openings_nonce_is_not_revealed_over_a_later_root(witness: Witness, l
     cosign_first(witness, ledger)
     ledger.append({"x": 1})
     later = witness.cosign(ledger.checkpoint(), log_key=log_key.verifier, consistency=ledger.consistency(1))
-    with pytest.raises(WitnessRefused, match="over it alone"):
+    with pytest.raises(WitnessRefused, match="the beacon of a window header covers only the header"):
         ask(witness, ledger, later, path=ledger.tree.inclusion_path(0))
 
 
@@ -532,7 +534,9 @@ def test_an_enrolment_from_the_future_gets_no_beacon(
     if not ahead:
         assert witness.reveal(note, entry, **args).signatures
         return
-    with pytest.raises(WitnessRefused, match="stamped after its quorum"):
+    with pytest.raises(
+        WitnessRefused, match="the time of the enrolment is after its quorum: check the clocks"
+    ):
         witness.reveal(note, entry, **args)
 
 

@@ -75,8 +75,9 @@ class Attempts:
         if value is not None and final:
             return {**value}
         if value is None and status not in AGAIN:
-            raise SetupError("the address is not a service's", field=self._address, expected="an answer or a refusal",
-                             found=f"status {status}", hint="is this the URL that the provider named?")  # fmt: skip
+            raise SetupError("the address does not belong to a service", field=self._address,
+                             expected="an answer or a refusal", found=f"status {status}",
+                             hint="check the URL that the provider gave you")  # fmt: skip
         wait = self._wait(retry_after(after) or 0.0)
         if wait is not None:
             return wait
@@ -119,9 +120,10 @@ class Attempts:
     def _given_up(self, found: str) -> SetupError:
         if not self._sent:
             return NotSent("the provider does not answer", field=self._address, found=found,
-                           hint="nothing was sent: ask again once it serves")  # fmt: skip
+                           hint="no request was sent: repeat the command after the provider's service has"
+                                " started")  # fmt: skip
         return SetupError("the provider does not answer", field=self._address, found=found,
-                          hint="ask the same question again: the same request is sent again")  # fmt: skip
+                          hint="repeat the question; the client sends the same request")  # fmt: skip
 
 
 def _reply(body: bytes) -> dict[str, Json] | None:

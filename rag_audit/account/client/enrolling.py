@@ -66,5 +66,6 @@ def answered(
     if isinstance(value, dict) and isinstance(name := value.get("error"), str):
         raise RequestRefused(name, str(value.get("message", "")), field="provider", found=value.get("found"),
                              expected=value.get("expected"))  # fmt: skip
-    raise SetupError("the address is not a service's", field="url", expected="an answer to an enrolment request",
-                     found=f"status {status}", hint="is this the URL that the provider named?")  # fmt: skip
+    raise SetupError("the address does not belong to a service", field="url", expected="an answer to an enrolment"
+        " request",
+                     found=f"status {status}", hint="check the URL that the provider gave you")  # fmt: skip

@@ -99,7 +99,7 @@ def recorded(account: str, window: Publication, provider: VerifierKey) -> Readin
                 )
             queries[i] = hq
     if HashTree(leaves).root() != head.root:
-        raise InvalidProof("the entries are not those of the checkpoint", field="checkpoint")
+        raise InvalidProof("the entries do not match the checkpoint", field="checkpoint")
     return Recorded(head.size, queries)
 
 
@@ -150,7 +150,7 @@ def held(
         leaves += (tile[at : at + HASH_SIZE] for at in range(0, len(tile), HASH_SIZE))
     tree = HashTree(leaves)
     if tree.root() != head.root:
-        raise InvalidProof("the tiles are not those of the checkpoint", field="checkpoint")
+        raise InvalidProof("the tiles do not match the checkpoint", field="checkpoint")
     seen = account.directory / f"checkpoint-{window.opening_digest()[:16]}.txt"
     _not_before(seen, tree, log, provider)
     checked = later = 0
@@ -167,11 +167,13 @@ def held(
 
 def _contained(record: QueryRecord, seen: Checkpoint, tree: HashTree, field: str) -> None:
     if tree.root(seen.size) != seen.root:
-        raise InvalidProof("the log is not a continuation of the one that a receipt was signed for", field=field,
-                           hint="keep the receipt: it proves that the provider signed two logs")  # fmt: skip
+        raise InvalidProof("the log does not extend the log behind a receipt", field=field,
+                           hint="store the receipt in a safe place: it proves that the provider signed two"
+                                " logs")  # fmt: skip
     if tree.leaf(record.seq) != leaf_hash(record.canonical()):
-        raise InvalidProof("the log has another record in a receipt's place", field=field,
-                           hint="keep the receipt: it proves that the provider signed two logs")  # fmt: skip
+        raise InvalidProof("the log has another record at the index of a receipt", field=field,
+                           hint="store the receipt in a safe place: it proves that the provider signed two"
+                                " logs")  # fmt: skip
 
 
 def _not_before(seen: Path, tree: HashTree, log: str, provider: VerifierKey) -> None:
@@ -182,9 +184,10 @@ def _not_before(seen: Path, tree: HashTree, log: str, provider: VerifierKey) -> 
         parse_note(seen.read_bytes()), origin=log, log_key=provider, field=seen.name
     ).checkpoint
     if last.size > tree.size or tree.root(last.size) != last.root:
-        raise InvalidProof("the log lost or changed entries since it was read last", field=seen.name,
+        raise InvalidProof("the log lost or changed entries since the last read", field=seen.name,
                            expected=f"{last.size} entries", found=tree.size,
-                           hint="keep that file: it proves that the provider signed two logs")  # fmt: skip
+                           hint="store that file in a safe place: it proves that the provider signed two"
+                                " logs")  # fmt: skip
 
 
 def address_of(window: Publication) -> str:

@@ -34,7 +34,7 @@ def base_url(url: str) -> str:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError) as exc:
         raise SetupError(
-            "not a service's URL",
+            "the value is not the URL of a service",
             field="url",
             expected="http://HOST:PORT or https://HOST",
             found=without_userinfo(url),
@@ -72,7 +72,7 @@ def not_fetched(address: str, found: str, status: int = 0) -> SetupError:
 
     :param status: of the response, if there was one
     """
-    hint = "the service cannot answer now, and says nothing about the file: try again later" if (
+    hint = "the service cannot answer at the moment: repeat the request later" if (
         status in AGAIN
     ) else None  # fmt: skip
     return SetupError(

@@ -44,7 +44,9 @@ class Evidence(Model):
         value = metadata.get(KEY)
         if not isinstance(value, Mapping):
             raise SchemaError(
-                "the metadata names no answer", field=KEY, hint="was it retrieved by this package?"
+                "the metadata names no answer",
+                field=KEY,
+                hint="use passages from the retrievers of this package",
             )
         return cls.parse({k: v for k, v in value.items() if k != "position"}, field=KEY)
 

@@ -17,7 +17,7 @@ from rag_audit.account.retrievers.source import Found, Source
 class RagAuditRetriever:
     """An account's questions to a service as a component of a Haystack pipeline.
 
-    The parameters are those of `Source`, as text, so that a pipeline with this component can be serialised.
+    The parameters are the parameters of `Source`, as text, so that a pipeline with this component can be serialised.
     """
 
     def __init__(

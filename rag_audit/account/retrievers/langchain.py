@@ -19,7 +19,7 @@ from rag_audit.account.retrievers.source import Found, Source
 class RagAuditRetriever(BaseRetriever):
     """An account's questions to a service as a LangChain retriever: `invoke`, `ainvoke`, `batch`, callbacks.
 
-    The parameters are those of `Source`. Questions of one account run one after another, also within a batch.
+    `Source` describes the parameters. Questions of one account run one after another, also within a batch.
     """
 
     url: str

@@ -20,7 +20,7 @@ from rag_audit.account.retrievers.source import Found, Source
 class RagAuditRetriever(BaseRetriever):
     """An account's questions to a service as a LlamaIndex retriever. Nodes have no scores, because an answer has none.
 
-    The parameters are those of `Source`.
+    `Source` describes the parameters.
     """
 
     def __init__(

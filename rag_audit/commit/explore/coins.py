@@ -196,7 +196,7 @@ def parse_mechanism(written: str) -> CoinMechanism:
     """
     form = re.fullmatch(r"sampling:([^:]+)|listing:([^:]+):([^:]+):([0-9]{1,9})(?::([0-9]{1,9}))?", written)
     if form is None:
-        raise PolicyError("not a mechanism", field="--mechanism", expected=_FORM, found=written)
+        raise PolicyError("the option names no mechanism", field="--mechanism", expected=_FORM, found=written)
     if form[1] is not None:
         return SampledTopK(coins.Sampling(curves.coin_of(form[1], "--mechanism: keep")))
     keep, chance = (curves.coin_of(form[g], f"--mechanism: {n}") for g, n in ((2, "keep"), (3, "chance")))

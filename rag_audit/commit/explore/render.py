@@ -47,8 +47,8 @@ def coin_table(points: Sequence[CoinPoint], exploration: Exploration, n: int) ->
     head = "".join(f"{f'eps({size})':>9}" for size in sizes)
     head += "".join(f"{f'odds({size})':>10}" for size in sizes)
     lines = [
-        f"mechanisms made of coins, delta 0; an account asks {n} questions and keeps what it is listed:",
-        f"{'':70}{head}  recall@{k} in list   with what is held   by chance alone  texts",
+        f"mechanisms of random bits, delta 0; an account asks {n} questions and stores the received documents:",
+        f"{'':70}{head}  recall@{k} in list   in all received   by random bits   texts",
     ]
     for point in points:
         recalls = [

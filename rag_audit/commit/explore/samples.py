@@ -76,9 +76,9 @@ def make_sample(
     :raises CapacityError: there are more documents than positions
     """
     if not passages:
-        raise SampleError("there are no documents", field="--index", expected="at least one")
+        raise SampleError("the sample has no documents", field="--index", expected="at least one")
     if not questions:
-        raise SampleError("there are no questions", field="--questions", expected="at least one")
+        raise SampleError("the sample has no questions", field="--questions", expected="at least one")
     named: dict[str, set[int]] = {}
     for number, passage in enumerate(passages):
         for name in passage.names:
@@ -159,7 +159,7 @@ def _choose(tenants: Mapping[str, object], tenant: str | None, path: Path) -> st
         return next(iter(tenants))
     if tenant is None or tenant not in tenants:
         raise SampleError(
-            "name one of the folder's tenants" if tenant is None else "there is no such tenant",
+            "name one of the folder's tenants" if tenant is None else "no tenant has this name",
             field=f"--tenant, in {path}",
             expected=", ".join(tenants),
             found=tenant,

@@ -110,7 +110,7 @@ def load(path: Path) -> list[Canary]:
                 raise TypeError("inserted")
             found.append(c)
         except (ValueError, KeyError, TypeError, RecursionError) as exc:
-            raise SchemaError("the line is no canary", field=f"{path}, line {number}",
+            raise SchemaError("the line is not a canary", field=f"{path}, line {number}",
                               expected="a file of `rag-audit lab canary new`",
                               found=str(exc)[:60]) from exc  # fmt: skip
     if not found:

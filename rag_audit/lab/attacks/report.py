@@ -56,9 +56,9 @@ def verdict(results: Sequence[Result]) -> list[str]:
             if r.bounds is not None
         ]
     if near is None or near.bounds is None:
-        return ["no cell has a certified bound to hold a lower bound against"]
+        return ["no cell has a certified bound for a comparison"]
     return [
-        f"every lower bound lies below the certified one; the nearest is {near.attack} in cell {near.cell.label}:"
+        f"every lower bound is below the certified bound; the nearest is {near.attack} in cell {near.cell.label}:"
         f" {near.bounds.lower:.3f} against {number(near.bounds.certified)}, below by {number(near.bounds.distance)}",
         COVERS,
     ]
@@ -96,7 +96,7 @@ def section(results: Sequence[Result], label: str) -> str:
     attacks = list(dict.fromkeys(r.attack for r in results))
     cells = [c for c in dict.fromkeys(r.cell for r in results) if c.defence == "none"]
     lines = [
-        "## What published attacks get",
+        "## Results of published attacks",
         "",
         f"Answered by: {label}. AUC of members against others with its 95 % interval, behind the semicolon"
         " that of the same test on the lists alone, and behind the slash its certified ceiling.",

@@ -288,8 +288,8 @@ def _kept(file: Path) -> Result:
     try:
         return Result.parse(json.loads(read_text(file, max_bytes=MAX_CELL_BYTES)))
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
-        raise StoreError("a kept cell is damaged", field=str(file), found=str(exc)[:80],
-                         hint="delete this file, and run the same command again") from exc  # fmt: skip
+        raise StoreError("a stored cell is damaged", field=str(file), found=str(exc)[:80],
+                         hint="delete this file, and repeat the command") from exc  # fmt: skip
 
 
 def refuted(results: Sequence[Result]) -> list[Result]:

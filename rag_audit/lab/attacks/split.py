@@ -102,7 +102,7 @@ def given_split(members: Sequence[str], others: Sequence[str], own: Sequence[str
             field="--others",
             expected="no document of --data",
             found=f"{len(both)} copies, at lines {', '.join(places)}",
-            hint="remove them from one file: a copy is a member and none at once",
+            hint="remove them from one file, because a copy would be a member and a non-member",
         )
     drawn, short, copies = [], 0, 0
     for part in (members, others, own):
@@ -139,7 +139,7 @@ def load_data(name: str, inventory: Inventory | None = None, *, skip_unreadable:
     if name in NAMES:
         return list(collection(name).passages)
     if not Path(name).exists():
-        raise AttackError("there are no such documents", field="--data",
+        raise AttackError("the documents are unknown", field="--data",
                           expected=f"demo, {', '.join(NAMES)}, or a file or folder", found=name)  # fmt: skip
     return load_texts(Path(name), inventory, skip_unreadable=skip_unreadable)
 

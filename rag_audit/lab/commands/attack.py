@@ -39,7 +39,7 @@ def attack() -> None:
 @attack.command("list")
 @json_option
 def list_(as_json: bool) -> None:
-    """The attacks, their papers, and what they need."""
+    """List the attacks, their papers and their requirements."""
     from rag_audit.lab.attacks.methods import ATTACKS
 
     rows = [
@@ -74,7 +74,7 @@ def list_(as_json: bool) -> None:
 @skip_option
 @path_option("--others", "others_file", help="documents outside the service  [default: a part of --data]")
 @path_option("--own", "own_file", help="the attacker's own texts  [default: a part of the others]")
-@default_option("--out", type=PATH, default=Path("attacks"), help="for results; finished work is kept there")
+@default_option("--out", type=PATH, default=Path("attacks"), help="folder for results and finished work")
 @click.option(
     "--members", callback=whole_number, help="attacked documents, and as many others  [default: up to 1000]"
 )
@@ -83,43 +83,43 @@ def list_(as_json: bool) -> None:
     "mechanisms",
     multiple=True,
     metavar="NAME[:PARAMETERS]",
-    help="of the engine, such as none or sampling:0.7; repeat for each  [default: all]",
+    help="mechanism of the engine, such as none or sampling:0.7; repeat for each  [default: all]",
 )
 @click.option(
     "--defence",
     "defences",
     multiple=True,
     type=click.Choice(["none", "mirabel", "mirabel-plain", "prompt", "paraphrase"]),
-    help="of the engine; repeat for each, with every --mechanism  [default: all without noise]",
+    help="defence of the engine; repeat for each, with every --mechanism  [default: all without noise]",
 )
 @click.option("--k", "accounts", callback=whole_number, help="accounts of the coalition  [default: 4]")
 @click.option(
-    "--n", callback=whole_number, help="the policy's queries an account, for eps_audit  [default: 200]"
+    "--n", callback=whole_number, help="the policy's queries of an account, for eps_audit  [default: 200]"
 )
 @default_option(
     "--trials", type=click.IntRange(min=0), default=500, help="worlds of each kind for lower bounds"
 )
 @seed_option
 @click.option("--top-k", callback=whole_number, help="passages of an answer  [default: 5]")
-@default_option("--jobs", type=PROCESSES, default=1, help="processes, a cell each")
+@default_option("--jobs", type=PROCESSES, default=1, help="number of processes; each measures one cell")
 @click.option(
     "--generator", "generator_url", help="a chat endpoint that answers from the passages  [default: none]"
 )
 @click.option("--model", help="the chat endpoint's model")
 @click.option("--key-env", help="the environment variable with the chat endpoint's key")
-@default_option("--timeout", type=Real(0.1, 86_400), default=60.0, help="seconds a read")
-@default_option("--attempts", type=click.IntRange(1, 1000), default=5, help="of one question")
-@flag_option("--no-stream", help="ask for whole answers")
-@flag_option("--logprobs", help="ask for log-probabilities, which some attacks need")
-@click.option("--parallel", callback=whole_number, help="questions on their way to an endpoint  [default: 1]")
-@path_option("--account", "folders", multiple=True, help="of a window: an account's folder; repeat")
-@path_option("--window", "public", help="of a window: its public folder")
-@click.option("--provider", help="of a window: the provider's vkey, or a file with it")
+@default_option("--timeout", type=Real(0.1, 86_400), default=60.0, help="maximum seconds of one read")
+@default_option("--attempts", type=click.IntRange(1, 1000), default=5, help="maximum seconds of one question")
+@flag_option("--no-stream", help="request complete answers instead of a stream")
+@flag_option("--logprobs", help="request log-probabilities (some attacks need them)")
+@click.option("--parallel", callback=whole_number, help="simultaneous questions to an endpoint  [default: 1]")
+@path_option("--account", "folders", multiple=True, help="for a window: an account's folder; repeat")
+@path_option("--window", "public", help="for a window: its public folder")
+@click.option("--provider", help="for a window: the provider's vkey, or a file with it")
 @json_option
 def run_(as_json: bool, **options: Any) -> None:
-    """Run attacks and print what each gets, beside what is certified.
+    """Run attacks, and print the results with the certified figures.
 
-    Exit code 1: a lower bound on epsilon from an attack lies above the certified bound, so one of the two is wrong.
+    Exit code 1: a lower bound on epsilon from an attack is above the certified bound, so one of the two is wrong.
     """
     from rag_audit.lab.attacks import report, runner
     from rag_audit.lab.attacks.interface import BoundExceeded
@@ -138,11 +138,12 @@ def run_(as_json: bool, **options: Any) -> None:
     emit(value, as_json, [*report.table(results), "", f"answered by: {label}", *said])
     if runner.refuted(results):
         raise BoundExceeded(
-            "a lower bound on epsilon lies above the certified bound: one of the two is wrong",
+            "a lower bound on epsilon is above the certified bound, so one of the two is wrong",
             field=str(chosen.out / "attacks.json"),
             expected="lower bounds below the certified ones",
             found="; ".join(report.verdict(results)),
-            hint="run the same attack with another --seed; if it stays, the accounting or the engine has a fault",
+            hint="repeat the attack with another --seed; a second such result shows a fault of the accounting or the"
+            " engine",
         )
 
 
@@ -150,7 +151,7 @@ def run_(as_json: bool, **options: Any) -> None:
 @click.argument("names", nargs=-1, metavar="[COLLECTION..]")
 @click.option("--members", callback=whole_number, help="attacked members, and as many others  [default: 500]")
 @seed_option
-@default_option("--out", type=PATH, default=Path("attacks"), help="finished work is kept there")
+@default_option("--out", type=PATH, default=Path("attacks"), help="folder for finished work")
 def tables_(names: tuple[str, ...], members: int | None, seed: int, out: Path) -> None:
     """The papers' tables on the public collections (RAG_AUDIT_DATA), with the papers' figures in brackets."""
     from rag_audit.lab.attacks import tables

@@ -26,7 +26,10 @@ def canary() -> None:
 @canary.command("new")
 @click.argument("file", type=PATH)
 @click.option(
-    "--docs", "data", required=True, help="the documents whose manner they have, as `lab attack run --data`"
+    "--docs",
+    "data",
+    required=True,
+    help="documents with the style of the canaries, as `lab attack run --data`",
 )
 @skip_option
 @click.option("--count", callback=whole_number, help="[default: 128]")
@@ -52,14 +55,14 @@ def new(
 @path_option("--out", required=True, help="the same documents with canaries among them, JSON Lines")
 @json_option
 def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
-    """Write documents with the canaries whose coins say in, to be committed in place of the documents.
+    """Write the documents with the randomly included canaries; commit this file instead of the documents.
 
     The documents' lines stay as they are, with every field beside the text.
     """
     from rag_audit.lab.attacks import canaries
 
     if docs.is_dir():
-        raise SchemaError("canaries are put into one tenant's documents", field=str(docs),
+        raise SchemaError("canaries need the documents of one tenant", field=str(docs),
                           expected="a JSON Lines file", found="a folder")  # fmt: skip
     own = []
     for place, _, line in text_lines(docs):
@@ -77,18 +80,23 @@ def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
 @default_option("--target", default="engine", help="as `lab attack run --target`")
 @default_option("--docs", "data", default="demo", help="the engine's documents, without canaries")
 @skip_option
-@default_option("--mechanism", default="none", help="of the engine, as `lab attack run --mechanism`")
+@default_option(
+    "--mechanism", default="none", help="mechanism of the engine, as `lab attack run --mechanism`"
+)
 @click.option(
-    "--k", "accounts", callback=whole_number, help="accounts that ask for every canary  [default: 1]"
+    "--k",
+    "accounts",
+    callback=whole_number,
+    help="accounts that send a question for every canary  [default: 1]",
 )
 @seed_option
-@default_option("--out", type=PATH, default=Path("canaries"), help="folder of kept replies")
+@default_option("--out", type=PATH, default=Path("canaries"), help="folder for stored replies")
 @click.option("--generator", "generator_url", help="a chat endpoint that answers from the passages")
 @click.option("--model", help="the chat endpoint's model")
 @click.option("--key-env", help="the environment variable with the chat endpoint's key")
-@path_option("--account", "folders", multiple=True, help="of a window: an account's folder; repeat")
-@path_option("--window", "public", help="of a window: its public folder")
-@click.option("--provider", help="of a window: the provider's vkey, or a file with it")
+@path_option("--account", "folders", multiple=True, help="for a window: an account's folder; repeat")
+@path_option("--window", "public", help="for a window: its public folder")
+@click.option("--provider", help="for a window: the provider's vkey, or a file with it")
 @json_option
 def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **options: Any) -> None:
     """Ask for every canary, guess which are there, and print the lower bound on epsilon that the guesses prove.
@@ -113,7 +121,7 @@ def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **opti
     bench = cells.Bench(index, embedder, tools, 5, o.seed, chat)
     k, certified = accounts or max(1, len(o.folders)), None
     served: Target
-    said = "nothing is certified of this service's answers"
+    said = "no figure is certified for this service's answers"
     if o.target == "engine":
         cell = cells.Cell(mechanism, accounts=k)
         engine = bench.engine(cell)
@@ -138,7 +146,8 @@ def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **opti
     emit(value, as_json, lines)
     if certified is not None and found.lower > certified:
         raise BoundExceeded(
-            "the lower bound from canaries lies above the certified bound: one of the two is wrong",
+            "the lower bound from canaries is above the certified bound, so one of the two is wrong",
             field=str(file), expected=f"at most {certified:.5g}", found=f"{found.lower:.5g}",
-            hint="test again with another --seed; if it stays, the accounting or the engine has a fault",
+            hint="repeat the test with another --seed; a second such result shows a fault of the accounting or the"
+                 " engine",
         )  # fmt: skip

@@ -39,12 +39,17 @@ def list_(as_json: bool) -> None:
 
 @experiment.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME..|all")
-@choice_option("--size", choices=["test", "full"], default="test", help="full is the paper's")
-@default_option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="of every draw of the run")
+@choice_option(
+    "--size",
+    choices=["test", "full"],
+    default="test",
+    help="size of the experiments; full is the size of the paper",
+)
+@default_option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="seed of every draw of the run")
 @default_option("--out", type=PATH, default=OUT, help="folder of results, of one size and seed")
 @default_option("--jobs", type=PROCESSES, default=1, help="processes of this machine")
 @click.option("--executor", "address", help="dask://host:port or ray://host:port, as for `provider prove`")
-@flag_option("--no-pictures", help="draw nothing, which needs no matplotlib")
+@flag_option("--no-pictures", help="draw no figures, so that matplotlib is not needed")
 @json_option
 def run(
     names: tuple[str, ...],
@@ -72,7 +77,7 @@ def run(
     chosen = with_those_before(registry.choose(names))
     check_needs(chosen, pictures=not no_pictures)
     if not have_texts() and {e.name for e in chosen} & {"recall", "hnsw"}:
-        say("without the texts of RAG_AUDIT_DATA, recall and the real collection of hnsw are left out")
+        say("without the texts of RAG_AUDIT_DATA, the run omits recall and the real collection of hnsw")
     store = Store.create(out, cast(Size, size), seed)
     if jobs == 1 and address is None:
         measure(store, chosen, progress=progress("cells"))
@@ -89,7 +94,7 @@ def run(
 @path_option("--against", help="a second run, to compare figure by figure")
 @json_option
 def report_(folder: Path, against: Path | None, as_json: bool) -> None:
-    """What a folder of results says so far; nothing is measured."""
+    """Print the results in a folder without a measurement."""
     from rag_audit.lab.experiments import report
     from rag_audit.lab.experiments.registry import EXPERIMENTS
     from rag_audit.lab.experiments.run import collect

@@ -92,13 +92,13 @@ class Options:
             own = [] if self.own_file is None else self._texts(self.own_file)
             split = only(given_split(texts, self._texts(self.others_file), own, seed=self.seed), self.members)
         elif elsewhere:
-            raise SetupError("documents that the service does not hold are needed", field="--others",
-                             hint="--data are the service's own documents, or those that may be")  # fmt: skip
+            raise SetupError("the attack needs documents outside of the service", field="--others",
+                             hint="--data names the documents that the service has or may have")  # fmt: skip
         else:
             size = self.members or min(1000, 2 * len(texts) // 5)
             split = make_split(texts, members=size, others=size, seed=self.seed)
         if any(split.left_out):
-            say(f"left out: {split.left_out[0]} texts without enough words, {split.left_out[1]} copies")
+            say(f"omitted: {split.left_out[0]} texts without enough words, {split.left_out[1]} copies")
         return split
 
     def _texts(self, path: Path) -> list[str]:
@@ -128,7 +128,7 @@ def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kep
     from rag_audit.lab.attacks.interface import Answer, Probe
     from rag_audit.lab.attacks.targets.kept import Kept
 
-    facts, parallel = {"certified": "nothing is certified of a chat endpoint's answers"}, o.parallel or 1
+    facts, parallel = {"certified": "no figure is certified for a chat endpoint's answers"}, o.parallel or 1
     name = f"{o.target} {o.model}"
     if o.target.startswith(("http://", "https://")):
         endpoint = o.endpoint(o.target)
@@ -154,8 +154,9 @@ def _window(o: Options, bench: Bench, documents: dict[int, str]) -> WindowServic
     from rag_audit.models.publication import Publication
 
     if o.public is None or o.provider is None or not o.folders:
-        raise SetupError("a window is attacked by its accounts", field="--target",
-                         expected="--account, --window and --provider beside the socket", found=o.target)  # fmt: skip
+        raise SetupError("an attack on a window needs its accounts", field="--target",
+                         expected="--account, --window and --provider in addition to the"
+                                  " socket", found=o.target)  # fmt: skip
     return WindowService(
         [Account(folder) for folder in o.folders],
         Publication.load(o.public),

@@ -92,7 +92,7 @@ def _collapse(area: dict[tuple[int, int], Figure], column: Column) -> list[Row]:
     for a, b in SAME:
         f, g = area[a], area[b]
         error = math.hypot(f.error, g.error)
-        note = f"silent on departures below {2 * error:.3f}, beside advantages of {f.value - 0.5:.3f}"
+        note = f"silent on departures below {2 * error:.3f}, with advantages of {f.value - 0.5:.3f}"
         figure = Figure("difference", f.value - g.value, error, theory=0.0, note=note)
         rows.append(Row(f"P2 (k, eps) {a} - {b}", figure, column))
     return rows

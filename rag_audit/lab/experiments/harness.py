@@ -179,6 +179,7 @@ def draw_external(results: Results, picture: Any) -> None:
 
 
 EXTERNAL = Experiment(
-    "external", "Appendix A.3, Figure 5", "external accounts under M4 beside the tenant's own", cells, run_external,
+    "external", "Appendix A.3, Figure 5", "external accounts under M4 in addition to the tenant's"
+                                          " accounts", cells, run_external,
     derive_differences, draw_external, after=("topk",),
 )  # fmt: skip

@@ -86,6 +86,6 @@ def draw(results: Results, picture: Any) -> None:
 
 
 EXPERIMENT = Experiment(
-    "recall", "beyond the paper", "recall of real questions beside eps_audit", cells, run, draw=draw,
+    "recall", "beyond the paper", "recall of real questions and eps_audit", cells, run, draw=draw,
     needs=("wordllama",),
 )  # fmt: skip

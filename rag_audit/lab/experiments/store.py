@@ -181,7 +181,7 @@ class Store:
                 raise SchemaError("not a cell's result", field=str(path))
             digest = value.pop("digest", None)
             if digest != digest_hex(value):
-                raise SchemaError("the content is not what was written", field=str(path))
+                raise SchemaError("the content differs from the written content", field=str(path))
             for name, expected in self._named(experiment, cell).items():
                 if value.get(name) != expected:
                     raise SchemaError("the result is another cell's or run's", field=f"{path}: {name}",
@@ -195,7 +195,7 @@ class Store:
                 "a cell's result cannot be used",
                 field=str(path),
                 found=exc.message,
-                hint="that cell is measured again",
+                hint="the run measures that cell a second time",
             ) from exc
 
     def seconds(self, experiment: str, cells: Sequence[Cell]) -> float:

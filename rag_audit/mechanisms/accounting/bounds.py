@@ -24,7 +24,7 @@ ADJACENCY = "indices that differ in one committed position: one document added, 
 UNIT = "one committed position of one tenant's index"
 
 _COMMON = (
-    "fresh noise for every query, drawn as DGS-1 from a seed that nobody outside the provider knows",
+    "fresh noise for every query, drawn as DGS-1 from a seed that only the provider knows",
     "at most m queries in all by the coalition, chosen adaptively",
     "scores clamped to the lattice 0..R, so one document moves one score by at most R",
 )
@@ -265,7 +265,7 @@ def _closed_form(
     elif query_delta > delta_acc / n:
         reason = f"delta of one query at eps_q {eps_q:.4g} is {query_delta:.2e}, above delta_acc/n"
     elif slack <= 0:
-        reason = "k_max delta_acc leaves nothing of delta_policy"
+        reason = "k_max delta_acc uses all of delta_policy"
     eps = math.inf if slack <= 0 else closed_form.advanced_composition(eps_q, m, slack) + m * SLICE_BIAS
     return Bound(
         "closed_form",

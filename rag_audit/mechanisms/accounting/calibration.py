@@ -138,7 +138,7 @@ def _account_share(eps_joint: float, *, n: int, k: int, delta_acc: float, delta:
 
     slack = delta - k * delta_acc
     if slack <= 0:
-        raise PolicyError("k_max delta_acc leaves nothing of delta_policy", field="delta_policy",
+        raise PolicyError("k_max delta_acc uses all of delta_policy", field="delta_policy",
                           expected=f"> {k * delta_acc}", found=str(delta))  # fmt: skip
 
     def excess(log_eps: float) -> float:

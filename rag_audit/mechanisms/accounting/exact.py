@@ -183,7 +183,7 @@ class Composition:
         total = sum(m for _, m in parts)
         if total > MAX_COMPOSITIONS:
             raise PolicyError(
-                "more queries together than the accountant composes",
+                "the accountant cannot compose this number of queries",
                 field="n",
                 expected=f"at most {MAX_COMPOSITIONS}",
                 found=total,

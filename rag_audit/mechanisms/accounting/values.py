@@ -35,9 +35,9 @@ def decimal(value: Real, field: str) -> Decimal:
             raise ValueError
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     except (InvalidOperation, TypeError, ValueError) as exc:
-        raise PolicyError("not a decimal number", field=field, found=brief(value)) from exc
+        raise PolicyError("the value is not a decimal number", field=field, found=brief(value)) from exc
     if not number.is_finite() or not math.isfinite(float(number)):
-        raise PolicyError("not a finite number", field=field, found=str(value))
+        raise PolicyError("the value is not a finite number", field=field, found=str(value))
     return number
 
 
@@ -97,7 +97,7 @@ def count(value: object, field: str) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise PolicyError(
-            "not a positive integer", field=field, expected="an integer >= 1", found=repr(value)
+            "the value is not a positive integer", field=field, expected="an integer >= 1", found=repr(value)
         )
     return value
 
@@ -112,7 +112,7 @@ def check_delta_split(delta_policy: Real, k_max: int, delta_acc: Real) -> None:
     total, spent = decimal(delta_policy, "delta_policy"), k_max * decimal(delta_acc, "delta_acc")
     if total <= spent:
         raise PolicyError(
-            "delta_policy does not exceed k_max delta_acc: nothing is left for composition",
+            "delta_policy does not exceed k_max delta_acc, so composition has no delta left",
             field="delta_policy",
             expected=f"> {spent}",
             found=str(total),

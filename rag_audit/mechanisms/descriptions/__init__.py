@@ -49,6 +49,8 @@ def chosen(written: str, *, whole: str, expected: str, capacity: int, dimension:
     """
     match = re.fullmatch(rf"({'|'.join(_BY_NAME)})(?::([0-9.]{{1,30}}))?(:.+)?", written)
     if match is None:
-        raise PolicyError("not a mechanism", field="--mechanism", expected=expected, found=whole)
+        raise PolicyError(
+            "the option names no mechanism", field="--mechanism", expected=expected, found=whole
+        )
     option = Option(match[2], match[3] or "", whole, expected, capacity, dimension)
     return description(match[1]).chosen(option)

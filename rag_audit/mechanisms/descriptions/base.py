@@ -195,7 +195,9 @@ class Option:
 
     def refused(self) -> PolicyError:
         """The error for a value that is not of its mechanism's form."""
-        return PolicyError("not a mechanism", field="--mechanism", expected=self.expected, found=self.whole)
+        return PolicyError(
+            "the option names no mechanism", field="--mechanism", expected=self.expected, found=self.whole
+        )
 
     def kept(self, default: str | None = None) -> int | None:
         """The probability in the value, over 2^40.
@@ -240,7 +242,7 @@ class Description(ABC):
     does_not_prove: ClassVar[str | None] = None
     """a limit of the window's proofs, for the verdict"""
     changes: ClassVar[dict[str, str]] = {
-        "trust.min_score_width": "policy.tenants.scores, which the embedder's dimension fixes: rag-audit provider"
+        "trust.min_score_width": "policy.tenants.scores, which the embedder's dimension determines: rag-audit provider"
         " policy new --embedder,"
         " --dimension"
     }
@@ -248,18 +250,18 @@ class Description(ABC):
     coalition: ClassVar[str]
     """the meaning of its figure for coalitions larger than k_max, for `provider policy new`"""
     computed: ClassVar[str] = (
-        "A closed form of the mechanism's coins, exact and rounded up; it is no Gaussian approximation."
+        "An exact closed form for the random bits of the mechanism, rounded up; it is not a Gaussian approximation."
     )
     """how the curves of tests are made"""
-    no_ceiling: ClassVar[str] = "No ceiling could be computed."
+    no_ceiling: ClassVar[str] = "The accountant could not compute a bound for tests."
     """why a page has no curve of tests"""
-    unbounded: ClassVar[str] = "nothing bounds what lists show of it."
+    unbounded: ClassVar[str] = "no figure bounds the information that lists contain about it."
     """the text about a returned document if no epsilon is finite"""
     settings: ClassVar[SettingWords] = SettingWords(
-        "{} kept",
-        "{} of the positions kept",
-        "a share kept of {}",
-        "A document that is not in the sample is found by nobody.",
+        "{} sampled",
+        "{} of the positions sampled",
+        "a sampled share of {}",
+        "No account can find a document outside of the sample.",
     )
     texts_reveal: ClassVar[bool] = False
     """whether a report states that returning a document reveals its presence in the index"""
@@ -347,14 +349,14 @@ class Description(ABC):
             return []
         kept = mechanism.keep / COIN_RANGE
         return [
-            f"each position is kept for the whole window with probability {kept:.4g} and scores 0"
-            f" otherwise, so an answer misses about {percent(1 - kept)} of what it would find"
+            f"the sample contains each position with probability {kept:.4g} for the whole window, and other positions"
+            f" score 0, so an answer misses about {percent(1 - kept)} of its passages"
         ]
 
     @classmethod
     def _exact_words(cls, mechanism: Mechanism) -> list[str]:
         s = mechanism.scores
-        return [f"scores are cut to {s.lo}..{s.hi} in {s.lattice} steps and ranked exactly"]
+        return [f"scores are clamped to {s.lo}..{s.hi}, mapped to {s.lattice} steps and ranked exactly"]
 
     @classmethod
     def covered(cls, windows: Mapping[str, Sequence[tuple[Mechanism, int]]]) -> str | None:
@@ -382,7 +384,7 @@ class Description(ABC):
     @classmethod
     def details(cls, facts: Facts) -> str:
         """The parameters of the mechanism that follow its words in a list of evidence."""
-        return "" if facts.keep is None else f", {share_text(float(facts.keep))} of positions kept"
+        return "" if facts.keep is None else f", {share_text(float(facts.keep))} of positions sampled"
 
     @classmethod
     def without_epsilon(cls, facts: Facts) -> str | None:
@@ -397,7 +399,7 @@ class Description(ABC):
     @classmethod
     def no_epsilon(cls, facts: Facts) -> str:
         """Why a page has no epsilon."""
-        return "There is no epsilon: at this policy the accountant gives no finite bound."
+        return "There is no epsilon: the accountant finds no finite bound for this policy."
 
     @classmethod
     def from_facts(cls, facts: Facts) -> Mechanism:

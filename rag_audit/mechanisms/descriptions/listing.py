@@ -66,7 +66,7 @@ _OPTION = "rag-audit provider policy new --mechanism listing:KEEP:CHANCE:THRESHO
 
 
 def _bound(mechanism: Mechanism) -> coins.Listing | None:
-    """The closed forms of randomised response; None for another mechanism."""
+    """The closed forms of randomized response; None for another mechanism."""
     from rag_audit.mechanisms.accounting import coins
 
     if mechanism.keep is None or mechanism.chance is None:
@@ -77,12 +77,12 @@ def _bound(mechanism: Mechanism) -> coins.Listing | None:
 class ListingDescription(Description):
     mechanism = Listing
     forms = ("listing", "listing:KEEP[:CHANCE:THRESHOLD[:MOST]]")
-    words = "randomised response"
+    words = "randomized response"
     texts_reveal = True
     does_not_prove = (
-        "anything about documents that were handed out, which are known to be there: eps is about the lists"
-        " alone, of up to k_max accounts; and an account that keeps nothing of what it is handed finds it no second"
-        " time"
+        "the privacy of returned documents: an account knows that a received document is present. eps only covers the"
+        " lists, of up to k_max accounts. An account receives a document only once, and cannot find it later without"
+        " its own copy"
     )
     changes = Description.changes | {
         "trust.max_epsilon": f"policy.tenants.keep, chance: {_OPTION}, --k-max",
@@ -90,7 +90,7 @@ class ListingDescription(Description):
         "trust.max_score_hi": f"policy.tenants.threshold: {_OPTION}",
         "trust.min_keep": f"policy.tenants.keep: {_OPTION}",
     }
-    coalition = "More accounts than this are outside eps_audit."
+    coalition = "eps_audit does not cover more accounts than this."
 
     @classmethod
     def chosen(cls, option: Option) -> Mechanism:
@@ -103,15 +103,15 @@ class ListingDescription(Description):
             raise option.refused()
         if form[2] is None and option.dimension != KNOWN_DIMENSION:
             raise PolicyError(
-                "no threshold is known for this embedder", field="--mechanism", found=option.whole,
+                "this embedder has no default threshold", field="--mechanism", found=option.whole,
                 expected=f"listing:{option.keep or KEEP}:CHANCE:THRESHOLD, measured",
             )  # fmt: skip
-        chance, most = default_listing(option.capacity)
+        chance, longest = default_listing(option.capacity)
         rules = ListingRules(
             coin_of(form[1], "--mechanism: CHANCE")
             if form[1]
             else math.floor(chance * COIN_RANGE + Fraction(1, 2)),
-            int(form[3] or most),
+            int(form[3] or longest),
             int(form[2] or THRESHOLDS["wordllama-256"]),
         )
         return Listing(keep=option.kept(KEEP), rules=rules)
@@ -125,16 +125,15 @@ class ListingDescription(Description):
         eps, odds = text(listing.epsilon(sizes.k_max)), text(listing.odds_unlisted(sizes.n * sizes.k_max))
         return [
             f"  --mechanism listing:{KEEP}   {FOUND:>2}  eps {eps} over all lists, for any number of queries;"
-            f" odds_unlisted {odds}; accounts keep what they are handed"
+            f" odds_unlisted {odds}; accounts store received passages"
         ]
 
     @classmethod
     def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
         eps = mechanism.epsilon(sizes.k_max, None)
         above = (
-            f"this epsilon is above the {defaults.EPS_LISTING} that `verifier trust new` accepts by default; a"
-            f" larger chance"
-            " lowers it (--mechanism listing:KEEP:CHANCE:THRESHOLD)"
+            f"this epsilon is above {defaults.EPS_LISTING}, the default limit of `verifier trust new`; a larger flip"
+            " probability lowers it (--mechanism listing:KEEP:CHANCE:THRESHOLD)"
         )
         return [
             *([promises_little(eps, sizes)] if eps >= LITTLE else []),
@@ -186,7 +185,7 @@ class ListingDescription(Description):
     def described(cls, values: Parameters) -> str:
         keep, chance = (values.keep or 0) / COIN_RANGE, (values.chance or 0) / COIN_RANGE
         return (
-            f"listing, {keep:.9g} kept, chance {chance:.9g}, threshold {values.threshold}, at most"
+            f"listing, {keep:.9g} sampled, flip probability {chance:.9g}, threshold {values.threshold}, at most"
             f" {values.listed_max}"
         )
 
@@ -200,10 +199,10 @@ class ListingDescription(Description):
         chance = f"{(mechanism.chance or 0) / COIN_RANGE:.4g}"
         return [
             *super().explained(mechanism),
-            f"positions that score at least {mechanism.threshold} and that the account does not hold yet are"
-            f" candidates, and every other position is one with probability {chance}; a list holds the first"
-            f" {mechanism.longest} candidates at most, whatever top_k is; each account keeps what it is handed, and"
-            " ranks it by itself (`account search`)",
+            f"a position is a candidate if it scores at least {mechanism.threshold} and the account has not received it"
+            f" yet; every other position is a candidate with probability {chance}; a list has at most the first"
+            f" {mechanism.longest} candidates, for every value of top_k; each account stores the received passages and"
+            " ranks them itself (`account search`)",
         ]
 
     @classmethod
@@ -215,8 +214,8 @@ class ListingDescription(Description):
         name = max(windows, key=listed)
         queries = sum(n for _, n in windows[name])
         return (
-            f"Chance alone lists a given position of {name} to one account with probability"
-            f" {percent(listed(name))} over {queries:,} queries, or less where lists are full."
+            f"Random bits list a given position of {name} to one account with a probability of at most"
+            f" {percent(listed(name))} over {queries:,} queries; full lists lower this probability."
         )
 
     @classmethod
@@ -229,14 +228,14 @@ class ListingDescription(Description):
     @classmethod
     def details(cls, facts: Facts) -> str:
         chance = share_text(float(facts.chance or 0))
-        return super().details(facts) + f", each position listed by chance with {chance} a query"
+        return super().details(facts) + f", each position listed by random bits with {chance} a query"
 
     @classmethod
     def cost(cls, facts: Facts) -> str:
         by_chance = facts.capacity * float(facts.chance or 0)
         return (
-            f"{missed_words(facts.keep)} in this window, each account is handed a passage once, and about"
-            f" {by_chance:.2g} of each list are there by chance"
+            f"{missed_words(facts.keep)} in this window, each account receives a passage only once, and random bits"
+            f" select about {by_chance:.2g} positions of each list"
         )
 
     @classmethod

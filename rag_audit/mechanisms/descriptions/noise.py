@@ -53,16 +53,16 @@ class NoiseDescription(Description):
     words = "noise on every score"
     computed = (
         "Computed from the exact distribution of the noise's privacy loss, composed over all queries and"
-        " rounded up; it is no Gaussian approximation."
+        " rounded up; it is not a Gaussian approximation."
     )
     settings = SettingWords(
         "σ/Δ {}",
         "sigma/Delta {}",
         "σ/Δ = {}",
-        "Noise is given as its standard deviation over what one document can move a score (σ/Δ).",
+        "The unit of noise is its standard deviation divided by the maximum change of a score by one document (σ/Δ).",
     )
     changes: ClassVar[dict[str, str]] = {}
-    coalition = "More accounts than this are outside eps_audit."
+    coalition = "eps_audit does not cover more accounts than this."
 
     @classmethod
     def chosen(cls, option: Option) -> Mechanism:
@@ -77,7 +77,7 @@ class NoiseDescription(Description):
 
     @classmethod
     def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
-        little = "this noise leaves less than half of retrieval on public collections"
+        little = "with this noise, retrieval on public collections loses more than half of its results"
         return [
             *([little] if 2 * _found(sizes) < WITHOUT_NOISE else []),
             *([promises_little(sizes.eps, sizes)] if sizes.eps >= LITTLE else []),
@@ -136,7 +136,7 @@ class NoiseDescription(Description):
     @classmethod
     def described(cls, values: Parameters) -> str:
         gains = ",".join(map(str, values.gains))
-        kept = "" if values.keep is None else f" of {values.keep / COIN_RANGE:.9g} kept"
+        kept = "" if values.keep is None else f" of {values.keep / COIN_RANGE:.9g} sampled"
         return f"noise of gains {gains} at R {values.lattice}, scores {values.lo}..{values.hi}{kept}"
 
     @classmethod
@@ -161,11 +161,11 @@ class NoiseDescription(Description):
         if len(several) == 1:
             once = percent(_kept(first) * _share(first))
             return (
-                f"{where} is handed out with probability {once} a query (K = {first.tenant.top_k}),"
+                f"{where} is returned with probability {once} a query (K = {first.tenant.top_k}),"
                 f" {percent(often(name))} over {queries:,} queries."
             )
         return (
-            f"{where} is handed out to one account with probability {percent(often(name))} over the {queries:,}"
+            f"{where} is returned to one account with probability {percent(often(name))} over the {queries:,}"
             f" queries of {len(several)} windows."
         )
 
@@ -189,7 +189,7 @@ class NoiseDescription(Description):
 
     @classmethod
     def cost(cls, facts: Facts) -> str:
-        noise = f"every score carries noise of {facts.sigma_over_delta} times what one document can move it"
+        noise = f"every score has noise of {facts.sigma_over_delta} times the maximum change by one document"
         missed = missed_words(facts.keep)
         return noise if not missed else f"{noise}, and {missed} in this window"
 

@@ -18,14 +18,14 @@ from rag_audit.mechanisms.none import Exact
 class ExactDescription(Description):
     mechanism = Exact
     forms = ("none",)
-    words = "exact answers, nothing hides what is in the index"
+    words = "exact answers without protection of the index"
     does_not_prove = (
-        "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves"
+        "any privacy of a tenant with mechanism none: its answers are exact, and the window only proves"
         " integrity"
     )
-    no_ceiling = "There is no ceiling: a test may recognise every document."
+    no_ceiling = "There is no bound: a test may recognise every document."
     coalition = (
-        "No figure of this policy depends on it, since no tenant has a mechanism that hides documents."
+        "No figure of this policy depends on it, because no tenant has a mechanism that hides documents."
     )
 
     @classmethod
@@ -33,17 +33,17 @@ class ExactDescription(Description):
         if option.rest:
             raise option.refused()
         if option.keep is not None:
-            raise PolicyError("a share of kept positions makes it sampling", field="--mechanism",
+            raise PolicyError("the mechanism none has no sampled share; use sampling", field="--mechanism",
                               expected=f"sampling:{option.keep}", found=option.whole)  # fmt: skip
         return Exact()
 
     @classmethod
     def compared(cls, sizes: Sizes) -> list[str]:
-        return [f"  --mechanism none          {WITHOUT_NOISE:>2}  nothing about privacy: integrity alone"]
+        return [f"  --mechanism none          {WITHOUT_NOISE:>2}  no privacy, only integrity"]
 
     @classmethod
     def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
-        return ["nothing hides what is in the index; verdicts say PASS-INTEGRITY"]
+        return ["no mechanism hides the index; a verdict is PASS-INTEGRITY"]
 
     @classmethod
     def described(cls, values: Parameters) -> str:
@@ -59,11 +59,11 @@ class ExactDescription(Description):
 
     @classmethod
     def cost(cls, facts: Facts) -> str:
-        return "nothing: answers are the exact top K"
+        return "no cost: answers are the exact top K"
 
     @classmethod
     def no_epsilon(cls, facts: Facts) -> str:
-        return "There is no epsilon: answers are exact, and nothing hides what is in the index."
+        return "There is no epsilon: answers are exact, and no mechanism hides the index."
 
 
 DESCRIPTION = ExactDescription

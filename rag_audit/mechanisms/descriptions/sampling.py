@@ -32,12 +32,13 @@ class SamplingDescription(Description):
     any_coalition = True
     texts_reveal = True
     does_not_prove = (
-        "anything about documents that were handed out: odds_unlisted bounds how much more likely the absence"
-        " of a document becomes for accounts that never received it, it is no epsilon, and windows multiply it; the"
-        " presence of a document that is asked for has no protection"
+        "the privacy of returned documents: odds_unlisted only bounds the factor for the likelihood of a document's"
+        " absence, for accounts that never received it; it is not an epsilon, and windows multiply it; the presence of"
+        " a document that an account asks for has no protection"
     )
     unbounded = (
-        "no epsilon bounds what lists show of it. A ceiling for every test of a document's presence is below."
+        "no epsilon bounds the information that lists contain about it. The bound for every test of its"
+        " presence is below."
     )
     coalition = "odds_unlisted of mechanism sampling is the same for every number of accounts."
 
@@ -82,7 +83,7 @@ class SamplingDescription(Description):
 
     @classmethod
     def described(cls, values: Parameters) -> str:
-        return f"sampling, {(values.keep or 0) / COIN_RANGE:.9g} kept"
+        return f"sampling, {(values.keep or 0) / COIN_RANGE:.9g} sampled"
 
     @classmethod
     def option(cls, values: Parameters) -> str | None:
@@ -98,17 +99,18 @@ class SamplingDescription(Description):
         if odds is None or not math.isfinite(float(odds)):
             return None
         return (
-            "no epsilon bounds what answers show; for accounts that never received a document its absence becomes more"
+            "no epsilon bounds the information in answers; for accounts that never received a document its absence"
+            " becomes more"
             f" likely by a factor of at most {odds}"
         )
 
     @classmethod
     def no_epsilon(cls, facts: Facts) -> str:
         return (
-            "There is no epsilon, whatever the number of accounts: answers are exact, from a sample of"
+            "There is no epsilon for any number of accounts: answers are exact, from a sample of"
             f" {share_text(float(facts.keep or 0))} of the positions. For accounts that never received a"
             " given document of one position, its absence becomes more likely by a factor of at most"
-            f" {facts.odds_unlisted}; a document that was handed out is known to be there."
+            f" {facts.odds_unlisted}; an account knows that a received document is present."
         )
 
     @classmethod

@@ -100,7 +100,7 @@ class RecordPublic(SlotPublic):
         if not self.tenant.constants.sampled:
             return Statement(*values)
         if self.tenant.kept is None:
-            raise SchemaError("the ledger does not say which positions are kept", field="kept",
+            raise SchemaError("the ledger does not name the sampled positions", field="kept",
                               expected=f"an entry for {self.tenant.tenant}")  # fmt: skip
         c_kept = int(self.tenant.kept.digest, 16)
         if self.held is None:

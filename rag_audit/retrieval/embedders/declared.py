@@ -102,7 +102,9 @@ class DeclaredEmbedder(ABC):
 
     def embed_tokens(self, tokens: Sequence[int]) -> Vectors:
         if not tokens:
-            raise NothingToEmbed("there is nothing to embed", field="query", expected="at least one token")
+            raise NothingToEmbed(
+                "the text has no token to embed", field="query", expected="at least one token"
+            )
         text = self.template.query + _unpacked(tokens)
         try:
             vector = self._vectors([text])[0]
@@ -175,7 +177,9 @@ class ManifestEmbedder(DeclaredEmbedder):
 def _check(text: str, *, field: str) -> None:
     check_text(text, field=field)
     if not text.strip():
-        raise NothingToEmbed("there is nothing to embed", field=field, expected="text with at least one word")
+        raise NothingToEmbed(
+            "the text has no token to embed", field=field, expected="text with at least one word"
+        )
 
 
 def _packed(text: str) -> list[int]:

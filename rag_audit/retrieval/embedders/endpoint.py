@@ -74,7 +74,7 @@ class EndpointEmbedder(DeclaredEmbedder):
             self._url,
             "embedding endpoint",
             "an embedding of each text",
-            "once the endpoint is well, run the same command again; `--vectors FILE` keeps what was embedded",
+            "repeat the command when the endpoint works; `--vectors FILE` stores finished vectors",
             key=_key(settings),
             timeout_s=float(settings.timeout_s),
             attempts=settings.attempts,
@@ -151,7 +151,8 @@ class EndpointEmbedder(DeclaredEmbedder):
         except OverflowError:
             made = np.array([np.inf])
         if not np.isfinite(made).all():
-            raise DocumentRefused("the endpoint answers with what is not a finite number", field=f"documents[{number}]",
+            raise DocumentRefused("the endpoint's answer contains a value that is not a finite"
+                                  " number", field=f"documents[{number}]",
                                   expected="finite components",
                                   hint="shorten the text, or leave it out: --skip-unreadable")  # fmt: skip
         return made

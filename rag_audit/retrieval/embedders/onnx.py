@@ -208,14 +208,14 @@ class OnnxEmbedder:
         check_text(text, field=field)
         if not self._plain.encode(text, add_special_tokens=False).ids:
             raise NothingToEmbed(
-                "there is nothing to embed", field=field, expected="text with at least one word"
+                "the text has no token to embed", field=field, expected="text with at least one word"
             )
         ids: list[int] = tokenizer.encode(prompt + text).ids
         return ids
 
     def _embed(self, tokens: Sequence[int], *, field: str) -> Vectors:
         if not tokens:
-            raise NothingToEmbed("there is nothing to embed", field=field, expected="at least one token")
+            raise NothingToEmbed("the text has no token to embed", field=field, expected="at least one token")
         if any(not 0 <= token < self._plain.get_vocab_size() for token in tokens):
             raise EncodingError("a token is outside the vocabulary", field=field)
         ids = np.array([tokens], np.int64)

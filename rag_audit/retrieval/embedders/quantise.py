@@ -90,7 +90,7 @@ def quantise_unit(
     norm = float(np.linalg.norm(wide))
     if norm == 0 or not np.isfinite(norm):
         raise NothingToEmbed(
-            "there is nothing to embed", expected="a vector with a direction", found=f"norm {norm}"
+            "the text has no token to embed", expected="a vector with a direction", found=f"norm {norm}"
         )
     unit = wide / norm
     steps = np.rint(MAX_COMPONENT * (turned(unit) if turn else unit) / float(scale))

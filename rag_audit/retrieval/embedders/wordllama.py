@@ -174,7 +174,9 @@ def normalise(e: np.typing.NDArray[np.int64], *, field: str) -> Vectors:
     """
     w = isqrt(int(e @ e) << _ROOT_SHIFT)
     if w == 0:
-        raise NothingToEmbed("there is nothing to embed", field=field, expected="text with at least one word")
+        raise NothingToEmbed(
+            "the text has no token to embed", field=field, expected="text with at least one word"
+        )
     magnitudes = np.minimum(MAX_COMPONENT, (2 * NORM_FACTOR * np.abs(e) + w) // (2 * w))
     vector: Vectors = (np.sign(e) * magnitudes).astype(np.int8)
     return vector

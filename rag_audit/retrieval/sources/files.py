@@ -62,7 +62,7 @@ def faiss(asked: Asked) -> Rows:
     """
     if asked.texts is None:
         raise SetupError("a faiss index has no texts", field="--texts", expected="a .jsonl or .parquet file",
-                         hint="name the file whose nth line is of the index's nth vector")  # fmt: skip
+                         hint="name a file with the text of the index's nth vector in line n")  # fmt: skip
     with needing("faiss"):
         from faiss import read_index
     try:
@@ -78,5 +78,5 @@ def faiss(asked: Asked) -> Rows:
         own = {} if "id" in asked.without else {"id": number - 1}
         yield row if row.error is not None else Row(row.place, {**own, **row.values})
     if number != count:
-        raise DocumentsError("the index and its texts do not fit together", field=str(asked.texts),
+        raise DocumentsError("the index does not match its texts", field=str(asked.texts),
                              expected=f"{count} texts", found=number)  # fmt: skip

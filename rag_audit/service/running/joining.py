@@ -87,7 +87,7 @@ class Joining:
         except StoreError as exc:
             if window.state.store.failure is not None:
                 raise
-            self._once(f"nobody is enrolled: {exc}")
+            self._once(f"no account is enrolled: {exc}")
             return None
 
     def _look(self, book: EnrolmentBook, window: Window, now: int) -> str | None:
@@ -101,7 +101,7 @@ class Joining:
         if now > window.opening.closes_at or self._told is None or not self._told.into_open:
             return self._put_off(book, name, due, NEXT)
         if not isinstance(source, WitnessBeacon):
-            return self._put_off(book, name, due, f"{NEXT}: the open one draws its beacon from drand")
+            return self._put_off(book, name, due, f"{NEXT}: the open window draws its beacon from drand")
         if self._settled(book, window, due):
             return f"enrolments of {name} are settled"
         witnesses, used = [m.vkey for m in members_of(source)], _used(window)
@@ -121,7 +121,8 @@ class Joining:
         drop_used(self._lines, _used(window))
         book.enrolled((kept.request, entry.seq) for kept, entry in zip(due, made, strict=True))
         self._say(
-            f"{name}: {len(made)} accounts are enrolled; they ask once its witnesses have cosigned and revealed"
+            f"{name}: {len(made)} accounts are enrolled; they can send queries after its witnesses have cosigned and"
+            " revealed"
         )
         return f"enrol {len(made)} in {name}"
 
@@ -134,10 +135,12 @@ class Joining:
                 for n in there if lines[n].account in state.enrolled_at]  # fmt: skip
         with state.changed:
             refused = state.places.without_place(lines)
-        off = [(due[n].request, f"{NEXT}: the open one has no place for it ({exc.message})")
+        off = [(due[n].request, f"{NEXT}: the open window has no place for the account ({exc.message})")
                for n, exc in refused.items() if n not in there]  # fmt: skip
         off += [
-            (due[n].request, "the roster has it") for n in there if lines[n].account not in state.enrolled_at
+            (due[n].request, "the account is on the roster")
+            for n in there
+            if lines[n].account not in state.enrolled_at
         ]
         if done:
             book.enrolled(done)

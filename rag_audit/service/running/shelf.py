@@ -115,7 +115,7 @@ class Shelf:
             ) from exc
         lock = hold(folder / "lock", wait=False)
         if lock is None:
-            raise SetupError("another process runs this folder", field=str(folder),
+            raise SetupError("another process uses this folder", field=str(folder),
                              hint="stop it first, or name another folder")  # fmt: skip
         self._lock = lock
         try:
@@ -244,7 +244,7 @@ def without_commands(text: str) -> str:
         (r", then run `rag-audit [a-z ]+`.*", ""),
         (r": `rag-audit provider (serve|prove|open)[^`]*`.*", ""),
         (r"^`rag-audit provider close`: ", "its closing record: "),
-        (r"^`rag-audit provider open` on the window's folder, which takes ", ""),
+        (r"^`rag-audit provider open` on the window's folder, which reads ", ""),
     ):
         text = re.sub(pattern, instead, text)
     return text
@@ -265,7 +265,7 @@ def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
             return {
                 "window": place.window,
                 "status": "prepared",
-                "waits_for": "the end of the window before it",
+                "waits_for": "the end of the previous window",
             }
         return {"window": place.window, "status": "being prepared", "waits_for": "its documents' index"}
     found = asdict(WindowReader(place.folder).standing(now))
@@ -274,7 +274,7 @@ def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
     elif place.window in state.published and not layout.secrets.exists():
         found |= {
             "status": "deleted",
-            "waits_for": "nothing: its secrets are deleted, what is published stays",
+            "waits_for": "no event: its secrets are deleted, and its published files remain",
         }
     found["waits_for"] = without_commands(str(found["waits_for"]))
     return {"window": place.window, **found}

@@ -119,14 +119,18 @@ class Supervisor:
         if self._jobs.busy(f"close {name}") or self._jobs.busy(f"prove {name}"):
             return None
         if now >= self.shelf.facts(place).delete_after:
-            self._say(f"{name} is not done by its policy's date of deletion: nothing more is done with it")
+            self._say(
+                f"{name} is not finished on its policy's date of deletion, so the run stops working on it"
+            )
             if name in self.windows:
                 self._shut(name)
             self.shelf.published(place)
             return f"done {name}"
         window = self.windows.get(name)
         if window is not None and (failure := window.state.store.failure) is not None:
-            self._wait(name, f"room on the disk: {failure}. Requests are refused, and none is lost", now)
+            self._wait(
+                name, f"free space on the disk: {failure}. The service refuses requests and loses none", now
+            )
             try_room(place.folder)
             self._shut(name)
             window = None
@@ -165,8 +169,9 @@ class Supervisor:
         if now > opening.closes_at or (now >= opening.opens_at and not cosigned):
             missing = missing_cosignatures(window.context.layout.public, 1, window.witnesses)
             reason = f"cosignatures of {', '.join(missing)}" if missing else "its beacon"
-            self._say(f"{name} lacks {reason} at {local_time(opening.opens_at)}, when it should open: it is abandoned,"
-                      " and another one is opened. Verifiers count it")  # fmt: skip
+            self._say(f"{name} lacks {reason} at {local_time(opening.opens_at)}, at its opening time: the run"
+                      " abandons it,"
+                      " and opens another window. Verifiers count abandoned windows")  # fmt: skip
             window.close(abandoned=True)
             return f"abandon {name}"
         if cosigned and isinstance(opening.beacon, DrandBeacon):
@@ -192,7 +197,7 @@ class Supervisor:
             missing = missing_cosignatures(place.layout.public, len(window.state.entries), window.witnesses)
             self._wait(
                 name,
-                f"cosignatures of {', '.join(missing)} on its end: the next window opens after them",
+                f"cosignatures of {', '.join(missing)} on its end; then the next window opens",
                 now,
             )
             return None
@@ -252,11 +257,11 @@ class Supervisor:
         if not isinstance(opened, Opening):
             if (asked := self._asking.nonces(opened, place.window)) is not None:
                 return asked
-            self._wait(place.window, f"nonce lines of {', '.join(opened)} in {self._told.nonces}:"
-                       " `rag-audit witness nonce` prints one", now)  # fmt: skip
+            self._wait(place.window, f"nonce lines of {', '.join(opened)} in {self._told.nonces};"
+                       " print one with `rag-audit witness nonce`", now)  # fmt: skip
             return None
         self._say(f"{place.window} is published in {place.layout.public.folder}, and opens at "
-                  f"{local_time(opened.opens_at)} if its witnesses cosign it before")  # fmt: skip
+                  f"{local_time(opened.opens_at)} if its witnesses cosign it by then")  # fmt: skip
         counts = Unanswered.before(opened)
         if counts != Unanswered():
             self._say(f"{place.window} counts {counts.abandoned} abandoned windows and {counts.empty} without a query"
@@ -305,7 +310,7 @@ class Supervisor:
             place = Place(0, self.shelf.windows / name)
             if place.layout.secrets.exists() and now >= self.shelf.facts(place).delete_after:
                 self._acts.forget(place)
-                self._say(f"{name}: seed and retained queries are deleted, as its policy says")
+                self._say(f"{name}: the seed and the stored queries are deleted on the policy's date")
                 return f"forget {name}"
         return None
 
@@ -347,8 +352,8 @@ class Supervisor:
     def _look_at_the_clock(self) -> int:
         now = self._clock()
         if now < self._last - SEEN_MS:
-            self._say(f"the clock went back by {(self._last - now) // 1000} s: entries keep their order, and what is"
-                      " due by date waits")  # fmt: skip
+            self._say(f"the clock went back by {(self._last - now) // 1000} s: entries keep their order, and"
+                      " tasks with a date wait")  # fmt: skip
             self._later.clear()
         self._last = now
         self.shelf.saw(now, every=SEEN_MS)
@@ -380,7 +385,7 @@ class Supervisor:
         owners = {"prepare": "the next window", "challenge": "challenges", "close": name, "prove": name}
         self._later[owners.get(kind, what)] = now + RETRY_MS
         hint = f" ({exc.hint})" if isinstance(exc, RagAuditError) and exc.hint is not None else ""
-        self._say(f"{what}: {exc}{hint}; it is tried again in {RETRY_MS // 1000} s")
+        self._say(f"{what}: {exc}{hint}; the next attempt follows in {RETRY_MS // 1000} s")
 
     def _wait(self, name: str, what: str, now: int) -> None:
         """Report the condition that a window waits for, once, and then at intervals."""

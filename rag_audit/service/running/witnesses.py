@@ -80,7 +80,7 @@ class NoteWatcher:
                 self._seen.pop(path, None)
             raise
         except RagAuditError as exc:
-            self._say(f"{window.opening.window}: {paths[0].name} is not taken: {exc}")
+            self._say(f"{window.opening.window}: {paths[0].name} is not accepted: {exc}")
             return False
         return True
 
@@ -101,7 +101,7 @@ def admit_notes(window: Window, say: Say) -> None:
         try:
             text = read_text(path, max_bytes=MAX_NOTE_BYTES)
         except RagAuditError as exc:
-            say(f"{path.name} is not taken: {exc}")
+            say(f"{path.name} is not accepted: {exc}")
             continue
         if path.name.startswith("beacon-"):
             reveals[path.name.split("-")[1]].append(text)
@@ -109,12 +109,12 @@ def admit_notes(window: Window, say: Say) -> None:
         try:
             window.admit([text])
         except RagAuditError as exc:
-            say(f"{path.name} is not taken: {exc}")
+            say(f"{path.name} is not accepted: {exc}")
     for size, notes in reveals.items():
         try:
             window.admit(notes)
         except RagAuditError as exc:
-            say(f"the beacon over checkpoint {size} is not taken: {exc}")
+            say(f"the beacon over checkpoint {size} is not accepted: {exc}")
 
 
 MAX_LINE_BYTES = 1 << 16
@@ -137,7 +137,7 @@ def find_beacon(
                 {"source": "witnesses", "witnesses": [value]}, field=path.name
             ).witnesses[0]
         except RagAuditError as exc:
-            say(f"{path.name} is no nonce line: {exc}")
+            say(f"{path.name} is not a nonce line: {exc}")
             continue
         if line.vkey in known and line.commitment not in used:
             found.setdefault(known[line.vkey], line.model_dump())
@@ -267,7 +267,9 @@ class Submissions:
                     exc
                 ):  # a witness that is down for an hour is one line, not a hundred
                     self._said[name] = str(exc)
-                    self._say(f"{window}: witness {name}: {exc}; it is asked again until it answers")
+                    self._say(
+                        f"{window}: witness {name}: {exc}; the requests continue until the witness answers"
+                    )
             else:
                 self._later.pop(name, None)
                 if self._said.pop(name, None) is not None:

@@ -36,7 +36,7 @@ class Endpoint(Caller):
 
     what: str = "chat endpoint"
     expected: str = "a chat completion"
-    hint: str = "what was answered is kept: repeat the command once the endpoint is well"
+    hint: str = "finished answers are stored: repeat the command when the endpoint works"
     option: str = "--target"
     model: str = field(kw_only=True)
     stream: bool = True

@@ -38,7 +38,7 @@ def kind(written: str) -> type[Attacked]:
     """
     name = written.partition(":")[0]
     if name not in _BY_NAME:
-        raise PolicyError("not a mechanism", field="--mechanism", expected=FORMS, found=written)
+        raise PolicyError("the option names no mechanism", field="--mechanism", expected=FORMS, found=written)
     return _BY_NAME[name]
 
 

@@ -43,7 +43,10 @@ class AttackedNoise(Attacked):
         form = re.fullmatch(r"noise:([0-9]{1,9}(?:,[0-9]{1,9}){0,5}):([0-9]{1,9})", written.text)
         if form is None:
             raise PolicyError(
-                "not a mechanism", field="--mechanism", expected=written.expected, found=written.text
+                "the option names no mechanism",
+                field="--mechanism",
+                expected=written.expected,
+                found=written.text,
             )
         gains = tuple(int(g) for g in form[1].split(","))
         check_gains(gains)

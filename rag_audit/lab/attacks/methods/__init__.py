@@ -55,9 +55,9 @@ def chosen(names: list[str]) -> list[Attack]:
     for name in wanted:
         if name not in ATTACKS:
             raise AttackError(
-                "there is no such attack", field="NAMES", expected=", ".join(ATTACKS), found=name
+                "no attack has this name", field="NAMES", expected=", ".join(ATTACKS), found=name
             )
     if CLASSIFYING.intersection(wanted) and importlib.util.find_spec("sklearn") is None:
-        raise missing("sklearn", ", or leave out the attacks of which scikit-learn learns a classifier: "
+        raise missing("sklearn", ", or omit the attacks that train a classifier with scikit-learn: "
                       f"{', '.join(sorted(CLASSIFYING))}")  # fmt: skip
     return [ATTACKS[name]() for name in wanted]

@@ -40,7 +40,7 @@ class Interrogation(FirstFeature):
 
     name: ClassVar[str] = "ia"
     paper: ClassVar[str] = "Interrogation attack (baseline of paper 004)"
-    about: ClassVar[str] = "natural yes/no questions about what only the document says"
+    about: ClassVar[str] = "natural yes/no questions about statements of only this document"
 
     def __init__(self) -> None:
         self._right: dict[str, bool] = {}
@@ -55,7 +55,7 @@ class Interrogation(FirstFeature):
         clauses = [c for c in clauses if sum(w not in STOP_WORDS for w in c) >= 3]
         if not clauses:
             raise AttackError(
-                "the document has no clause to ask about", expected="three telling words in a row"
+                "the document has no clause for a question", expected="three telling words in a row"
             )
         rare = sorted(set(telling(text)), key=lambda w: (-tools.model.rank(w, None), w))[:6]
         tasks: list[Task] = []

@@ -40,7 +40,7 @@ def learn(features: Floats, labels: Floats, *, forest: bool) -> Scorer:
     from sklearn.preprocessing import StandardScaler
 
     if len(set(labels.tolist())) < 2:
-        raise AttackError("nothing to learn from", field="reference", expected="members and others")
+        raise AttackError("no data for training", field="reference", expected="members and others")
     model = (
         RandomForestClassifier(200, min_samples_leaf=5, random_state=0, n_jobs=1)
         if forest

@@ -119,6 +119,7 @@ class Kept:
                 reply = Reply(str(value["text"]), None if logs is None else tuple(map(float, logs)))
                 known[str(value["key"])] = Answer(reply, value["found"])
             except (ValueError, KeyError, TypeError, RecursionError) as exc:
-                raise StoreError("a kept reply is damaged", field=f"{self.journal}, line {number}", found=str(exc)[:80],
-                                 hint="delete this line, and run the same command again") from exc  # fmt: skip
+                raise StoreError("a stored reply is damaged", field=f"{self.journal}, line {number}",
+                                 found=str(exc)[:80],
+                                 hint="delete this line, and repeat the command") from exc  # fmt: skip
         return known

@@ -22,7 +22,7 @@ class Retriever:
     :param search: returns the texts of the passages that the service retrieves for a question
     """
 
-    label = "a retriever, whose passages are the answer"
+    label = "a retriever that answers with its passages"
     probabilities = False
 
     def __init__(self, search: Callable[[str], Sequence[str]]) -> None:

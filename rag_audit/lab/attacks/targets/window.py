@@ -36,7 +36,7 @@ class WindowService:
         documents: Mapping[int, str],
     ) -> None:
         if not accounts or len({a.tenant for a in accounts}) > 1:
-            raise AttackError("a window is attacked by accounts of one tenant", field="--account",
+            raise AttackError("an attack on a window needs accounts of one tenant", field="--account",
                               expected="at least one", found=", ".join(f"{a.account} of {a.tenant}" for a in accounts),
                               )  # fmt: skip
         window.check()
@@ -70,7 +70,7 @@ class WindowService:
         figures = self._policy.figures()
         return (
             f"the window's policy: eps_audit {figures['eps_audit']} for {self._policy.k_max} accounts of"
-            f" {self._policy.n} queries; it covers the lists, and not what the texts on them say"
+            f" {self._policy.n} queries; it covers the lists, and not the content of the listed texts"
         )
 
     def ask(self, probe: Probe) -> Answer:
@@ -90,16 +90,16 @@ class WindowService:
             except RequestRefused as exc:
                 if exc.reason in ("unknown-account", "unknown-tenant", "wrong-tenant"):
                     raise AttackError(
-                        "the account cannot ask in this window", field=account.account,
+                        "the account cannot send queries in this window", field=account.account,
                         expected="an account of the window's roster, or one enrolled since (`rag-audit provider"
                                  " enrol`)",
                         found=exc.reason,
                     ) from exc  # fmt: skip
                 if exc.reason in ("limit", "slot-used"):
                     raise AttackError(
-                        "the account has asked all that the window's policy lets it ask", field=account.account,
+                        "the account has used all queries of the window's policy", field=account.account,
                         expected=f"at most {self._policy.n} queries", found=exc.reason,
-                        hint="attack fewer documents (--members), or with more accounts; what was answered is kept",
+                        hint="attack fewer documents (--members), or use more accounts; finished answers are stored",
                     ) from exc  # fmt: skip
                 raise
             texts = [document.text for document in answer.documents]

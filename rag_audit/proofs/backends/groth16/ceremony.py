@@ -170,7 +170,9 @@ def refuse_without_secret(ceremony: Ceremony, zkey: Path) -> VerificationKey:
     :raises CeremonyError: there is no contribution of a secret
     """
     if ceremony.vk is None:
-        raise CeremonyError("nobody contributed: anyone can forge proofs under this key", field=str(zkey))
+        raise CeremonyError(
+            "no party contributed a secret, so anybody can forge proofs with this key", field=str(zkey)
+        )
     return ceremony.vk
 
 

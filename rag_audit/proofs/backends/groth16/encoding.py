@@ -60,7 +60,7 @@ def parse_fields(value: Json, names: Sequence[str], *, field: str) -> dict[str, 
     if not isinstance(value, dict) or set(value) != set(names):
         found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
         raise SchemaError(
-            "the fields are not those of this format", field=field, expected=sorted(names), found=found
+            "the fields do not match this format", field=field, expected=sorted(names), found=found
         )
     return value
 

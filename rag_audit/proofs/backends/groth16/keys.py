@@ -298,7 +298,7 @@ def load_keys(folder: Path, circuit: str) -> KeyFiles:
             field=str(folder),
             expected=f"circuit {circuit}, vk {manifest.get('vk')}",
             found=f"circuit {key.circuit}, vk {key.digest}",
-            hint=f"remove it, it will be made again: rm -r {folder}",
+            hint=f"remove it, and the next run recreates it: rm -r {folder}",
         )
     # `write_keys` wrote it, in a folder that only this user can write to.
     return KeyFiles(folder / "key.zkey", key.value, key.digest, cast(KeyManifest, manifest))

@@ -91,7 +91,7 @@ def check_powers(ptau: Path, *, digest: str | None = None) -> Powers:
             raise CeremonyError("the powers of tau are false", field=str(ptau), found=fault)
         contributions = tuple(map(Contribution.of, _native.ptau_contributions(ptau)))
     if secret(contributions) == 0:
-        raise CeremonyError("nobody gave the powers of tau a secret: anyone can forge proofs under them",
+        raise CeremonyError("no party contributed a secret to the powers of tau, so anybody can forge proofs with them",
                             field=str(ptau))  # fmt: skip
     return Powers(found, contributions)
 

@@ -169,7 +169,7 @@ def _object(text: str) -> dict[str, object]:
         raise EncodingError("not valid JSON", field="vk", found=str(exc)) from exc
     if not isinstance(value, dict) or set(value) - {"vk_alphabeta_12"} != _KEYS:
         found = sorted(value) if isinstance(value, dict) else kind_of(value)
-        raise EncodingError("the fields are not those of a verification key", field="vk", found=found)
+        raise EncodingError("the fields do not match a verification key", field="vk", found=found)
     return value
 
 

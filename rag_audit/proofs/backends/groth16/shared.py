@@ -99,12 +99,12 @@ def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
     kept = None
     if instance.sampled:
         if private.kept is None:
-            raise WitnessError("the tenant is sampled, and its kept positions are missing", field="kept")
+            raise WitnessError("the sampled positions of the tenant are missing", field="kept")
         bits, opening = private.kept
         kept = (bits, int.from_bytes(opening, "big"))
     if isinstance(instance, ListingInstance):
         if private.listing is None:
-            raise WitnessError("what the account holds is missing", field="record")
+            raise WitnessError("the account's disclosed set is missing", field="record")
         before = private.listing.before
         return ListingInputs(
             instance=instance,
