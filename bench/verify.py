@@ -177,7 +177,7 @@ class Builder:
         message = request_message(ORIGIN, self.opening_digest, name, account, i, opened["hq"])
         record = QueryRecord(
             type="query", v=1, window=self.opening.window, seq=len(self.entries), account=account, tenant=name, i=i,
-            ts=ts, sig=self.keys[account].sign(message).hex(), proof=None, **opened,
+            ts=ts, sig=self.keys[account].sign(message).hex(), proof=None, held=None, **opened,
         )  # fmt: skip
         self._append(record)
         if keep:

@@ -212,6 +212,7 @@ def test_bounds_of_constants_and_of_a_policy_file_are_the_same(tmp_path: Path) -
     of_file, of_constants = json.loads(by_file.stdout), json.loads(by_hand.stdout)
     assert "among 64 positions of law" in of_file.pop("covers")  # constants have no capacity
     assert "among N positions" in of_constants.pop("covers")
+    assert of_file.pop("tenants")["law"]["eps"] == of_file["eps_audit"]  # constants have no tenants
     assert of_file == of_constants
 
 
