@@ -64,7 +64,6 @@ __all__ = [
     "scan_list_verify",
     "scan_most_together",
     "scan_protocol",
-    "scan_protocols",
     "scan_prove",
     "scan_verify",
     "set_threads",
@@ -485,9 +484,6 @@ class ScanEmbedBatch:
 
 def scan_protocol() -> bytes:
     """The protocol's digest: of its rules of layout, its limits, and what every kind of run says."""
-
-def scan_protocols() -> dict[str, bytes]:
-    """Digests of the runs that not every policy asks for, made in the same way, by the run's name."""
 
 def scan_generators() -> bytes:
     """The first generators as a table, 64 bytes each (x, y, big-endian), which a page takes instead of hashing them."""

@@ -3,8 +3,9 @@
     python vectors/scan.py            # write what is missing in the version's folder
     python vectors/scan.py --check    # compare with what stands there
 
-The native core's tests make them, since nothing else can fix a prover's nonces. A published file is never written
-again: a change of the protocol raises `VERSION` in native/scan-protocol/src/protocol.rs, which names another folder.
+The native core's tests make them, because only these tests can fix a prover's nonces. The script never overwrites a
+file. After the first release, a change of the protocol raises `VERSION` in native/scan-protocol/src/protocol.rs, which
+names another folder.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 MANIFEST = ROOT.parent / "native" / "Cargo.toml"
-RUNS = ("", "-coins", "-sampled", "-listing", "-together")
-FILES = ("generators.json", *(f"{what}{run}.json" for what in ("proofs", "trace") for run in RUNS))
+FILES = ("generators.json", "proofs.json", "trace.json")
 
 
 def folder() -> Path:
@@ -44,9 +44,7 @@ def main() -> int:
         [*command, "-p", "ragaudit-scan-prover", "--lib", "golden::"], env=environment, check=False
     )
     if made.returncode and not check:
-        print(
-            "vectors: put the SHA-256 of each new trace into protocol.rs, then run --check", file=sys.stderr
-        )
+        print("vectors: put the SHA-256 of the new trace into protocol.rs, then run --check", file=sys.stderr)
     return made.returncode
 
 

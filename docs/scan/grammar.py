@@ -4,7 +4,7 @@
     python docs/scan/grammar.py --check  compare; exit 1 if the page is not what the reference reads
 
 The reference (`rag_audit.proofs.backends.reference`) reads a proof of neutral points and zeros of any length, at the
-sizes of the published traces (`vectors/v3/scan`). The page folds the entries: rounds of a sumcheck, repetitions, and
+sizes of the published traces (`vectors/v1/scan`). The page folds the entries: rounds of a sumcheck, repetitions, and
 repetitions with one more round each time. It separates numbers that differ between the sizes by `|`.
 """
 
@@ -225,12 +225,10 @@ def merged(sizes: Sequence[Sequence[Line]]) -> Iterator[str]:
 class Run:
     """A kind of run at published sizes.
 
-    :param trace: the file of `vectors/v3/scan`
     :param page: where its steps are explained
     """
 
     name: str
-    trace: str
     page: str
     sizes: dict[str, Read]
     """By what the trace calls them."""
@@ -265,17 +263,16 @@ def _rows(capacity: int, records: int = 1) -> list[Point]:
     return [None] * ((capacity - 1 >> row_bits(capacity, records)) + 1)
 
 
-def _slots(count: int, capacity: int, gains: Sequence[int], *, several: bool = True) -> Read:
-    slots = Noise(bytes(32), [Seed(0, 0, 0)] * count, capacity, gains, several)
+def _slots(count: int, capacity: int, gains: Sequence[int]) -> Read:
+    slots = Noise(bytes(32), [Seed(0, 0, 0)] * count, capacity, gains)
     return lambda reader: drawn.read(slots, reader)
 
 
 def _queries(
-    sizes: tuple[int, int, int], gains: Sequence[int], records: int = 0, *, kept: bool = False
+    sizes: tuple[int, int, int], gains: Sequence[int], count: int = 1, *, kept: bool = False
 ) -> Read:
-    """One record, or so many in one run."""
+    """A run about `count` records."""
     capacity, dimension, listed = sizes
-    count = records or 1
     asked = query.Asked(
         bytes(32),
         _index(capacity, dimension),
@@ -285,7 +282,6 @@ def _queries(
         [_rows(capacity, count)] * count if gains else [],
         _rows(capacity) if kept else None,
         [(0, 0)] * count,
-        records > 0,
     )
     return lambda reader: query.read(asked, reader)
 
@@ -332,55 +328,47 @@ def _pairs(records: int, dimension: int) -> Read:
 
 
 RUNS = [
-    Run("noise certificate", "trace", "noise", {
-        "3 positions, gains 1": _slots(1, 3, [1], several=False),
-        "1,000 positions, gains 1, 8": _slots(1, 1_000, [1, 8], several=False),
-        "300,000 positions, gains 1, 8, 64": _slots(1, 300_000, [1, 8, 64], several=False),
+    Run("noise proof", "noise", {
+        "3 positions, gains 1": _slots(1, 3, [1]),
+        "1,000 positions, gains 1, 8": _slots(1, 1_000, [1, 8]),
+        "300,000 positions, gains 1, 8, 64": _slots(1, 300_000, [1, 8, 64]),
+        "3 slots of 1,000 positions, gains 1, 8": _slots(3, 1_000, [1, 8]),
+        "16 slots of 100,000 positions, gains 1, 8, 64": _slots(16, 100_000, [1, 8, 64]),
     }),
-    Run("query", "trace", "query", {
+    Run("query", "query", {
         "3 positions of 2, 2 listed, gains 1": _queries((3, 2, 2), [1]),
         "1,000 positions of 256, 5 listed, gains 1, 8": _queries((1_000, 256, 5), [1, 8]),
         "300,000 positions of 70, 10 listed, gains 1, 8, 64": _queries((300_000, 70, 10), [1, 8, 64]),
-    }),
-    Run("sampled query", "trace-sampled", "query", {
         "3 positions of 2, 2 listed, kept": _queries((3, 2, 2), [], kept=True),
         "1,000 positions of 256, 5 listed": _queries((1_000, 256, 5), []),
         "1,000 positions of 256, 5 listed, kept, gains 1, 8": _queries((1_000, 256, 5), [1, 8], kept=True),
         "300,000 positions of 70, 10 listed, kept": _queries((300_000, 70, 10), [], kept=True),
-    }),
-    Run("coin certificate", "trace-coins", "coins", {
-        "3 positions": _coins(3),
-        "1,000 positions": _coins(1_000),
-        "300,000 positions": _coins(300_000),
-    }),
-    Run("listing", "trace-listing", "listing", {
-        "3 positions of 2, at most 2 listed": _list(3, 2, 2),
-        "1,000 positions of 256, at most 5 listed": _list(1_000, 256, 5),
-        "300,000 positions of 70, at most 10 listed": _list(300_000, 70, 10),
-    }, called="list"),
-    Run("embed", "trace", "embed", {
-        "2 tokens of 8, 3 components, A 8,145": _embedded(2, 8, 3, 8_145),
-        "64 tokens of 32,000, 256 components, A 8,145": _embedded(64, 32_000, 256, 8_145),
-    }),
-    Run("coalition records", "trace", "coalition", {
-        "2 records of 3": _records(2, 3),
-        "600 records of 256": _records(600, 256),
-    }),
-    Run("coalition pairs", "trace", "coalition", {
-        "1 pair of blocks, 2 records of 3": _pairs(2, 3),
-        "6 pairs of blocks, 600 records of 256": _pairs(600, 256),
-    }, after="coalition records"),
-    Run("noise certificates", "trace-together", "together", {
-        "1 slot of 3 positions, gains 1": _slots(1, 3, [1]),
-        "3 slots of 1,000 positions, gains 1, 8": _slots(3, 1_000, [1, 8]),
-        "16 slots of 100,000 positions, gains 1, 8, 64": _slots(16, 100_000, [1, 8, 64]),
-    }),
-    Run("queries", "trace-together", "together", {
-        "1 record of 3 positions of 2, 2 listed, gains 1": _queries((3, 2, 2), [1], 1),
         "3 records of 1,000 positions of 256, 5 listed": _queries((1_000, 256, 5), [], 3),
         "16 records of 100,000 positions of 256, 5 listed, gains 1, 8, 64": _queries((100_000, 256, 5), [1, 8, 64], 16),
         "5 records of 1,000 positions of 70, 10 listed, gains 1, 8": _queries((1_000, 70, 10), [1, 8], 5),
     }),
+    Run("Bernoulli proof", "coins", {
+        "3 positions": _coins(3),
+        "1,000 positions": _coins(1_000),
+        "300,000 positions": _coins(300_000),
+    }),
+    Run("listing", "listing", {
+        "3 positions of 2, at most 2 listed": _list(3, 2, 2),
+        "1,000 positions of 256, at most 5 listed": _list(1_000, 256, 5),
+        "300,000 positions of 70, at most 10 listed": _list(300_000, 70, 10),
+    }, called="list"),
+    Run("embed", "embed", {
+        "2 tokens of 8, 3 components, A 8,145": _embedded(2, 8, 3, 8_145),
+        "64 tokens of 32,000, 256 components, A 8,145": _embedded(64, 32_000, 256, 8_145),
+    }),
+    Run("coalition records", "coalition", {
+        "2 records of 3": _records(2, 3),
+        "600 records of 256": _records(600, 256),
+    }),
+    Run("coalition pairs", "coalition", {
+        "1 pair of blocks, 2 records of 3": _pairs(2, 3),
+        "6 pairs of blocks, 600 records of 256": _pairs(600, 256),
+    }, after="coalition records"),
 ]  # fmt: skip
 
 HEAD = """# Messages and claims of each run
@@ -388,12 +376,12 @@ HEAD = """# Messages and claims of each run
 This page is for programmers of another verifier: it lists every transcript entry and every claim of each run,
 in order. `python docs/scan/grammar.py` generates it from the second verifier, which follows these pages and not
 the Rust code. A test compares the page with a fresh run, and compares the entries with the published traces
-(`vectors/v3/scan`), which the Rust code makes: every message and claim, in order. A line is an entry of the
+(`vectors/v1/scan`), which the Rust code makes: every message and claim, in order. A line is an entry of the
 [transcript](transcript.md):
 
 | | entry | bytes of its data |
 |---|---|---|
-| S | the start, under the run's name | `rag-audit/scan/v2` |
+| S | the start, under the run's name | `rag-audit/scan/v1` |
 | B n | n bytes | unchanged |
 | I | an integer | 8, little-endian |
 | F | a field element | 32, big-endian |

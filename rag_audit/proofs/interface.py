@@ -196,11 +196,10 @@ class ProofSystem(Protocol):
         :raises PolicyError: a constant is out of its bounds; the error names them
         """
 
-    def check_pins(self, circuits: Sequence[str], pins: Pins, *, later: bool) -> set[Setup]:
+    def check_pins(self, circuits: Sequence[str], pins: Pins) -> set[Setup]:
         """The kinds of setup of the keys for these circuits, before a window exists.
 
         :param circuits: digests of circuits or protocols
-        :param later: whether the proofs are of mechanisms that version 1 of the windows did not have
         :raises SetupError: a pin is missing, or belongs to another release
         """
 

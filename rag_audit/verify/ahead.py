@@ -76,15 +76,9 @@ def _setups(found: Findings) -> set[str]:
     parts = [(f"proof.key.{t.tenant}", t.system, [*t.circuits.values()]) for t in found.policy.tenants]
     if certificate is not None:
         parts.append(("coalition.key", certificate.system, [certificate.circuit]))
-    sampled = any(
-        found.policy.mechanism(t).sampled or not found.policy.mechanism(t).noised
-        for t in found.policy.tenants
-    )
     for check, system, circuits in parts:
         with found.guarding(check):
-            setups = proof_system(system).check_pins(
-                circuits, pins, later=sampled and check != "coalition.key"
-            )
+            setups = proof_system(system).check_pins(circuits, pins)
             kinds |= {setup or "transparent" for setup in setups}
     return kinds
 

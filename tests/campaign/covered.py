@@ -86,11 +86,11 @@ def seeds(folder: Path) -> Iterator[tuple[str, bytes]]:
     assert isinstance(answer, dict)
     yield "proof", b"\0" + proof_in(answer, "query_proof")
     yield "proof", b"\1" + proof_in(all_proofs, "embed")
-    yield "proof", b"\2" + proof_in(published("proofs-listing"), "listing")
+    yield "proof", b"\2" + proof_in(published("proofs"), "listing")
     records, pairs = (proof_in(all_proofs, "coalition", name) for name in ("records", "pairs"))
     yield "proof", b"\3" + len(records).to_bytes(3, "big") + records + pairs
     yield "certificate", b"\0" + proof_in(answer, "certificate")
-    yield "certificate", b"\1" + proof_in(published("proofs-coins"), "coins")
+    yield "certificate", b"\1" + proof_in(published("proofs"), "coins")
     sizes = b"".join(answer[name].to_bytes(3, "big") for name in ("dimension", "capacity"))
     yield "index", sizes + base64.b64decode(answer["index"])
 

@@ -126,7 +126,7 @@ def test_sections_that_a_page_names(page: Path) -> None:
         'See docs/scan/README.md, "No such section"',
         "(docs/scan/verification.md#no-such-section)",
         'Wrapped: docs/scan/README.md,\n    /// "No such section"',
-        "vectors/v3/scan/nothing.json",
+        "vectors/v1/scan/nothing.json",
     ],
 )
 def test_a_citation_of_nothing_is_seen(text: str) -> None:

@@ -19,7 +19,7 @@ from rag_audit.proofs.backends.reference.session import Session
 from rag_audit.proofs.backends.reference.transcript import CLAIM, POINT, SCALAR, Reader, Transcript
 from rag_audit.relation.scores import ScoreWindow
 
-VECTORS = Path(__file__).parents[2] / "vectors/v3/scan"
+VECTORS = Path(__file__).parents[2] / "vectors/v1/scan"
 
 
 @cache
@@ -63,14 +63,15 @@ def _noise() -> Golden:
     doc = published("proofs")["answer"]
     seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
     slots = Noise(bytes.fromhex(doc["window"]), [seed], doc["capacity"], doc["gains"])
-    return Golden(slots.run, slots, lambda s, r: drawn.read(s, r)[0], doc["certificate"])
+    return Golden(slots.RUN, slots, lambda s, r: drawn.read(s, r)[0], doc["certificate"])
 
 
 def _query() -> Golden:
     doc, certificate = published("proofs")["answer"], _noise()
     columns = [decode(certificate.proof[:32])]
     named = (doc[name] for name in ("window", "c_seed", "beacon", "slot", "context"))
-    context = _digest(b"rag-audit/scan/v1/record", *named, _digest(certificate.proof))
+    one, window_of, *slot = (1).to_bytes(8, "big"), *named
+    context = _digest(b"rag-audit/scan/v1/records", window_of, one, *slot, _digest(certificate.proof))
     index = Index.decode(base64.b64decode(doc["index"]), doc["dimension"], doc["capacity"])
     window = ScoreWindow(doc["lo"], doc["hi"], doc["lattice"])
     commitments = [tuple(numbers(doc, "cq", "htopk"))]
@@ -87,14 +88,14 @@ def _embed() -> Golden:
 
 
 def _coins() -> Golden:
-    doc = published("proofs-coins")["coins"]
+    doc = published("proofs")["coins"]
     seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
     asked = Coins(bytes.fromhex(doc["context"]), seed, doc["capacity"], doc["bound"])
-    return Golden(asked.run, asked, lambda s, r: drawn.read(s, r)[0], doc)
+    return Golden(asked.RUN, asked, lambda s, r: drawn.read(s, r)[0], doc)
 
 
 def _listing() -> Golden:
-    doc = published("proofs-listing")["listing"]
+    doc = published("proofs")["listing"]
     named = (doc[name] for name in ("window", "c_seed", "beacon", "slot", "context"))
     index = Index.decode(base64.b64decode(doc["index"]), doc["dimension"], doc["capacity"])
     bits = [rows(doc[name]["commitments"]) for name in ("chance", "kept", "held")]

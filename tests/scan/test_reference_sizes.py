@@ -63,14 +63,14 @@ def test_proofs_are_accepted_where_a_size_steps(case: tuple[int, int, int, tuple
     ).run()  # fmt: skip
 
     context = hashlib.sha256(
-        b"rag-audit/scan/v1/" + (b"record" if gains else b"sampled record") + key.window
+        b"rag-audit/scan/v1/records" + key.window + (1).to_bytes(8, "big")
         + b"".join(map(to_bytes, (seed, BEACON, SLOT, statement.ctx)))
         + hashlib.sha256(certificate.proof if certificate else b"").digest()
     ).digest()  # fmt: skip
     of_noise = []
     if certificate:
         slots = Noise(key.window, [Seed(seed, BEACON, SLOT)], capacity, gains)
-        session, (column,) = drawn.read(slots, Reader(Transcript(slots.run), certificate.proof))
+        session, (column,) = drawn.read(slots, Reader(Transcript(slots.RUN), certificate.proof))
         assert session.holds()
         at = range(0, len(certificate.commitments), 32)
         assert column.rows == [decode(certificate.commitments[i : i + 32]) for i in at]
@@ -78,4 +78,4 @@ def test_proofs_are_accepted_where_a_size_steps(case: tuple[int, int, int, tuple
     index = Index.decode(points, dimension, capacity)
     asked = query.Asked(context, index, gains, window, listed, of_noise, None, [(cq, htopk)])
     proof = base64.b64decode(str(made["proof"]))
-    assert query.read(asked, Reader(Transcript(asked.run), proof)).holds()
+    assert query.read(asked, Reader(Transcript(query.RUN), proof)).holds()

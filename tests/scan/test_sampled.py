@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rag_audit import _native
-from rag_audit.proofs.backends.scan.key import VERSION, commit_index
+from rag_audit.proofs.backends.scan.key import commit_index
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.draws import coins
 from rag_audit.relation.field import to_bytes
@@ -60,7 +60,7 @@ def test_a_bound_is_a_probability(bound: int) -> None:
 
 
 def test_the_published_coins_are_accepted() -> None:
-    made = json.loads((FOLDER / "proofs-coins.json").read_text("utf-8"))["coins"]
+    made = json.loads((FOLDER / "proofs.json").read_text("utf-8"))["coins"]
     elements = b"".join(bytes.fromhex(made[name]) for name in ("c_seed", "beacon", "slot"))
     _native.scan_coins_verify(
         made["capacity"], bytes.fromhex(made["context"]), elements, made["bound"], data(made["proof"])
@@ -167,14 +167,3 @@ def test_a_proof_is_of_its_tenants_kept_positions(tenant: Tenant, certificate: A
             _native.scan_verify(tenant.index, parameters, *record.proved)
     with pytest.raises(ValueError, match="malformed"):
         _native.ScanParameters(WINDOW, list(tenant.gains), LISTED, *SCORES, rows[1:])
-
-
-def test_the_runs_of_their_own_have_names_of_their_own() -> None:
-    names = _native.scan_protocols()
-    assert {"coins", "sampled"} <= set(names)
-    assert len({_native.scan_protocol(), *names.values()}) == len(names) + 1
-    assert (VERSION, names["coins"].hex(), names["sampled"].hex()) == (
-        3,
-        "d3496e001a23b232a2eef158e5f9255823c2a5f525e21596fb9e66a85a1e19cb",
-        "d1dc9989c020382bdd4476d6a486a5dd33e3ea1fb87b448a7a9a47c4b92708fc",
-    )

@@ -25,7 +25,7 @@ from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import CertificateJob
 from rag_audit.proofs.backends.scan.engine import engine
 from rag_audit.proofs.backends.scan.job import ProofJob
-from rag_audit.proofs.backends.scan.key import RECORD, TOGETHER_PROTOCOL, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.key import PROTOCOL, RECORD, ScanKey, commit_index
 from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.backends.scan.together import (
     Together,
@@ -139,7 +139,7 @@ def test_a_batch_takes_proofs_of_one_record_and_of_several(made: Made, name: str
 
 def test_the_first_record_carries_the_proof_and_the_others_its_digest(made: Made) -> None:
     first, second = made.values[:2]
-    assert first["protocol"] == second["protocol"] == TOGETHER_PROTOCOL
+    assert first["protocol"] == second["protocol"] == PROTOCOL
     assert first["records"] == second["records"] == [record_digest(s).hex() for s in made.statements[:3]]
     assert set(first) == {"system", "protocol", "records", "certificate", "proof"}
     assert set(second) == {"system", "protocol", "records", "proof_digest"} and made.values[2] == second

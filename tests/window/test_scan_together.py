@@ -13,8 +13,7 @@ import pytest
 from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, MissingTile, PolicyError
 from rag_audit.models.window_writer import save_window
-from rag_audit.proofs.backends.scan.key import PROTOCOL, TOGETHER_PROTOCOL
-from rag_audit.proofs.backends.scan.release import noise_protocols_digest, record_protocols_digest
+from rag_audit.proofs.backends.scan.key import PROTOCOL
 from rag_audit.proofs.records import Single
 from rag_audit.report.verification import verify_window
 from tests.window.forge import Forge
@@ -40,21 +39,20 @@ def test_pairs_verify_beside_eager_proofs(paired: Finished) -> None:
     assert lines == ["1 valid", "2 valid"]
     forge = Forge(paired)
     carried, named = retrieve(forge, FIRST), retrieve(forge, SECOND)
-    assert carried["protocol"] == named["protocol"] == TOGETHER_PROTOCOL
+    assert carried["protocol"] == named["protocol"] == PROTOCOL
     assert "proof" in carried and set(named) == {"system", "protocol", "records", "proof_digest"}
     assert retrieve(forge, ("law-1", 1))["protocol"] == PROTOCOL
 
 
-def test_they_count_under_a_pin_that_knows_them(paired: Finished) -> None:
+def test_they_count_under_the_pin_of_their_protocols(paired: Finished) -> None:
     trust = paired.service.trust(paired.policy)
-    for pin in (noise_protocols_digest(), record_protocols_digest()):
-        other = trust.model_copy(update={"pins": trust.pins.model_copy(update={"scan": pin})})
-        verdict = paired.verify(trust=other)
-        assert verdict.exit_code is UNDECIDED
-        assert not_passed(verdict) == {
-            "proof.key.law",
-            "proof.key.medicine",
-        }
+    other = trust.model_copy(update={"pins": trust.pins.model_copy(update={"scan": "0" * 64})})
+    verdict = paired.verify(trust=other)
+    assert verdict.exit_code is UNDECIDED
+    assert not_passed(verdict) == {
+        "proof.key.law",
+        "proof.key.medicine",
+    }
 
 
 def test_a_false_record_spoils_its_pair(paired: Finished, tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ from tests.window.standins import taken_as_valid
 FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
 SLOT = ("law-1", 2)
 ZERO = "00" * 32
-FORMER = json.loads((Path(__file__).parents[1] / "scan/former.json").read_text())
-"""What the version before this one named and proved."""
+OTHER_PROTOCOL = "11" * 32
+"""The digest of a protocol that this release does not have."""
 
 
 def test_a_scan_window_needs_no_setup(scanned: Finished) -> None:
@@ -414,14 +414,14 @@ CHEATS = [
     Cheat("scalar of a proof not canonical", rewritten(lambda d: d[:-32] + NOT_CANONICAL), exit_code=UNDECIDED),
     Cheat("one bit of a point", rewritten(lambda d: bytes([d[0] ^ 0x80]) + d[1:])),
     Cheat("one bit of the last scalar", rewritten(lambda d: d[:-1] + bytes([d[-1] ^ 1]))),
-    Cheat("proof of another version", field_of("protocol", FORMER["protocol"]), exit_code=UNDECIDED),
+    Cheat("proof of another protocol", field_of("protocol", OTHER_PROTOCOL), exit_code=UNDECIDED),
     Cheat("proof of another system", field_of("system", "groth16"), exit_code=UNDECIDED),
     Cheat("proof that is not base64", field_of("proof", "%%%"), exit_code=UNDECIDED),
     Cheat("proof without its certificate", lambda f: f.proofs[SLOT]["retrieve"].pop("certificate"),
           exit_code=UNDECIDED),
     Cheat("a record without proof", lambda f: f.proofs.pop(SLOT), "proof.present", UNDECIDED),
-    Cheat("the policy names a protocol of another version",
-          lambda f: f.policy["tenants"][0]["circuits"].update(retrieve=FORMER["protocol"]), "proof.circuit.law", UNDECIDED,
+    Cheat("the policy names another protocol",
+          lambda f: f.policy["tenants"][0]["circuits"].update(retrieve=OTHER_PROTOCOL), "proof.circuit.law", UNDECIDED,
           proofs=False),
     Cheat("another tenant's index commitment", exchanged_indices, "proof.key.law", proofs=False,
           also=("proof.key.medicine",)),
@@ -690,7 +690,7 @@ def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
 MALFORMED = {
     "proof truncated": "the proof ends early",
     "proof extended": "bytes after the proof's end",
-    "proof of another version": "1 invalid: the proof is of another system",
+    "proof of another protocol": "1 invalid: the proof is of another system",
     "proof of another capacity": "the proof is refused (the encoding is malformed at byte ",
     "point of a proof off the curve": "not the canonical encoding of a point",
     "scalar of a proof not canonical": "not a canonical scalar",

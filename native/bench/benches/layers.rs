@@ -26,7 +26,6 @@ use ragaudit_scan_prover::prover::Prover;
 use ragaudit_scan_prover::query::Certified;
 use ragaudit_scan_prover::session::{Column, ColumnId, Opening, Session};
 use ragaudit_scan_prover::sumcheck::{sumcheck, Gate};
-use ragaudit_scan_prover::together::Format;
 use ragaudit_scan_prover::transcript::Transcript;
 
 const VARIABLES: usize = 14;
@@ -135,7 +134,6 @@ fn matrix_vector(c: &mut Criterion) {
         }),
         claims: Vec::new(),
         scores: Vec::new(),
-        format: Format::Single,
     };
     c.bench_function("matrix-vector/256 components, 10000 positions", |b| {
         b.iter_batched(

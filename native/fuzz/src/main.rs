@@ -29,7 +29,6 @@ use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
 use ragaudit_scan_protocol::listing::{check_listing, ListingStatement};
 use ragaudit_scan_protocol::noise::{Noise, NoiseStatement};
 use ragaudit_scan_protocol::query::{check_query, QueryStatement};
-use ragaudit_scan_protocol::together::Format;
 use ragaudit_scan_protocol::verifier::Verifier;
 
 type Target = fn(&[u8]);
@@ -104,7 +103,6 @@ fn proof(data: &[u8]) {
                 lo: 5,
                 hi: 60,
                 lattice: 32,
-                format: Format::Single,
             };
             let _ = check_query::<Verifier>(&statement, data);
         }
@@ -178,7 +176,6 @@ fn certificate(data: &[u8]) {
                 slots: vec![slot],
                 capacity: 12,
                 distribution: Noise { gains: vec![1, 8] },
-                format: Format::Batch,
             };
             let _ = drawn::check::<Verifier, _>(&statement, data);
         }

@@ -208,7 +208,7 @@ const SCALARS: usize = 20_000;
 /// Sums with random values and with such of which most are zero: all, or those that are shorter than the field's, since hashes
 /// make the others, and these look random in every witness. The sums of public scalars have to be found.
 #[test]
-#[ignore = "a minute, and about time"]
+#[ignore = "compares the time of sums over random and mostly zero scalars (a minute): make test-full"]
 fn time_depends_little_on_scalars() {
     let widths = widths(SCALARS);
     let bases = bases::<g1::Config>(SCALARS, false);

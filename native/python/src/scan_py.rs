@@ -31,7 +31,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanCoalition>()?;
     m.add_class::<ScanTable>()?;
     m.add_function(wrap_pyfunction!(scan_protocol, m)?)?;
-    m.add_function(wrap_pyfunction!(scan_protocols, m)?)?;
     m.add_function(wrap_pyfunction!(scan_limits, m)?)?;
     m.add_function(wrap_pyfunction!(scan_generators, m)?)?;
     m.add_function(wrap_pyfunction!(scan_certify, m)?)?;
@@ -45,19 +44,10 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// The protocol's digest, which its name is made of beside the claims.
+/// The digest that names the protocol.
 #[pyfunction]
 fn scan_protocol(py: Python<'_>) -> Bound<'_, PyBytes> {
     PyBytes::new(py, &protocol::name())
-}
-
-/// Those of the runs that not every policy asks for, by the run's name.
-#[pyfunction]
-fn scan_protocols(py: Python<'_>) -> BTreeMap<&'static str, Bound<'_, PyBytes>> {
-    let named = protocol::others().into_iter();
-    named
-        .map(|(run, name)| (run, PyBytes::new(py, &name)))
-        .collect()
 }
 
 /// The largest value of every public parameter, by name.
@@ -179,27 +169,12 @@ impl ScanParameters {
 
 /// c_seed, beacon, slot.
 fn slot(bytes: &[u8]) -> Result<Slot> {
-    let [c_seed, beacon, slot] = exactly(bytes, "slot")?;
-    Ok(Slot {
-        c_seed,
-        beacon,
-        slot,
-    })
+    Ok(Slot::from(exactly(bytes, "slot")?))
 }
 
 /// c_seed, beacon, slot, context, cq, htopk.
 pub(crate) fn record(bytes: &[u8]) -> Result<Record> {
-    let [c_seed, beacon, slot, context, cq, htopk] = exactly(bytes, "record")?;
-    Ok(Record {
-        slot: Slot {
-            c_seed,
-            beacon,
-            slot,
-        },
-        context,
-        cq,
-        htopk,
-    })
+    Ok(Record::from(exactly(bytes, "record")?))
 }
 
 /// s0, s1.

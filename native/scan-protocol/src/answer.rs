@@ -1,5 +1,5 @@
-//! The whole proof of a tenant's answers, certificate and query proof, and many of them at once: `docs/scan/verification.md`,
-//! `docs/scan/together.md`.
+//! The complete proof of a tenant's answers (noise proof and query proof), and the verification of many such proofs at once:
+//! `docs/scan/verification.md`, `docs/scan/together.md`.
 use sha2::{Digest, Sha256};
 
 use crate::batch::{self, Kind};
@@ -13,37 +13,30 @@ use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
 use crate::index::IndexCommitment;
 use crate::noise::{absorb_gains, Noise, NoiseStatement};
 use crate::query::{check_query, QueryStatement};
-use crate::together::{check_together, Format};
+use crate::together::check_together;
 use crate::transcript::{Hash, Oracle, Transcript};
 use crate::verifier::Verifier;
 
-/// What a tenant's policy fixes for all its answers.
+/// The constants that a tenant's policy fixes for all of its answers.
 #[derive(Clone, Debug)]
 pub struct Parameters {
-    /// Digest of everything a window fixes: protocol, opening, policy, tenant.
+    /// Digest of everything that a window fixes: protocol, opening, policy, tenant.
     pub window: [u8; 32],
-    /// None where the exact top K is listed.
+    /// Empty if the tenant lists the exact top K.
     pub gains: Vec<u32>,
     pub listed: usize,
     pub lo: i64,
     pub hi: i64,
     pub lattice: i64,
-    /// The commitments of the window's coin certificate, verified, where the tenant is sampled.
+    /// The commitments of the window's sampling proof, which is verified; None if the tenant is not sampled.
     pub kept: Option<Vec<G1Affine>>,
 }
 
 impl Parameters {
-    /// Refuses tenants that there is no such proof for, and numbers of records.
+    /// Refuses numbers of records, and tenants, without such proofs.
     pub fn check(&self, index: &IndexCommitment, records: usize) -> Result<()> {
-        // The coin certificate of a window commits in the rows of a single record.
-        if Format::of(records) == Format::Batch && self.kept.is_some() {
-            return Err(Error::invalid(
-                "records together",
-                "records of a tenant that keeps all positions",
-                "a sampled tenant",
-            ));
-        }
-        check_together(records, index.layout.capacity, self.gains.len())
+        let sampled = self.kept.is_some();
+        check_together(records, index.layout.capacity, self.gains.len(), sampled)
     }
 }
 
@@ -51,10 +44,22 @@ impl Parameters {
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pub slot: Slot,
-    /// Digest of everything else that the record says.
+    /// Digest of all other fields of the record.
     pub context: Fr,
     pub cq: Fr,
     pub htopk: Fr,
+}
+
+/// c_seed, beacon, slot, context, cq, htopk.
+impl From<[Fr; 6]> for Record {
+    fn from([c_seed, beacon, slot, context, cq, htopk]: [Fr; 6]) -> Self {
+        Self {
+            slot: Slot::from([c_seed, beacon, slot]),
+            context,
+            cq,
+            htopk,
+        }
+    }
 }
 
 impl Record {
@@ -70,7 +75,7 @@ impl Record {
     }
 }
 
-/// What the certificate of these slots is about.
+/// The statement of the noise proof of these slots.
 pub fn noise_statement(
     index: &IndexCommitment,
     parameters: &Parameters,
@@ -83,11 +88,10 @@ pub fn noise_statement(
         distribution: Noise {
             gains: parameters.gains.clone(),
         },
-        format: Format::of(slots.len()),
     }
 }
 
-/// What the query proof of these records is about, whose verified certificate has these columns of noise.
+/// The statement of the query proof of these records. `noise` are the columns of their verified noise proof.
 pub fn query_statement<'a>(
     index: &'a IndexCommitment,
     parameters: &'a Parameters,
@@ -96,17 +100,9 @@ pub fn query_statement<'a>(
     noise: &'a [Column],
 ) -> QueryStatement<'a> {
     let kept = parameters.kept.as_deref();
-    let sampled = kept.is_some() || parameters.gains.is_empty();
-    let format = Format::of(records.len());
-    let mut hash = Sha256::new().chain_update(match format {
-        Format::Batch => &b"rag-audit/scan/v1/records"[..],
-        Format::Single if sampled => b"rag-audit/scan/v1/sampled record",
-        Format::Single => b"rag-audit/scan/v1/record",
-    });
+    let mut hash = Sha256::new().chain_update(b"rag-audit/scan/v1/records");
     hash.update(parameters.window);
-    if format == Format::Batch {
-        hash.update((records.len() as u64).to_be_bytes());
-    }
+    hash.update((records.len() as u64).to_be_bytes());
     for record in records {
         let slot = &record.slot;
         for x in [&slot.c_seed, &slot.beacon, &slot.slot, &record.context] {
@@ -128,11 +124,10 @@ pub fn query_statement<'a>(
         lo: parameters.lo,
         hi: parameters.hi,
         lattice: parameters.lattice,
-        format,
     }
 }
 
-/// Records with their certificate and query proof.
+/// Records with their noise proof and query proof.
 #[derive(Clone)]
 pub struct Item<'a> {
     pub records: Vec<Record>,
@@ -147,7 +142,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Verifies the certificate and the query proof of an item's records.
+/// Verifies the noise proof and the query proof of an item's records.
 pub fn verify<E: Engine>(
     index: &IndexCommitment,
     parameters: &Parameters,
@@ -156,19 +151,14 @@ pub fn verify<E: Engine>(
     batch::verify::<_, E>(index, parameters, item)
 }
 
-/// Many items of one tenant, each of any number of records: their certificates and their query proofs.
+/// Many items of one tenant, each with any number of records.
 pub type Batch<O = Hash, E = Plain> = batch::Batch<Parameters, O, E>;
 
 impl Kind for Parameters {
     type Item<'a> = Item<'a>;
 
-    /// The published traces begin by the format of the first item; the items themselves say how many records they have.
-    fn transcript<O: Oracle>(&self, index: &[u8; 32], items: &[Item]) -> Transcript<O> {
-        let first = items.first().map(|item| Format::of(item.records.len()));
-        let mut transcript = Transcript::new(match first {
-            Some(Format::Batch) => "batch together",
-            _ => "batch",
-        });
+    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O> {
+        let mut transcript = Transcript::new("batch");
         transcript.bytes("index", index);
         transcript.bytes("window", &self.window);
         absorb_gains(&mut transcript, &self.gains);
@@ -176,7 +166,7 @@ impl Kind for Parameters {
         for value in [self.lo, self.hi, self.lattice] {
             transcript.integer("score window", value as u64);
         }
-        // A tenant that keeps all positions absorbs no points, so its transcript is that of a policy without sampling.
+        // A tenant without a sample absorbs no points here.
         for point in self.kept.as_deref().unwrap_or_default() {
             transcript.point("kept", point);
         }
@@ -185,9 +175,7 @@ impl Kind for Parameters {
 
     fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, items: &[Item]) {
         for item in items {
-            if Format::of(item.records.len()) == Format::Batch {
-                transcript.integer("record count", item.records.len() as u64);
-            }
+            transcript.integer("record count", item.records.len() as u64);
             for record in &item.records {
                 record.absorb(transcript);
             }
@@ -201,7 +189,7 @@ impl Kind for Parameters {
         2
     }
 
-    /// Without gains the certificate is empty, and so is its sum.
+    /// Without gains the noise proof is empty, and its equation has no terms.
     fn check<E: Engine>(&self, index: &IndexCommitment, item: &Item) -> Result<Vec<Equation>> {
         let Item {
             records,

@@ -1,4 +1,4 @@
-//! The hidden query of a run: its commitment, the elements that cq is a hash of, and what a component may be.
+//! The hidden query of a run: its commitment, the list with the hash cq, and the range of its components.
 //! `docs/scan/query.md`.
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_relation::NIBBLES_PER_ELEMENT;
@@ -12,19 +12,18 @@ use crate::lookup::{Count, Entry, Segment};
 use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_NIBBLE};
 use crate::numbers::{from_small, log2_ceil, power_of_two};
 use crate::session::{ColumnId, Session};
-use crate::together::Format;
 
-/// |s| is at most 49 a component.
+/// |s| is at most 49 for each component.
 pub const SCORE: i64 = COMPONENT as i64 * COMPONENT as i64;
 
-/// What the prover asks: int4 components, and the salt of cq.
+/// The prover's query: int4 components, and the salt of cq.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub components: &'a [i8],
     pub salt: Fr,
 }
 
-/// Sends C_q, which has to come before any challenge; with it the prover's blinding.
+/// Sends C_q, which must precede every challenge. Returns C_q and the prover's blinding.
 pub fn send_query<C: Channel>(
     session: &mut Session<C>,
     asked: Option<Asked>,
@@ -39,7 +38,8 @@ pub fn send_query<C: Channel>(
     Ok((point, blinding))
 }
 
-/// What the elements of cq's list are of (q, salt): the salt, then components packed; and what each has besides.
+/// The elements of cq's list as functionals of (q, salt): the salt, then packed components. Each functional has a constant,
+/// which is added to its value.
 fn functionals(dimension: usize) -> Vec<(Vec<Fr>, Fr)> {
     let mut salt = vec![Fr::ZERO; dimension + 1];
     salt[dimension] = Fr::ONE;
@@ -70,31 +70,22 @@ fn places() -> Vec<Fr> {
     places.collect()
 }
 
-/// Functionals of (q, salt), each with the hidden value that every record has of it.
+/// Functionals of (q, salt), each with its hidden value for every record.
 pub type Functionals = Vec<(Vec<Fr>, Vec<Var>)>;
 
-/// For each record the list whose hash is cq. Its salt and its packed elements are functionals of the committed (q, salt),
-/// which the link has to show.
+/// The list with the hash cq, for each record. The link must show that its salt and packed elements are functionals of the
+/// committed (q, salt).
 pub fn vector_lists<C: Channel>(
     session: &mut Session<C>,
     dimension: usize,
     count: usize,
     asked: Option<&[Asked]>,
-    format: Format,
 ) -> Result<(Functionals, Vec<Vec<Expr>>)> {
     let functionals = functionals(dimension);
     let each = functionals.len();
     let values: Option<Vec<Fr>> =
         asked.map(|asked| asked.iter().flat_map(|a| elements(dimension, *a)).collect());
-    let vars = match format {
-        Format::Batch => session.send("packed queries", count * each, values.as_deref())?,
-        Format::Single => (0..each)
-            .map(|k| {
-                let label = if k == 0 { "query salt" } else { "packed query" };
-                session.send_single(label, values.as_ref().map(|values| values[k]))
-            })
-            .collect::<Result<_>>()?,
-    };
+    let vars = session.send("packed queries", count * each, values.as_deref())?;
     let offsets: Vec<Fr> = functionals.iter().map(|(_, offset)| *offset).collect();
     let list = |run: &[Var]| -> Vec<Expr> {
         let pairs = run.iter().zip(&offsets);
@@ -107,17 +98,13 @@ pub fn vector_lists<C: Channel>(
     Ok((claims.collect(), lists))
 }
 
-/// Looks every component of a query up in -7..7.
-pub fn component_segment(dimension: usize, asked: Option<Asked>, format: Format) -> Segment {
+/// Looks up every component of a query in -7..7.
+pub fn component_segment(dimension: usize, asked: Option<Asked>) -> Segment {
     let values = asked.map(|asked| asked.components.iter().map(|v| i64::from(*v)).collect());
     Segment {
         variables: log2_ceil(dimension),
         tag: TAG_NIBBLE,
-        entries: vec![Entry::Query {
-            dimension,
-            values,
-            format,
-        }],
+        entries: vec![Entry::Query { dimension, values }],
         count: Count::Once,
     }
 }
@@ -137,7 +124,7 @@ pub fn score_variables(dimension: usize) -> usize {
     log2_ceil(2 * SCORE as usize * dimension + 1)
 }
 
-/// Its first column: every score that the components admit, and the largest once more.
+/// The first column of the table of scores: every score that the components allow, then the largest one, repeated.
 ///
 /// ```
 /// use ragaudit_scan_protocol::asked::{score_rows, score_variables};

@@ -1,4 +1,4 @@
-//! The equations of many proofs in one sum, in memory that does not grow with their number:
+//! The equations of many proofs in one sum, in an amount of memory that does not depend on their number:
 //! `docs/scan/verification.md`.
 //!
 //! ```
@@ -42,24 +42,24 @@ use crate::group::{Fr, G1Affine, G1Projective};
 use crate::index::IndexCommitment;
 use crate::transcript::{Hash, Oracle, Transcript};
 
-/// Records whose proofs are summed together: enough that a sum over their own points costs little for each of them.
+/// The number of records in a chunk: large enough that a sum over their own points costs little per record.
 pub const CHUNK: usize = 64;
-/// Records whose equations are kept apart at a time while the bad ones of a chunk are looked for.
+/// The number of records with separate equations during the search for false proofs in a chunk.
 const SEARCHED: usize = 8;
 
-/// Which of some records' proofs do not hold, ascending, and why.
+/// The numbers of the refused proofs, ascending, with the reasons.
 pub type Refusals = Vec<(usize, Error)>;
 
-/// A sum of equations that grows: factors of the points that all records share, and one point for all others.
+/// A growing sum of equations: factors of the points that all records share, and one point for all other terms.
 #[derive(Default)]
 pub struct Sum {
-    /// Without points of its own.
+    /// Has no points of its own.
     shared: Equation,
     own: G1Projective,
 }
 
 impl Sum {
-    /// Adds a chunk's equations, summed under their weights. The points that no other chunk has become one at once.
+    /// Adds the weighted sum of a chunk's equations. The points that belong only to this chunk become one point.
     pub fn add<E: Engine>(&mut self, mut chunk: Equation) {
         let (points, factors): (Vec<_>, Vec<_>) =
             std::mem::take(&mut chunk.points).into_iter().unzip();
@@ -67,13 +67,13 @@ impl Sum {
         self.shared.merge(chunk);
     }
 
-    /// Whether it is the neutral element; `index` are the points behind the factors of the index or table.
+    /// Whether the sum is the neutral element; `index` are the points that the index factors multiply.
     pub fn holds<E: Engine>(&self, index: &[G1Affine]) -> bool {
         self.own + self.shared.evaluate::<E>(index) == G1Projective::ZERO
     }
 }
 
-/// The sum of `count` records' equations under the weights of each, and the records that have none.
+/// The sum of `count` records' equations under their weights, and the records without equations.
 pub fn weigh<E: Engine>(
     weights: &[Vec<Fr>],
     check: impl Fn(usize) -> Result<Vec<Equation>> + Sync,
@@ -96,22 +96,21 @@ pub fn weigh<E: Engine>(
     E::fold(weights.len(), add, join)
 }
 
-/// Proofs of one kind, about one index or table, that one sum holds.
+/// Proofs of one kind, about one index or table, that share one sum.
 pub trait Kind {
     /// A statement with its proof.
     type Item<'a>: Sync;
 
-    /// A transcript that has absorbed what all items share; `index` is the digest of index or table, and `items` are the
-    /// first of the batch.
-    fn transcript<O: Oracle>(&self, index: &[u8; 32], items: &[Self::Item<'_>]) -> Transcript<O>;
+    /// A transcript that has absorbed everything that all items share; `index` is the digest of the index or table.
+    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O>;
 
-    /// Absorbs items with their proofs: the weights that follow are drawn after all of it is fixed.
+    /// Absorbs items with their proofs. The weights are drawn afterwards, when all of this data is fixed.
     fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, items: &[Self::Item<'_>]);
 
-    /// Of one item.
+    /// The number of equations of one item.
     fn equations(&self) -> usize;
 
-    /// An item's proof as sums that have to vanish.
+    /// The equations of an item's proof.
     fn check<E: Engine>(
         &self,
         index: &IndexCommitment,
@@ -119,12 +118,12 @@ pub trait Kind {
     ) -> Result<Vec<Equation>>;
 }
 
-/// Many proofs, verified a chunk at a time. What is kept between chunks is the transcript and a [`Sum`].
+/// Verifies many proofs, one chunk at a time. Between chunks it stores the transcript and a [`Sum`].
 pub struct Batch<K, O = Hash, E = Plain> {
     kind: K,
     index: Arc<IndexCommitment>,
     digest: [u8; 32],
-    /// From the first chunk on.
+    /// Exists from the first chunk on.
     transcript: Option<Transcript<O>>,
     sum: Sum,
     engine: PhantomData<E>,
@@ -143,30 +142,30 @@ impl<K: Kind + Sync, O: Oracle, E: Engine> Batch<K, O, E> {
         }
     }
 
-    /// Adds items, at most about [`CHUNK`] of them; which are no proofs at all, and why. Whether the others are false,
-    /// [`Self::holds`] says of all at once, and [`Self::search`] of each.
+    /// Adds items, at most about [`CHUNK`] of them, and returns the malformed proofs with the reasons. [`Self::holds`] decides
+    /// about all other proofs at once, and [`Self::search`] about each of them.
     pub fn add(&mut self, items: &[K::Item<'_>]) -> Refusals {
         let (kind, index) = (&self.kind, &self.index);
-        let begun = || kind.transcript(&self.digest, items);
+        let begun = || kind.transcript(&self.digest);
         let weights = kind.weights(self.transcript.get_or_insert_with(begun), items);
         let (chunk, refused) = weigh::<E>(&weights, |i| kind.check::<E>(index, &items[i]));
         self.sum.add::<E>(chunk);
         refused
     }
 
-    /// Whether everything that was added and not refused is proved.
+    /// Whether every added proof that was not refused is valid.
     pub fn holds(&self) -> bool {
         self.sum.holds::<E>(&self.index.points)
     }
 
-    /// Which of some items' proofs do not hold, and why, whatever was added before.
+    /// The false or malformed proofs among some items, with the reasons. The result does not depend on earlier items.
     pub fn search(&self, items: &[K::Item<'_>]) -> Refusals {
         let (kind, index) = (&self.kind, &self.index);
-        let weights = kind.weights(&mut kind.transcript::<O>(&self.digest, items), items);
+        let weights = kind.weights(&mut kind.transcript::<O>(&self.digest), items);
         search::<E>(index, &weights, |i| kind.check::<E>(index, &items[i]))
     }
 
-    /// Points and scalars that are kept between chunks.
+    /// The number of points and scalars that are stored between chunks.
     pub fn kept(&self) -> usize {
         let Equation {
             vector,
@@ -180,7 +179,7 @@ impl<K: Kind + Sync, O: Oracle, E: Engine> Batch<K, O, E> {
     }
 }
 
-/// The weights of items, which are drawn after them and all that came before.
+/// The weights of items, drawn after the items and all earlier data.
 trait Weigh: Kind {
     fn weights<O: Oracle>(
         &self,
@@ -202,7 +201,7 @@ pub fn verify<K: Kind, E: Engine>(
     item: K::Item<'_>,
 ) -> Result<()> {
     let items = [item];
-    let mut transcript: Transcript = kind.transcript(&index.digest(), &items);
+    let mut transcript: Transcript = kind.transcript(&index.digest());
     let mut sum = Equation::default();
     let weights = kind.weights(&mut transcript, &items);
     for (equation, weight) in kind.check::<E>(index, &items[0])?.iter().zip(&weights[0]) {
@@ -211,8 +210,8 @@ pub fn verify<K: Kind, E: Engine>(
     sum.verify::<E>(&index.points)
 }
 
-/// Which items' proofs do not hold, ascending, and why: all in one sum, a chunk at a time, and each chunk again if that
-/// does not vanish.
+/// The refused items, ascending, with the reasons. All proofs are verified in one sum, chunk by chunk; if the sum is not
+/// neutral, each chunk is searched.
 pub fn verify_all<K: Kind + Clone + Sync, E: Engine>(
     index: &Arc<IndexCommitment>,
     kind: &K,
@@ -226,8 +225,8 @@ pub fn verify_all<K: Kind + Clone + Sync, E: Engine>(
     }
 }
 
-/// Which of some records' proofs do not hold, ascending. Equations are kept of a few records at a time, and a sum that
-/// does not vanish is halved.
+/// The refused proofs, ascending. The search stores the equations of a few records at a time, and halves a sum that is not
+/// neutral.
 fn search<E: Engine>(
     index: &IndexCommitment,
     weights: &[Vec<Fr>],
@@ -267,7 +266,7 @@ fn search<E: Engine>(
     bad
 }
 
-/// What `run` refuses of each chunk, numbered through.
+/// The refusals of `run` in all chunks, numbered over the whole list.
 fn chunks<T>(items: &[T], mut run: impl FnMut(&[T]) -> Refusals) -> Refusals {
     let mut bad = Refusals::new();
     for (k, chunk) in items.chunks(CHUNK).enumerate() {
@@ -277,7 +276,7 @@ fn chunks<T>(items: &[T], mut run: impl FnMut(&[T]) -> Refusals) -> Refusals {
     bad
 }
 
-/// Halves a sum that does not vanish until the bad ones are found.
+/// Halves a sum that is not neutral until it has found the false proofs.
 fn bisect<E: Engine>(index: &IndexCommitment, equations: &[(usize, Equation)], bad: &mut Refusals) {
     let mut sum = Equation::default();
     for (_, equation) in equations {
@@ -303,13 +302,13 @@ mod tests {
     use crate::group::encode_scalar;
     use crate::index::Layout;
 
-    /// Items that say so many times H is the neutral element.
+    /// Items with the equation: this multiple of H is the neutral element.
     struct Errors;
 
     impl Kind for Errors {
         type Item<'a> = Fr;
 
-        fn transcript<O: Oracle>(&self, _: &[u8; 32], _: &[Fr]) -> Transcript<O> {
+        fn transcript<O: Oracle>(&self, _: &[u8; 32]) -> Transcript<O> {
             Transcript::new("test")
         }
 
@@ -351,7 +350,7 @@ mod tests {
         assert!(!of(&[&[one], &[-one]]).holds(), "in two");
     }
 
-    /// Who knew the weight of a later chunk when making it could cancel what an earlier one left.
+    /// A prover that knew the weight of a later chunk in advance could cancel an earlier chunk's error.
     #[test]
     fn weights_of_a_chunk_follow_its_records() {
         let weight_after = |before: &[Fr]| {
@@ -366,11 +365,11 @@ mod tests {
         let first = weight_after(&[Fr::ONE]);
         let guess = Fr::from(5u8);
         let second = weight_after(&[Fr::ONE, guess]);
-        // What the second chunk would have to say, under the weight that it has if it says something else.
+        // The content that the second chunk would need, under the weight that another content has.
         let fit = -first * second.inverse().unwrap();
         assert_ne!(encode_scalar(&fit), encode_scalar(&guess));
         assert!(!of(&[&[Fr::ONE], &[fit]]).holds());
-        // Of the weights that they have, they do cancel: the equation is the one above.
+        // Under the actual weights the errors cancel: the equation is the one above.
         let known = of(&[&[Fr::ONE], &[guess]]);
         assert_eq!(known.sum.shared.h, first + second * guess);
     }

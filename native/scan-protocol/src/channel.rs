@@ -1,4 +1,4 @@
-//! What the parties to a run do differently: `docs/scan/session.md`.
+//! The steps that differ between the parties of a run: `docs/scan/session.md`.
 use std::fmt::Display;
 
 use crate::engine::Engine;
@@ -9,17 +9,18 @@ use crate::group::{Fr, G1Affine, G1Projective};
 use crate::prover::{Folds, Knows};
 use crate::transcript::{Oracle, Transcript};
 
-/// One party's side of a run. The protocols are written once, for any of them: a prover sends what
-/// [`Verifier`](crate::verifier::Verifier) receives. The provers' tests have two more, a simulator and a cheat.
+/// One party's side of a run. Each protocol is written once, for all parties: a prover sends the messages that
+/// [`Verifier`](crate::verifier::Verifier) receives. The provers' tests have two more parties, a simulator and a malicious
+/// prover.
 pub trait Channel: Sized {
-    /// What hashes the run's messages and answers its challenges.
+    /// Hashes the run's messages and computes its challenges.
     type Oracle: Oracle;
-    /// What takes most of a verifier's time, as this party computes it.
+    /// The arithmetic that dominates a verifier's time, as this party computes it.
     type Engine: Engine;
-    /// What a closed run leaves: a proof, or the equation that has to hold.
+    /// The result of a closed run: a proof, or the equation that must hold.
     type Closed;
 
-    /// What a prover knows; nobody else does.
+    /// The prover's secrets; None for every other party.
     fn secrets(&self) -> Option<&dyn Knows> {
         None
     }
@@ -28,21 +29,21 @@ pub trait Channel: Sized {
         None
     }
 
-    /// A hiding commitment: the prover makes it, of secrets.
+    /// A hiding commitment, which the prover computes from secrets.
     fn commitment(
         &mut self,
         label: &str,
         make: impl FnOnce(&mut dyn Knows) -> G1Projective,
     ) -> Result<G1Affine>;
 
-    /// A point that is already made, by whoever sends it.
+    /// A point that the sender has already computed.
     fn point(&mut self, label: &str, point: Option<G1Projective>) -> Result<G1Affine>;
 
     /// A scalar in the clear.
     fn scalar(&mut self, scalar: Option<Fr>) -> Result<Fr>;
 
-    /// What Schnorr's protocol starts from, of whoever sends its points: one vector of this length, and what `map` makes
-    /// of it. `targets` are what it makes of the secret one.
+    /// The first messages of Schnorr's protocol, from the party that sends: one random vector of this length, and its image
+    /// under `map`. `targets` is the image of the secret vector.
     fn mask(
         &mut self,
         length: usize,
@@ -50,7 +51,7 @@ pub trait Channel: Sized {
         targets: &[Equation],
     ) -> Option<Mask>;
 
-    /// The responses of that protocol at its challenge.
+    /// The responses of Schnorr's protocol to its challenge.
     fn respond(
         &self,
         mask: Option<Mask>,
@@ -58,39 +59,39 @@ pub trait Channel: Sized {
         secret: Option<Vec<Fr>>,
     ) -> Option<Vec<Fr>>;
 
-    /// Such responses, to be folded with their generators, of whoever sends what is folded.
+    /// The prover's responses, which it folds together with their generators.
     fn folds(&self, _responses: Vec<Fr>) -> Option<Box<dyn Folds>> {
         None
     }
 
-    /// What a prover knows does not hold: an honest one makes no proof of it.
+    /// The prover's values do not satisfy a claim. An honest prover then makes no proof.
     fn refuse(&self, what: String) -> Result<()> {
         Err(Error::Unsatisfied(what))
     }
 
-    /// Whether it makes a claim of the run about these values, as every party but a cheating one does. One without a name of
-    /// its own has that of the message before it.
+    /// Whether the party makes this claim about these values. Only a malicious prover omits claims. A claim without a name has
+    /// the name of the message before it.
     fn claims(&mut self, _kind: &str, _name: Option<&dyn Display>, _about: &[&Expr]) -> bool {
         true
     }
 
-    /// Ends the run: `equations` have to hold, all at once under powers of `weight`.
+    /// Ends the run: all `equations` must hold, summed under powers of `weight`.
     fn close(self, equations: &[Equation], weight: Fr) -> Result<Self::Closed>;
 }
 
-/// A vector, and what a linear map makes of it.
+/// A vector, and its image under a linear map.
 pub struct Mask {
     pub vector: Vec<Fr>,
     pub images: Vec<Equation>,
 }
 
-/// The channel of a party that ends with a proof.
+/// The channel of a party that produces a proof.
 pub trait Proves: Channel<Closed: Into<Vec<u8>>> {
-    /// `transcript` has absorbed the whole statement; `witness` is all that determines the private values.
+    /// `transcript` has absorbed the whole statement; `witness` is the data that determines the private values.
     fn start(transcript: &Transcript<Self::Oracle>, witness: &[u8]) -> Result<Self>;
 }
 
-/// The channel of a party that reads a proof and ends with an equation.
+/// The channel of a party that reads a proof and produces an equation.
 pub trait Verifies<'p>: Channel<Closed: Into<Equation>> {
     fn start(proof: &'p [u8]) -> Self;
 }

@@ -1,4 +1,4 @@
-//! What a run is about: committed columns, and linear claims about them. `docs/scan/session.md`.
+//! The objects of a run: committed columns, and linear claims about them. `docs/scan/session.md`.
 use std::sync::Arc;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -9,8 +9,8 @@ use crate::group::{Fr, G1Affine};
 use crate::index::{IndexCommitment, Layout};
 use crate::mle::Weight;
 
-/// What a column's values are, whatever the secrets: bits of an integer from 0 on, or of one with a sign. Public, and the
-/// only thing that decides how long a commitment takes.
+/// A public bound on a column's values: bits of an unsigned or of a signed integer. Only this bound determines the time of a
+/// commitment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// 0 to 2^bits - 1.
@@ -20,15 +20,15 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Whatever fits into an i64.
+    /// Every i64.
     pub const ANY: Self = Self::Signed(64);
 
-    /// Of integers from 0 to `most`.
+    /// Integers from 0 to `most`.
     pub fn up_to(most: usize) -> Self {
         Self::Unsigned((usize::BITS - most.leading_zeros()) as usize)
     }
 
-    /// Of integers from -`most` to `most`.
+    /// Integers from -`most` to `most`.
     pub fn within(most: usize) -> Self {
         Self::Signed((usize::BITS - most.leading_zeros()) as usize + 1)
     }
@@ -39,7 +39,7 @@ impl Bound {
         }
     }
 
-    /// Whether all values are within it. An honest prover commits to no others.
+    /// Whether all values are within the bound. An honest prover commits to no other values.
     pub fn holds(self, values: &[i64]) -> bool {
         let raise = match self {
             Self::Unsigned(_) => 0,
@@ -53,24 +53,24 @@ impl Bound {
     }
 }
 
-/// A column's private side: small integers in rows of equal length, each row with its blinding.
+/// A column's private side: small integers in rows of equal length, and one blinding for each row.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Opening {
     pub values: Vec<i64>,
     pub blindings: Vec<Fr>,
 }
 
-/// A committed column of at most 2^variables small integers, zero beyond its rows.
+/// A committed column of at most 2^variables small integers; entries beyond its rows are zero.
 #[derive(Clone)]
 pub struct Column {
     pub variables: usize,
-    /// Row commitments; none for the column that the index link commits to.
+    /// Row commitments; empty for the column that the index link commits to.
     pub rows: Vec<G1Affine>,
     pub opening: Option<Arc<Opening>>,
 }
 
 impl Column {
-    /// A certificate's column over the positions of a layout, from what was kept of it: `field` is what an error calls it.
+    /// A column over the positions of a layout, from the stored values of an earlier proof. `field` is its name in errors.
     pub fn opened(
         field: &str,
         rows: Vec<G1Affine>,
@@ -113,13 +113,13 @@ pub struct Claim {
     pub value: Expr,
 }
 
-/// <F, column> = value, where F = sum of factors_j T_j for the columns T_j of a published table, committed to without
+/// <F, column> = value, with F = sum of factors_j T_j for the columns T_j of a published table, whose commitments have no
 /// blinding.
 pub struct TableClaim<'a> {
     pub table: &'a IndexCommitment,
-    /// One for each column of the table.
+    /// One factor for each column of the table.
     pub factors: Vec<Fr>,
-    /// F, of whoever has the table itself.
+    /// F, for a party that has the table itself.
     pub functional: Option<Vec<Fr>>,
     pub column: ColumnId,
     pub value: Expr,

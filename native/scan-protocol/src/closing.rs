@@ -1,5 +1,5 @@
-//! The end of every run: all claims at once, in zero knowledge. `docs/scan/closing.md`.
-use ark_ff::{AdditiveGroup, Field};
+//! The end of every run: it proves all claims at once, in zero knowledge. `docs/scan/closing.md`.
+use ark_ff::AdditiveGroup;
 
 use crate::channel::Channel;
 use crate::equation::Equation;
@@ -17,36 +17,28 @@ mod products;
 use columns::ToOpen;
 
 impl<C: Channel> Session<'_, C> {
-    /// Proves every claim, product and constraint of the session. `link` ties the columns that have no commitments of their
-    /// own to an index.
+    /// Proves every claim, product and constraint of the session. `link` ties the columns without commitments to an index.
     pub fn close(mut self, link: Option<Link>) -> Result<C::Closed> {
         self.refuse_what_does_not_hold()?;
         let mut equations = Vec::new();
         let index_rows = link.as_ref().map(|link| link.index.layout.row_variables);
-        let apart = link.as_ref().map_or(&[][..], Link::apart).to_vec();
-        let opened = self.reduce_columns(&apart)?;
-        let (mut linked, mut scores) = (None, None);
+        let apart = link.as_ref().map_or(&[][..], |link| &link.scores);
+        let opened = self.reduce_columns(apart)?;
+        let mut scores = None;
         if let Some(link) = link {
             let point = opened.as_ref().map(|o| o.point.as_slice());
             let at_point = opened.as_ref().map_or(&[][..], |o| &o.apart[..]);
-            let (claim, joined, of_link) = self.link(link, point, at_point)?;
-            (linked, scores) = (Some(claim), joined);
+            let (joined, of_link) = self.link(link, point, at_point)?;
+            scores = Some(joined);
             equations.extend(of_link);
         }
         equations.extend(self.close_values()?);
         if let Some(opened) = &opened {
-            let columns = self.columns.iter().zip(&opened.factors);
-            let unlinked = columns.filter(|(column, _)| column.rows.is_empty());
-            let factor: Fr = unlinked.map(|(_, factor)| factor).sum();
             let committed = ToOpen {
                 point: &opened.point,
                 row_variables: self.row_variables,
                 factors: &opened.factors,
-                linked: match scores {
-                    // The scores are a column among the others, in the same rows.
-                    None => linked.as_ref().map(|link| (link, factor)),
-                    Some(_) => None,
-                },
+                linked: None,
                 table: opened.table.as_ref(),
                 single: opened.single,
             };
@@ -59,7 +51,7 @@ impl<C: Channel> Session<'_, C> {
                 let scores = ToOpen {
                     row_variables: index_rows.unwrap_or(self.row_variables),
                     factors: &factors,
-                    linked: linked.as_ref().map(|link| (link, Fr::ONE)),
+                    linked: Some(&joined.claim),
                     table: None,
                     single: joined.single,
                     ..committed
@@ -71,7 +63,7 @@ impl<C: Channel> Session<'_, C> {
         self.channel.close(&equations, weight)
     }
 
-    /// All products and constraints.
+    /// Proves all products and constraints.
     fn close_values(&mut self) -> Result<Vec<Equation>> {
         let product = self.reduce_products()?;
         let mut equations = self.prove_constraints()?;

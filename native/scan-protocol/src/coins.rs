@@ -1,4 +1,4 @@
-//! Coins: a position's value is a bit, 1 exactly where its draw is below a public bound. `docs/scan/coins.md`.
+//! Bernoulli bits: a position's value is 1 exactly if its draw is below a public bound. `docs/scan/coins.md`.
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_relation::COIN_BITS;
 
@@ -22,7 +22,7 @@ const _: () = {
     assert!(T_BITS + 8 == COIN_BITS && T_BITS + 3 < NO_WRAP_BITS);
 };
 
-/// The coin of a draw below `bound` is 1: each with the probability bound / 2^40.
+/// The bit of a draw below `bound` is 1; its probability is bound / 2^40.
 ///
 /// ```
 /// use ragaudit_scan_protocol::coins::Coins;
@@ -41,7 +41,7 @@ pub struct Coins {
 pub type CoinStatement = DrawnStatement<Coins>;
 
 impl Coins {
-    /// T: the bound without its low byte, as t is a draw without its own.
+    /// T: the bound without its low byte, to compare with t, which is a draw without its low byte.
     pub fn threshold(&self) -> u64 {
         self.bound >> 8
     }
@@ -50,8 +50,7 @@ impl Coins {
 /// The columns of each draw are byte, coin, and whether the byte is smaller than the bound's.
 impl Distribution for Coins {
     const LABELS: Labels = Labels {
-        single: "coin certificate",
-        batch: "coin certificates",
+        statement: "Bernoulli proof",
         columns: "coin columns",
         column: "coins",
     };
@@ -85,8 +84,8 @@ impl Distribution for Coins {
         vec![byte, coin, (byte < (self.bound % 256) as i64).into()]
     }
 
-    /// (2 c - 1) (T + x) = c + distance with x = smaller - t: the draw is below the bound exactly if the coin is 1. Of the
-    /// product, c (2 T - 1 + 2 x) - T - x, the T that no c multiplies is public.
+    /// (2 c - 1) (T + x) = c + distance with x = smaller - t: the draw is below the bound exactly if the bit is 1. In the
+    /// product, c (2 T - 1 + 2 x) - T - x, the term T without a factor c is public.
     fn comparison(&self) -> Comparison {
         let threshold = Fr::from(self.threshold());
         let lead = threshold.double() - Fr::ONE;

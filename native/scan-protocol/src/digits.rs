@@ -1,7 +1,7 @@
-//! Points whose coordinates are digits of several variables: `docs/scan/sumcheck.md`.
+//! Points with digits of several variables as coordinates: `docs/scan/sumcheck.md`.
 //!
-//! A digit of v variables has 2^v values, and a weight for each; the weights' sum is 1. A list of digits, the first one
-//! lowest, weighs a place of the cube with the product of what its digits weigh.
+//! A digit of v variables has 2^v values, and a weight for each; the sum of the weights is 1. A list of digits, the lowest
+//! first, gives a place of the cube the product of its digits' weights.
 //!
 //! ```
 //! use ark_bn254::Fr;
@@ -29,7 +29,7 @@ pub fn of_coordinate(t: Fr) -> Digit {
     vec![Fr::ONE - t, t]
 }
 
-/// A point's coordinates.
+/// The coordinates of a point as digits.
 pub fn of_point(point: &[Fr]) -> Vec<Digit> {
     point.iter().map(|t| of_coordinate(*t)).collect()
 }
@@ -39,13 +39,13 @@ pub fn variables(digit: &Digit) -> usize {
     digit.len().trailing_zeros() as usize
 }
 
-/// Variables of all of them.
+/// The number of variables of all digits.
 pub fn all_variables(digits: &[Digit]) -> usize {
     digits.iter().map(variables).sum()
 }
 
-/// Sizes of digits that so many variables are cut into from the top, each of `each` variables; what is left over is the
-/// lowest.
+/// The sizes of the digits of `variables` variables: from the top `each` variables per digit, and the remaining variables in
+/// the lowest digit.
 pub fn from_the_top(variables: usize, each: usize) -> Vec<usize> {
     let mut sizes = vec![each; variables / each];
     if !variables.is_multiple_of(each) {
@@ -54,7 +54,7 @@ pub fn from_the_top(variables: usize, each: usize) -> Vec<usize> {
     sizes
 }
 
-/// Neighbours joined until they have these sizes, which cut no digit.
+/// Joins neighbouring digits to digits of these sizes; no digit is divided.
 pub fn regroup(digits: &[Digit], sizes: &[usize]) -> Vec<Digit> {
     let mut left = digits.iter();
     let joined = |size: &usize| {
@@ -73,7 +73,7 @@ fn table_of(low: &[Fr], high: &Digit) -> Vec<Fr> {
     joined.collect()
 }
 
-/// What every place weighs.
+/// The weight of every place.
 pub fn table(digits: &[Digit]) -> Vec<Fr> {
     let all = digits.iter();
     all.fold(vec![Fr::ONE], |low, high| table_of(&low, high))
@@ -90,7 +90,7 @@ pub fn extended(digits: &[Digit], point: &[Fr]) -> Fr {
     digits.iter().map(of_digit).product()
 }
 
-/// The digit that a challenge makes: the Lagrange polynomials of 0, .., 2^variables - 1 at s.
+/// The digit of a challenge: the Lagrange polynomials of 0, .., 2^variables - 1 at s.
 pub fn lagrange(variables: usize, s: Fr) -> Digit {
     static SCALES: OnceLock<Vec<Vec<Fr>>> = OnceLock::new();
     let scales = SCALES.get_or_init(|| (0..=MOST).map(scales).collect());
@@ -127,7 +127,7 @@ fn scales(variables: usize) -> Vec<Fr> {
 pub fn moments(digit: &Digit) -> impl Iterator<Item = Fr> {
     let mut powers: Vec<Fr> = digit[1..].to_vec();
     std::iter::from_fn(move || {
-        // Each step multiplies by k, which is a sum of few.
+        // Each step multiplies by k, by a few additions.
         for (x, k) in powers.iter_mut().zip(1..) {
             *x = times(*x, k);
         }
@@ -185,7 +185,7 @@ mod tests {
                 let digit = lagrange(variables, Fr::from(of_node));
                 assert!((0..count).all(|k| digit[k as usize] == Fr::from(u8::from(k == of_node))));
             }
-            // A polynomial of degree below 2^variables is what its values make it.
+            // The values of a polynomial of degree below 2^variables determine it.
             let coefficients = random(count as usize);
             let at = |x: Fr| {
                 coefficients

@@ -1,13 +1,13 @@
-//! Proofs of what slots draw: for each slot one committed column over all positions. `docs/scan/noise.md` and
+//! Proofs of the draws of slots: for each slot one committed column over all positions. `docs/scan/noise.md` and
 //! `docs/scan/coins.md`.
 //!
 //! A slot's stream under the window's seed, the beacon and the slot gives draws of 40 bits: a low byte and 32 bits t. A
-//! [`Distribution`] says what a draw is worth; the column has the sum of a position's draws. Everything else is the same for
-//! all distributions and is proved here: the key of the slot, the words of the stream, the ranges, the look-up of each draw in
-//! the distribution's table, the comparison of t with a threshold, and the sums.
+//! [`Distribution`] defines the value of a draw; the column has the sum of each position's draws. This module proves the parts
+//! that all distributions share: the key of the slot, the words of the stream, the ranges, the look-up of each draw in the
+//! distribution's table, the comparison of t with a threshold, and the sums.
 //!
-//! [`crate::noise::Noise`] and [`crate::coins::Coins`] are the distributions. Another one is a file with an `impl
-//! Distribution`, and with the draw itself in the prover's crate.
+//! [`crate::noise::Noise`] and [`crate::coins::Coins`] are the distributions. A new distribution is a file with an `impl
+//! Distribution`, and an `impl Draw` in the prover's crate.
 use ark_ff::Field;
 
 use crate::channel::{Channel, Verifies};
@@ -23,7 +23,7 @@ use crate::numbers::{from_small, log2_ceil};
 use crate::ranges::{range_table, LIMB_BITS, TAG_RANGE};
 use crate::session::{Column, ColumnId, Session};
 use crate::sumcheck::{reduce, Gate};
-use crate::together::{check_together, row_variables, Format};
+use crate::together::{check_together, row_variables};
 use crate::transcript::{Oracle, Transcript};
 pub use crate::words::Slot;
 use crate::words::{
@@ -33,10 +33,10 @@ use crate::words::{
 
 /// The tag of the distribution's table.
 pub const TAG_TABLE: u64 = 2;
-/// Variables of that table: a row for each byte with either outcome of the comparison.
+/// The number of variables of that table: it has a row for each byte with either outcome of the comparison.
 pub const TABLE_VARIABLES: usize = 9;
 
-/// What decides where values stand: see [`crate::protocol`].
+/// The constants that determine the positions of values in a proof: see [`crate::protocol`].
 pub const RULES: [u64; 10] = [
     DRAWS_PER_WORD as u64,
     TAG_SEED,
@@ -52,22 +52,21 @@ pub const RULES: [u64; 10] = [
 
 /// The labels of a distribution's proofs.
 pub struct Labels {
-    /// Of the statement, by format.
-    pub single: &'static str,
-    pub batch: &'static str,
-    /// Of the commitments.
+    /// The label of the statement.
+    pub statement: &'static str,
+    /// The label of the commitments.
     pub columns: &'static str,
-    /// Of the claim that a position's value is the sum of its draws.
+    /// The label of the claim that a position's value is the sum of its draws.
     pub column: &'static str,
 }
 
-/// What a draw byte + 2^8 t is worth.
+/// The value of a draw byte + 2^8 t.
 ///
-/// The proof commits to columns of each draw: the byte, the outcome 0 or 1 of a comparison of t, and whatever else the
-/// table gives for them. Row `byte + 256 outcome` of the public table has these values.
+/// The proof commits to columns of each draw: the byte, the outcome 0 or 1 of a comparison of t, and the table's other values
+/// for them. Row `byte + 256 outcome` of the public table has these values.
 pub trait Distribution: Clone + Send + Sync {
     const LABELS: Labels;
-    /// Which of a draw's columns its position adds up.
+    /// The number of the draw's column that is summed for each position.
     const VALUE: usize;
 
     /// Refuses parameters beyond their limits.
@@ -76,31 +75,31 @@ pub trait Distribution: Clone + Send + Sync {
     /// Absorbs the parameters.
     fn absorb(&self, transcript: &mut Transcript<impl Oracle>);
 
-    /// What each draw of a position counts, one factor a draw.
+    /// The factors of a position's draws, one for each draw.
     fn factors(&self) -> Vec<u32>;
 
-    /// Of a position's value.
+    /// The bound of a position's value.
     fn bound(&self) -> Bound;
 
-    /// Of the columns of each draw, byte and outcome first.
+    /// The bounds of the columns of each draw, byte and outcome first.
     fn bounds(&self) -> Vec<Bound>;
 
     /// Row byte + 256 outcome of the public table, in the same order.
     fn row(&self, byte: i64, outcome: i64) -> Vec<i64>;
 
-    /// The equation that holds exactly if the outcome is that of the comparison.
+    /// The equation that holds exactly if the outcome is the result of the comparison.
     fn comparison(&self) -> Comparison;
 
-    /// What this equation is about, of the columns of one slot.
+    /// The values in this equation, as combinations of the columns of one slot.
     fn compared(columns: &Columns<ColumnId>) -> Vec<Vec<(ColumnId, Fr)>>;
 }
 
-/// left(v) right(v) = rest(v) for each draw, whose compared values are v.
+/// left(v) right(v) = rest(v) for each draw with the compared values v.
 pub struct Comparison {
     pub label: &'static str,
-    /// left right - rest, up to `public`, as provers sum it.
+    /// left right - rest without the term `public`, as provers sum it.
     pub gate: Gate<'static>,
-    /// What `gate` lacks of 0 in each draw, where part of the equation is public.
+    /// The public term that `gate` omits for each draw.
     pub public: Fr,
     pub left: Affine,
     pub right: Affine,
@@ -125,7 +124,7 @@ impl Affine {
     }
 }
 
-/// What a proof is about. Every value is rebuilt by the verifier, none read from a file.
+/// The statement of a proof about drawn columns. The verifier rebuilds every value and reads none from a file.
 ///
 /// ```
 /// use ark_bn254::Fr;
@@ -140,40 +139,37 @@ impl Affine {
 /// ```
 #[derive(Clone, Debug)]
 pub struct DrawnStatement<D> {
-    /// Digest of everything else that the draws are of: protocol, opening, policy, tenant, and account and count if any.
+    /// Digest of all other data that the draws depend on: protocol, opening, policy, tenant, and account and count if any.
     pub context: [u8; 32],
     pub slots: Vec<Slot>,
     pub capacity: usize,
     pub distribution: D,
-    pub format: Format,
 }
 
 pub struct Shape {
     pub layout: Layout,
     pub blocks: Blocks,
-    /// The columns are committed to in rows of 2^this.
+    /// The base-2 logarithm of the length of the columns' rows.
     pub row_variables: usize,
 }
 
 impl<D: Distribution> DrawnStatement<D> {
-    /// About one slot, in the format of single records.
+    /// The statement about one slot.
     pub fn single(context: [u8; 32], slot: Slot, capacity: usize, distribution: D) -> Self {
         Self {
             context,
             slots: vec![slot],
             capacity,
             distribution,
-            format: Format::Single,
         }
     }
 
-    /// The sizes that follow; refuses values beyond their limits.
+    /// The sizes that follow from the statement. Refuses values beyond their limits.
     pub fn shape(&self) -> Result<Shape> {
         let layout = Layout::new(self.capacity)?;
         self.distribution.check()?;
         let draws = self.distribution.factors().len();
-        self.format.check(self.slots.len())?;
-        check_together(self.slots.len(), self.capacity, draws)?;
+        check_together(self.slots.len(), self.capacity, draws, false)?;
         Ok(Shape {
             layout,
             blocks: Blocks::of_draws(self.capacity * draws),
@@ -182,14 +178,9 @@ impl<D: Distribution> DrawnStatement<D> {
     }
 
     pub fn transcript<O: Oracle>(&self) -> Transcript<O> {
-        let mut t = Transcript::new(match self.format {
-            Format::Single => D::LABELS.single,
-            Format::Batch => D::LABELS.batch,
-        });
+        let mut t = Transcript::new(D::LABELS.statement);
         t.bytes("context", &self.context);
-        if self.format == Format::Batch {
-            t.integer("slot count", self.slots.len() as u64);
-        }
+        t.integer("slot count", self.slots.len() as u64);
         for slot in &self.slots {
             t.scalar("seed commitment", &slot.c_seed);
             t.scalar("beacon", &slot.beacon);
@@ -201,19 +192,19 @@ impl<D: Distribution> DrawnStatement<D> {
     }
 }
 
-/// The columns of a slot, in the order in which they are committed to.
+/// The columns of a slot, in the order of their commitments.
 #[derive(Clone)]
 pub struct Columns<T> {
-    /// Over the positions: what the proof is for.
+    /// The drawn column over the positions.
     pub column: T,
-    /// Of each draw: the byte, the outcome, and what else the table has.
+    /// The columns of each draw: the byte, the outcome, and the table's other values.
     pub drawn: Vec<T>,
     pub stream: StreamColumns<T>,
     /// How often each row of the table is looked up.
     pub table: T,
 }
 
-/// Multiplicities, which stand last: of the range table and of the distribution's.
+/// The number of columns of multiplicities, which are the last ones: of the range table and of the distribution's table.
 pub const TABLES: usize = 2;
 
 impl<T> Columns<T> {
@@ -223,7 +214,7 @@ impl<T> Columns<T> {
         all.chain([self.table]).collect()
     }
 
-    /// Takes one column after another; each draw has `drawn` of them.
+    /// Takes one column after another; each draw has `drawn` columns.
     pub fn named(all: &mut impl Iterator<Item = T>, drawn: usize) -> Self {
         let mut next = || all.next().expect("one for each name");
         Self {
@@ -234,7 +225,7 @@ impl<T> Columns<T> {
         }
     }
 
-    /// Those of several slots, in order: slot by slot, the multiplicities of their common tables last.
+    /// The columns of several slots, in order: slot by slot, then the multiplicities of their common tables.
     pub fn together(slots: Vec<Self>) -> Vec<T> {
         let (mut all, mut tables) = (Vec::new(), Vec::new());
         for slot in slots {
@@ -257,13 +248,13 @@ impl<T: Copy> Columns<T> {
     }
 }
 
-/// What only a prover has: the values of the columns in their order, and for each slot the seed's halves with its key.
+/// The prover's private values: the columns in their order, and for each slot the halves of the seed and the key.
 pub struct Private {
     pub columns: Vec<Vec<i64>>,
     pub keys: Vec<[Fr; 3]>,
 }
 
-/// Reads a proof: for each slot the commitments to its column, and the equation that has to hold.
+/// Reads a proof. Returns the commitments to each slot's column, and the equation that must hold.
 pub fn check<'p, V: Verifies<'p>, D: Distribution>(
     statement: &DrawnStatement<D>,
     proof: &'p [u8],
@@ -276,7 +267,7 @@ pub fn check<'p, V: Verifies<'p>, D: Distribution>(
     Ok((columns, session.close(None)?.into()))
 }
 
-/// Verifies a proof and returns for each slot the commitments to its column.
+/// Verifies a proof. Returns the commitments to each slot's column.
 pub fn verify<'p, V: Verifies<'p>, D: Distribution>(
     statement: &DrawnStatement<D>,
     proof: &'p [u8],
@@ -286,7 +277,7 @@ pub fn verify<'p, V: Verifies<'p>, D: Distribution>(
     Ok(columns)
 }
 
-/// The protocol, for both parties. The slots share the tables, the sumchecks and the permutations: `docs/scan/together.md`.
+/// The protocol, for both parties. All slots share the tables, the sumchecks and the permutations: `docs/scan/together.md`.
 pub fn certify<C: Channel, D: Distribution>(
     session: &mut Session<C>,
     statement: &DrawnStatement<D>,
@@ -308,7 +299,7 @@ pub fn certify<C: Channel, D: Distribution>(
     let slots = Columns::apart(ids, count, drawn.len());
     let keys = send_keys(session, keys.as_deref(), &statement.slots)?;
 
-    // Byte and outcome apart: of their sum alone, byte + 256 with the other outcome would be the same row.
+    // Byte and outcome are separate entries: their sum alone would give byte + 256 with the other outcome the same row.
     let looked_up = |c: &Columns<ColumnId>| Segment {
         variables: log2_ceil(draws),
         tag: TAG_TABLE,
@@ -332,7 +323,7 @@ pub fn certify<C: Channel, D: Distribution>(
 
     compare(session, distribution, draws, &slots)?;
 
-    // Row by row, the column is the sum of factors times draws.
+    // In each row, the column is the sum of factors times draws.
     let factors = distribution.factors().into_iter().map(Fr::from).collect();
     let pairs: Vec<[ColumnId; 2]> = slots
         .iter()
@@ -376,7 +367,7 @@ fn compare<C: Channel, D: Distribution>(
         let tables = (0..sources).map(|k| of_source(k).collect()).collect();
         known.of_gate(gate, 2, &tau, tables)
     });
-    // The gate leaves out what is public of the equation, which counts in every draw of every slot and in no other place.
+    // The gate omits the public term of the equation, which counts for every draw of every slot and in no other place.
     let every: Fr = record_weights(&tau[..apart], slots.len()).iter().sum();
     let claim = public * prefix(&tau[apart..], draws) * every;
     let reduced = reduce(session, label, &tau, claim.into(), 2, sums)?;

@@ -1,4 +1,4 @@
-//! Claim A1 for a static embedder: the tokens behind hq give the vector behind cq. `docs/scan/embed.md`.
+//! Claim A1 for a static embedder: the tokens with the hash hq give the vector with the hash cq. `docs/scan/embed.md`.
 use ark_ff::Field;
 use ragaudit_relation::NIBBLES_PER_ELEMENT;
 
@@ -26,18 +26,18 @@ pub mod statement;
 use statement::*;
 pub use statement::{EmbedStatement, MAX_NORM_FACTOR, MAX_TOKENS, MAX_VOCABULARY, RULES};
 
-/// What only a prover has. All but what a challenge decides is fixed before any.
+/// The prover's private values. All values that do not depend on a challenge are fixed before the first one.
 pub struct Private<'a> {
     /// The columns' values, in their order.
     pub columns: Vec<Vec<i64>>,
-    /// In the order in which they are sent.
+    /// Hidden values, in the order of sending.
     pub hidden: &'a [Fr],
-    /// What is claimed of the components: e, v and w v; and of which the squares are summed.
+    /// The components of three claims: e, v and w v.
     pub at_point: &'a [Vec<i64>; 3],
     pub squared: &'a [i64],
 }
 
-/// The table's functional that has given factors, for whoever has the table itself.
+/// The table's functional with given factors, for a party that has the table itself.
 pub type Functional<'a> = &'a dyn Fn(&[Fr]) -> Vec<Fr>;
 
 fn joined(run: &[Expr]) -> Expr {
@@ -51,7 +51,7 @@ fn columns_joined(run: &[ColumnId]) -> Vec<(ColumnId, Fr)> {
         .collect()
 }
 
-/// Reads a proof: the equation that has to hold, over the table's points.
+/// Reads a proof. Returns the equation that must hold, over the table's points.
 pub fn check_embed<'p, V: Verifies<'p>>(
     statement: &EmbedStatement,
     proof: &'p [u8],
@@ -83,7 +83,7 @@ pub type Batch<O = Hash, E = Plain> = batch::Batch<OfTable, O, E>;
 impl Kind for OfTable {
     type Item<'a> = Item<'a>;
 
-    fn transcript<O: Oracle>(&self, _: &[u8; 32], _: &[Item]) -> Transcript<O> {
+    fn transcript<O: Oracle>(&self, _: &[u8; 32]) -> Transcript<O> {
         Transcript::new("embed batch")
     }
 
@@ -165,7 +165,7 @@ pub fn embed_protocol<'a, C: Channel>(
     let (root_limbs, rest) = rest.split_at(3 * bounds.limbs);
     let (square, packed) = (&rest[0], &rest[1..]);
 
-    // Used places come first. A mark is 0 or 1 by its lookup; without any, the root below would be 0.
+    // Used places come first. A mark is 0 or 1 by its lookup; if all marks were 0, the root below would be 0.
     for pair in used.windows(2) {
         session.constrain_product(
             "used places",
@@ -175,7 +175,7 @@ pub fn embed_protocol<'a, C: Channel>(
         );
     }
 
-    // hq, whose list is as long as the tokens need; cq.
+    // hq, with a list as long as the tokens need; cq.
     let packs = most.div_ceil(TOKENS_PER_ELEMENT);
     let starts: Vec<Fr> = (1..=packs)
         .map(|p| start_of_list::<C::Engine>(TAG_QUERY, 2 + p))
@@ -207,7 +207,7 @@ pub fn embed_protocol<'a, C: Channel>(
     list.extend(packed.iter().map(|x| x.clone() + offset.into()));
     calls.extend(Call::list(&mut session, TAG_VECTOR, &list, statement.cq)?);
 
-    // w^2 <= 2^16 sum e_j^2 <= w^2 + 2 w with w >= 1; w and what is left have limbs.
+    // w^2 <= 2^16 sum e_j^2 <= w^2 + 2 w with w >= 1; w and the remainder have limbs.
     let (minus_one, rest) = root_limbs.split_at(bounds.limbs);
     let (left, lacking) = rest.split_at(bounds.limbs);
     let root = joined(minus_one) + 1u64.into();
@@ -227,7 +227,7 @@ pub fn embed_protocol<'a, C: Channel>(
     });
     let one = |id: ColumnId| Entry::Columns(vec![(id, Fr::ONE)]);
     let mut segments = vec![
-        // A used place holds a token of the vocabulary, an unused one 0.
+        // A used place has a token of the vocabulary, an unused place has 0.
         Segment {
             variables: log2_ceil(most),
             tag: TAG_TOKEN,
@@ -273,7 +273,7 @@ pub fn embed_protocol<'a, C: Channel>(
     }));
     lookups(&mut session, segments)?;
 
-    // Everything that is linear in the columns over components, at one random point.
+    // All claims that are linear in the columns over components, at one random point.
     let at = session.challenges("components", components);
     let eq = eq_table(&at);
     let values = secret.as_ref().map(|s| {

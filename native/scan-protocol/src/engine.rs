@@ -1,4 +1,5 @@
-//! The arithmetic that takes a verifier its time: [`Plain`] says what each operation is, and a faster one gives the same.
+//! The arithmetic that dominates a verifier's time: [`Plain`] defines each operation, and a faster engine gives the same
+//! results.
 use ark_bn254::{Fq, Fr, G1Affine, G1Projective};
 use ark_ec::{CurveGroup, VariableBaseMSM};
 use ark_ff::{BigInteger, Field, PrimeField};
@@ -6,8 +7,8 @@ use ark_ff::{BigInteger, Field, PrimeField};
 use crate::mle::eq_table;
 use crate::numbers::from_small;
 
-/// Every operation has one result, so that no verdict depends on whose it is. By default it is computed one step after
-/// another, by the field's and the curve's own operations.
+/// Every operation has exactly one result, so no verdict depends on the engine. The default implementations compute step by
+/// step, with the field's and the curve's own operations.
 pub trait Engine: Sized + 'static {
     /// The square root of each x that the exponent (p + 1) / 4 gives; none where x is no square.
     fn square_roots(xs: &[Fq]) -> Vec<Option<Fq>> {
@@ -53,8 +54,8 @@ pub trait Engine: Sized + 'static {
         ragaudit_relation::poseidon::hash(inputs).expect("at most 16 elements")
     }
 
-    /// What `add` makes of the numbers below `count`, one after another; or of runs of them, which `join` puts together in
-    /// their order. `add` and `join` have to come to the same.
+    /// Combines the results of `add` for the numbers below `count`, in order. An engine may compute runs of numbers separately
+    /// and combine them in order with `join`; both ways must give the same result.
     fn fold<T: Default + Send>(
         count: usize,
         add: impl Fn(T, usize) -> T + Send + Sync,

@@ -1,4 +1,4 @@
-//! What a verifier has to evaluate: sums of multiples of points.
+//! The equations of a verifier: sums of multiples of points.
 use ark_ff::AdditiveGroup;
 
 use crate::engine::Engine;

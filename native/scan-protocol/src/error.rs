@@ -1,4 +1,4 @@
-//! What the argument refuses.
+//! The errors of the argument.
 
 /// Why a proof could not be made, parsed or accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,10 +13,10 @@ pub enum Error {
     /// Bytes that are no proof at all: truncated, extended, a point off the curve, a scalar not below r.
     #[error("the encoding is malformed at byte {at}: {reason}")]
     Malformed { at: usize, reason: &'static str },
-    /// A well-formed proof whose equations do not hold.
+    /// The proof is well-formed, and its equations do not hold.
     #[error("the proof is false: its group equations do not hold")]
     Rejected,
-    /// The private values do not satisfy the statement: an honest prover has nothing to send.
+    /// The private values do not satisfy the statement, so an honest prover sends no proof.
     #[error("the private values do not satisfy the statement: {0}")]
     Unsatisfied(String),
     /// The operating system gave no randomness: without it no nonce may be made.

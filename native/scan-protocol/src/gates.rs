@@ -1,5 +1,5 @@
-//! What sumchecks sum: functions of several tables' values in one place. A verifier evaluates none of them; it checks what
-//! each comes to at one point as products of hidden values. They stand here for provers, and in the protocols' words.
+//! The summands of sumchecks: functions of several tables' values in one place. A verifier evaluates none of them; it checks
+//! each at one point as products of hidden values. This module has them for provers, and for the protocols' definitions.
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::group::Fr;
@@ -15,12 +15,12 @@ pub enum Gate<'g> {
     Multiplied,
     /// (2 c - 1) (T - t) - c - d for the tables c, T, t, d.
     Choice,
-    /// c (lead + 2 x) - x - d for the tables c, x, d: with lead = 2 T - 1, what (2 c - 1) (T + x) - c - d lacks of T.
+    /// c (lead + 2 x) - x - d for the tables c, x, d, with lead = 2 T - 1: the polynomial (2 c - 1) (T + x) - c - d plus T.
     Below { lead: Fr },
-    /// s ((2 b - 1) (y - threshold) - 1 + b - d) + chi b (b - s) for the tables b, y, d, s; s is 1 up to the capacity.
-    Selection { threshold: Fr, chi: Fr },
+    /// s ((2 b - 1) y - 1 + b - d) + chi b (b - s) for the tables b, y, d, s; s is 1 up to the capacity.
+    Selection { chi: Fr },
     /// The same + chi^2 (t_4 t_5 - t_6): of the tables behind its own, the last is the product of the other two.
-    Sampled { threshold: Fr, chi: Fr },
+    Sampled { chi: Fr },
     /// t (c + (1 - c) r k (1 - h)) - l + chi (h + (1 - h) l - a) for the tables c, r, k, h, l, a, t.
     List { chi: Fr },
     /// [`Numbers`].
@@ -39,9 +39,9 @@ impl Gate<'_> {
     /// The gate of the tables' values in one place.
     pub fn at(&self, t: &[Fr]) -> Fr {
         let one = Fr::ONE;
-        let selection = |threshold: &Fr, chi: &Fr| {
+        let selection = |chi: &Fr| {
             let sign = t[0].double() - one;
-            t[3] * (sign * (t[1] - threshold) - one + t[0] - t[2]) + *chi * t[0] * (t[0] - t[3])
+            t[3] * (sign * t[1] - one + t[0] - t[2]) + *chi * t[0] * (t[0] - t[3])
         };
         match self {
             Self::Product => t[0] * t[1],
@@ -49,10 +49,8 @@ impl Gate<'_> {
             Self::Multiplied => t[0] * t[1] - t[2],
             Self::Choice => (t[0].double() - one) * (t[1] - t[2]) - t[0] - t[3],
             Self::Below { lead } => t[0] * (*lead + t[1].double()) - t[1] - t[2],
-            Self::Selection { threshold, chi } => selection(threshold, chi),
-            Self::Sampled { threshold, chi } => {
-                selection(threshold, chi) + chi.square() * (t[4] * t[5] - t[6])
-            }
+            Self::Selection { chi } => selection(chi),
+            Self::Sampled { chi } => selection(chi) + chi.square() * (t[4] * t[5] - t[6]),
             Self::List { chi } => {
                 let unheld = one - t[3];
                 let winner = t[0] + (one - t[0]) * t[1] * t[2] * unheld;

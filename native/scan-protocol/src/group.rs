@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 
 /// Bytes of an encoded point or scalar.
 pub const ENCODED: usize = 32;
-/// What the generators are hashed from. Nothing else was tried.
+/// The domain of the generators' hash. The project tried no other one.
 const GENERATORS: &str = "rag-audit/scan/v1/generators";
 
 /// 32 bytes big-endian.
@@ -38,7 +38,7 @@ pub fn decode_scalar(bytes: &[u8; ENCODED]) -> Option<Fr> {
 const SIGN: u8 = 0x80;
 const INFINITY: u8 = 0x40;
 
-/// x big-endian; the top bit says that y is odd, the next one that the point is the neutral one (x = 0).
+/// x, big-endian; the top bit is set if y is odd, the next bit for the neutral element (x = 0).
 pub fn encode_point(p: &G1Affine) -> [u8; ENCODED] {
     let mut out = [0; ENCODED];
     match p.xy() {
@@ -58,8 +58,8 @@ pub fn encode_points(points: &[G1Affine]) -> Vec<u8> {
     points.iter().flat_map(encode_point).collect()
 }
 
-/// The points that `bytes` encode one after another; refuses what [`encode_point`] does not make. The cofactor is 1: on
-/// the curve is in the group.
+/// The points that `bytes` encode, in order. Refuses all bytes that [`encode_point`] does not produce. The cofactor is 1, so
+/// every point of the curve is in the group.
 ///
 /// ```
 /// use ragaudit_scan_protocol::engine::Plain;
@@ -102,7 +102,7 @@ pub fn decode_each<E: Engine>(encoded: &[[u8; ENCODED]]) -> Vec<Option<G1Affine>
     encoded.iter().zip(&xs).zip(roots).map(point).collect()
 }
 
-/// None for what is not below p.
+/// None if the number is not below p.
 fn decode_x(bytes: &[u8; ENCODED]) -> Option<Fq> {
     let mut limbs = [0u64; 4];
     for (limb, chunk) in limbs.iter_mut().rev().zip(bytes.chunks_exact(8)) {
@@ -199,7 +199,7 @@ fn map_to_curve<E: Engine>(us: &[Fq]) -> Vec<G1Affine> {
             _ => (plus.square() * inverse).square() * map.c4 + Fq::ONE,
         }
     };
-    // Of three candidates the first that is on the curve.
+    // The first of three candidates that is on the curve.
     let mut points = vec![G1Affine::zero(); us.len()];
     let mut left: Vec<usize> = (0..us.len()).collect();
     for k in 0..3 {
@@ -294,17 +294,17 @@ impl Family {
 static VECTOR: Family = Family::new("G");
 static QUERY: Family = Family::new("Q");
 
-/// G_0, G_1, ..: what vectors are committed with; at least `count` of them.
+/// G_0, G_1, .., the generators of vector commitments; at least `count` of them.
 pub fn vector_generators<E: Engine>(count: usize) -> Arc<Vec<G1Affine>> {
     VECTOR.prefix::<E>(count)
 }
 
-/// Q_0, Q_1, ..: what a hidden query is committed with.
+/// Q_0, Q_1, .., the generators of query commitments.
 pub fn query_generators<E: Engine>(count: usize) -> Arc<Vec<G1Affine>> {
     QUERY.prefix::<E>(count)
 }
 
-/// Takes the beginnings of both families from whoever has compared them with what the hash gives.
+/// Stores the first generators of both families. The caller has compared them with the results of the hash.
 pub(crate) fn know(vector: Vec<G1Affine>, query: Vec<G1Affine>) {
     VECTOR.keep(vector);
     QUERY.keep(query);
@@ -313,7 +313,7 @@ pub(crate) fn know(vector: Vec<G1Affine>, query: Vec<G1Affine>) {
 /// Messages in one commitment of round messages.
 pub const WIDTH: usize = 16;
 
-/// What blinds, and what carries single scalars.
+/// H, which blinds, and U, which carries single scalars.
 pub struct Bases {
     pub h: G1Affine,
     pub u: G1Affine,
@@ -366,7 +366,7 @@ mod tests {
         }
     }
 
-    /// Appendix F.1 as it stands there, for one value.
+    /// Appendix F.1, step by step, for one value.
     fn map_one_to_curve(u: Fq) -> G1Affine {
         let map = map_constants();
         let t = u.square() * map.c1;

@@ -22,7 +22,7 @@ pub struct Layout {
 /// Largest capacity.
 pub const MAX_CAPACITY: usize = 1 << 24;
 
-/// What decides where values stand: see [`crate::protocol`].
+/// The constants of this module that determine the positions of values in a proof: see [`crate::protocol`].
 pub fn rules() -> Vec<u64> {
     let mut rules = vec![COMPONENT as u64];
     for variables in 0..=MAX_CAPACITY.trailing_zeros() {
@@ -118,7 +118,7 @@ impl IndexCommitment {
         })
     }
 
-    /// SHA-256 of the encoding: what stands in the opening record.
+    /// SHA-256 of the encoding, which the window header contains.
     pub fn digest(&self) -> [u8; 32] {
         let hash = Sha256::new()
             .chain_update((self.layout.capacity as u64).to_be_bytes())

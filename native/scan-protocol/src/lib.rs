@@ -1,11 +1,12 @@
-//! The scan argument as its verifier has it: noise, every score and the selection of a large index, proved without a
-//! trusted setup.
+//! The verifier's side of the scan argument: noise, every score and the selection of a large index, proved without a trusted
+//! setup.
 //!
-//! Read the layers in this order, each with its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (what the
-//! parties do differently), [`session`] (hidden messages and what is claimed of them), [`sumcheck`], [`closing`], [`lookup`],
-//! [`poseidon`], [`drawn`] with [`noise`] and [`coins`], [`index`], [`query`], [`listing`], [`embed`], [`coalition`]. Each protocol stands here
-//! once, for both parties. What it asks of a prover are the traits in [`prover`], which nothing in this crate implements; the
-//! arithmetic that a verifier may have done faster is one trait too, [`engine`].
+//! Read the layers in this order; each has its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (the steps that
+//! differ between the parties), [`session`] (hidden messages and the claims about them), [`sumcheck`], [`closing`],
+//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`coins`], [`index`], [`query`], [`listing`], [`embed`],
+//! [`coalition`]. This crate has each protocol once, for both parties. The traits in [`prover`] are the protocols' requests to
+//! a prover; this crate implements none of them. One more trait, [`engine`], has the arithmetic that a verifier may compute
+//! faster.
 pub mod answer;
 pub mod asked;
 pub mod batch;

@@ -12,7 +12,6 @@ use crate::mle::eq_table;
 use crate::numbers::from_small;
 use crate::prover::Blindings;
 use crate::session::{ColumnId, Session};
-use crate::together::Format;
 
 /// The prover's side of [`Link`].
 pub struct LinkSecret<'a> {
@@ -29,22 +28,11 @@ pub struct Link<'a> {
     pub secret: Option<LinkSecret<'a>>,
     /// <weights, (q, salt)> is the hidden value of each record.
     pub claims: Functionals,
-    /// The columns of their scores.
+    /// The columns of their scores, which are opened separately, in the index's own rows.
     pub scores: Vec<ColumnId>,
-    pub format: Format,
 }
 
-impl Link<'_> {
-    /// The columns that are opened by themselves, in the index's own rows.
-    pub fn apart(&self) -> &[ColumnId] {
-        match self.format {
-            Format::Single => &[],
-            Format::Batch => &self.scores,
-        }
-    }
-}
-
-/// What a random combination of records leaves to be linked: one (q, salt), the sum of theirs under their weights.
+/// The values that remain to be linked after a random combination of the records: one (q, salt), the weighted sum of theirs.
 struct Joined<'a> {
     index: &'a IndexCommitment,
     queries: Vec<(G1Affine, Fr)>,
@@ -56,17 +44,18 @@ struct Joined<'a> {
 struct JoinedSecret<'a> {
     /// Each query with its weight.
     queries: Vec<(&'a [i8], Fr)>,
-    /// What the weights make of the salts and blindings.
+    /// The weighted sum of the salts.
     salt: Fr,
     blinding: Fr,
     index: Blindings<'a>,
 }
 
-/// The scores' combination, which is opened by itself.
+/// The combination of the scores, which is opened separately.
 pub struct JoinedScores {
+    pub claim: LinkClaim,
     /// Each column's factor.
     pub scores: Vec<(ColumnId, Fr)>,
-    /// What their combination has at the point.
+    /// The value of the combination at the point.
     pub single: Var,
 }
 
@@ -77,39 +66,26 @@ pub struct LinkClaim {
 }
 
 impl<C: Channel> Session<'_, C> {
-    /// Links a random combination of the records in their place: of the commitments, of each functional's values, and of
-    /// what the scores have at the point, which is `at_point`. All of these are sent before the challenge. A single record
-    /// has the weight 1, and its values are already singles.
+    /// Replaces the records by one random combination: of the commitments, of each functional's values, and of the scores'
+    /// values at the point, which are `at_point`. All of these are sent before the challenge.
     pub fn link(
         &mut self,
         link: Link,
         point: Option<&[Fr]>,
         at_point: &[Var],
-    ) -> Result<(LinkClaim, Option<JoinedScores>, Vec<Equation>)> {
-        let weights: Vec<Fr> = match link.format {
-            Format::Single => vec![Fr::ONE],
-            Format::Batch => {
-                let e = self.challenge("linked records");
-                let powers = std::iter::successors(Some(Fr::ONE), |power| Some(*power * e));
-                powers.take(link.queries.len()).collect()
-            }
-        };
-        let scores = match link.format {
-            Format::Single => None,
-            // A run without claims about columns has no point to open the scores at.
-            Format::Batch if at_point.len() != link.scores.len() => return Err(Error::Rejected),
-            Format::Batch => Some(JoinedScores {
-                single: self.join(at_point, &weights)?,
-                scores: link.scores.into_iter().zip(weights.clone()).collect(),
-            }),
-        };
+    ) -> Result<(JoinedScores, Vec<Equation>)> {
+        let e = self.challenge("linked records");
+        let powers = std::iter::successors(Some(Fr::ONE), |power| Some(*power * e));
+        let weights: Vec<Fr> = powers.take(link.queries.len()).collect();
+        // A run without claims about columns has no point to open the scores at.
+        if at_point.len() != link.scores.len() {
+            return Err(Error::Rejected);
+        }
+        let single = self.join(at_point, &weights)?;
+        let scores = link.scores.into_iter().zip(weights.clone()).collect();
         let mut claims = Vec::new();
         for (functional, vars) in link.claims {
-            let single = match link.format {
-                Format::Single => vars[0],
-                Format::Batch => self.join(&vars, &weights)?,
-            };
-            claims.push((functional, single));
+            claims.push((functional, self.join(&vars, &weights)?));
         }
         let dot = |values: &mut dyn Iterator<Item = Fr>| -> Fr {
             values.zip(&weights).map(|(v, w)| v * w).sum()
@@ -130,7 +106,12 @@ impl<C: Channel> Session<'_, C> {
             claims,
         };
         let (claim, equations) = self.prove_link(joined, point)?;
-        Ok((claim, scores, equations))
+        let joined = JoinedScores {
+            claim,
+            scores,
+            single,
+        };
+        Ok((joined, equations))
     }
 
     /// The sum of hidden values under these weights, as a single.

@@ -1,4 +1,4 @@
-//! The proof of one list by randomised response: who wins, who of them is listed, and what the account holds after it.
+//! The proof of one list by randomized response: the winners, the listed winners, and the disclosed set after the record.
 //! `docs/scan/listing.md`.
 use std::sync::Arc;
 
@@ -24,14 +24,13 @@ use crate::poseidon::{permutations, Call};
 use crate::prover::Blindings;
 use crate::session::{Column, Opening, Session};
 use crate::sumcheck::{sumcheck, Gate};
-use crate::together::Format;
 
 pub mod statement;
 
 use statement::*;
 pub use statement::{ListingStatement, LIMITS, MAX_LISTED, RULES};
 
-/// What only a prover has, all of it before any challenge.
+/// The prover's private values, all fixed before the first challenge.
 pub struct Private<'a> {
     pub asked: Asked<'a>,
     pub scores: Arc<Opening>,
@@ -46,7 +45,8 @@ pub struct Private<'a> {
     pub index: Blindings<'a>,
 }
 
-/// What an account holds before its first record: no position, under the blinding 1 in every row. Everyone can make it.
+/// The disclosed set of an account before its first record: no position, under the blinding 1 in every row. Every party can
+/// compute it.
 ///
 /// ```
 /// use ragaudit_scan_protocol::engine::Plain;
@@ -90,7 +90,7 @@ struct Hidden {
     count: Expr,
     /// Bits of the position at which the list ends.
     last: Vec<Var>,
-    /// Bits of what the list lacks of the most that there may be.
+    /// Bits of the difference between the maximum length and the list's length.
     room: Vec<Var>,
 }
 
@@ -104,7 +104,7 @@ pub fn listing_protocol<'a, C: Channel>(
     session.close(Some(link))
 }
 
-/// All that it says before its claims are closed.
+/// All claims of the run, before they are closed.
 pub fn claim_list<'a, C: Channel>(
     session: &mut Session<C>,
     statement: &'a ListingStatement,
@@ -161,7 +161,7 @@ pub fn claim_list<'a, C: Channel>(
 
     // cq and htopk.
     let all = asked.as_ref().map(std::slice::from_ref);
-    let (mut claims, vectors) = vector_lists(session, dimension, 1, all, Format::Single)?;
+    let (mut claims, vectors) = vector_lists(session, dimension, 1, all)?;
     let mut list = vec![hidden.salt, (capacity as u64).into()];
     list.extend(hidden.packed.iter().cloned());
     let mut calls = Call::list(session, TAG_VECTOR, &vectors[0], statement.cq)?;
@@ -186,13 +186,13 @@ pub fn claim_list<'a, C: Channel>(
             count: Count::Table(score_counts),
         },
     ];
-    segments.push(component_segment(dimension, asked, Format::Single));
+    segments.push(component_segment(dimension, asked));
     segments.push(nibble_table(nibbles));
     let looked_up = lookups(session, segments)?.into_iter();
     claims.extend(looked_up.map(|(weights, var)| (weights, vec![var])));
 
-    // The packed elements are the listed bits, all at one random combination of elements; and so many are listed. Both
-    // read what stands behind the capacity too, where the equations below leave nothing.
+    // The packed elements consist of the listed bits: one claim at a random combination of elements. A second claim counts the
+    // listed bits. Both claims also read entries beyond the capacity, which the equations below set to 0.
     let among = session.challenges("packed list", log2_ceil(statement.elements()));
     let value = Expr::combination(hidden.packed.iter().zip(eq_table(&among)));
     let packing = Weight {
@@ -206,8 +206,8 @@ pub fn claim_list<'a, C: Channel>(
     let share = half().pow([places as u64]);
     session.claim(all, vec![(listed, Fr::ONE)], hidden.count * share);
 
-    // The winners within the list are listed, and what is listed is held. The statement's columns and relevance count up
-    // to the capacity. Of the listed ones everything counts that a row has room for, so nothing is listed beyond it.
+    // The winners within the list are listed, and listed positions join the disclosed set. The statement's columns and
+    // `relevant` count up to the capacity. `listed` counts in whole rows, so nothing beyond the capacity is listed.
     let tau = session.challenges("list", places);
     let chi = session.challenge("held");
     let columns = [chance, relevant, kept, held, listed, after];
@@ -283,7 +283,6 @@ pub fn claim_list<'a, C: Channel>(
         }),
         claims,
         scores: vec![scores],
-        format: Format::Single,
     })
 }
 
@@ -315,9 +314,8 @@ fn bits<C: Channel>(session: &mut Session<C>, vars: &[Var]) -> Expr {
     sum
 }
 
-/// What the column with 1 up to a hidden place and 0 from the next on extends to at a point: read from the lowest bit of
-/// the place, whose bits beyond those given are 0. No column of the run has these marks: whoever knows the place knows
-/// them.
+/// The extension at a point of the column that is 1 up to a hidden place and 0 afterwards. It is computed from the lowest bit
+/// of the place; bits above the given ones are 0. The run has no such column: the bits of the place determine it.
 fn up_to<C: Channel>(session: &mut Session<C>, last: &[Var], point: &[Fr]) -> Result<Expr> {
     let (low, high) = point.split_at(last.len());
     // With x for those of the bits below: (1 - p) + p x where the bit is 1, (1 - p) x where it is 0.

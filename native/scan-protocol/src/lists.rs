@@ -1,7 +1,7 @@
-//! The proof of one record of a listing tenant, and of many at once: `docs/scan/listing.md`.
+//! The proof of one record of a tenant with randomized response, and the verification of many records: `docs/scan/listing.md`.
 //!
-//! The certificate of the slot's coins is verified in the same sum, or apart, and that of the kept positions apart: whoever
-//! states a record has digested the former into its context.
+//! The proof of the slot's Bernoulli bits is verified in the same sum or separately, and the proof of the sampled positions
+//! separately. The statement of a record includes the digest of the former in its context.
 use sha2::{Digest, Sha256};
 
 use crate::answer::{Record, Slot};
@@ -17,20 +17,21 @@ use crate::listing::{check_listing, ListingStatement};
 use crate::transcript::{Hash, Oracle, Transcript};
 use crate::verifier::Verifier;
 
-/// What a listing tenant's policy and window fix for all its lists.
+/// The constants that policy and window fix for all lists of a tenant.
 #[derive(Clone, Debug)]
 pub struct Constants {
     /// Digest of everything a window fixes: protocol, opening, policy, tenant.
     pub window: [u8; 32],
-    /// The verified certificate's commitments to the kept positions.
+    /// The commitments of the verified sampling proof.
     pub kept: Vec<G1Affine>,
     pub threshold: i64,
     pub most: usize,
-    /// What the coins of slots are, where records come with their certificates; None where these are verified apart.
+    /// The parameters of the slots' Bernoulli bits, if records come with the proofs of these bits; None if the caller verifies
+    /// these proofs separately.
     pub chance: Option<Chance>,
 }
 
-/// What a listing tenant's policy and window fix for the coins of all its slots.
+/// The parameters of the Bernoulli bits of all slots of a tenant.
 #[derive(Clone, Debug)]
 pub struct Chance {
     /// Digest of everything else that the coins are of.
@@ -49,11 +50,11 @@ impl Chance {
 /// Encoded commitments to the bits of one record.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
-    /// The positions that win by chance: the slot's certificate, or the commitments of one that is verified.
+    /// The positions that win by chance: the slot's proof, or the commitments of a verified proof.
     pub chance: &'a [u8],
-    /// What the account held before the record, by the one before it.
+    /// The disclosed set of the account before the record, as the record before it states it.
     pub held: &'a [u8],
-    /// What it holds after the record.
+    /// The disclosed set after the record.
     pub after: &'a [u8],
 }
 
@@ -131,7 +132,7 @@ pub type Batch<O = Hash, E = Plain> = batch::Batch<Constants, O, E>;
 impl Kind for Constants {
     type Item<'a> = Item<'a>;
 
-    fn transcript<O: Oracle>(&self, index: &[u8; 32], _: &[Item]) -> Transcript<O> {
+    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O> {
         let mut transcript = Transcript::new("list batch");
         transcript.bytes("index", index);
         transcript.bytes("window", &self.window);
@@ -141,7 +142,7 @@ impl Kind for Constants {
         }
         transcript.integer("threshold", self.threshold as u64);
         transcript.integer("most", self.most as u64);
-        // Nothing where certificates are verified apart: then it is what it was before they could come with records.
+        // Absorbs nothing if proofs of Bernoulli bits are verified separately.
         if let Some(chance) = &self.chance {
             transcript.bytes("chance context", &chance.context);
             transcript.integer("chance bound", chance.bound);

@@ -13,7 +13,6 @@ use crate::prover::{Leaves, Tree};
 pub use crate::segments::{Count, Entry, Segment};
 use crate::session::{ColumnId, Session};
 use crate::sumcheck::reduce_digits;
-use crate::together::Format;
 
 /// Variables of a round in a layer's highest variables; below those each has a round.
 pub const DIGIT: usize = 3;
@@ -26,8 +25,8 @@ pub fn top_variables(depth: usize) -> usize {
     TOP.min(depth.saturating_sub(BELOW))
 }
 
-/// What the link has to show of the query: weights of its components and what they give. Or what the caller has to
-/// show of derived values: a point and what they extend to there.
+/// The claim about a query, for the link: weights of its components, and their value. Or the claim about derived values, for
+/// the caller: a point, and the value of their extension there.
 pub type QueryClaim = (Vec<Fr>, Var);
 
 /// Claims that the fractions of all segments sum to 0: each tuple looked up is a row of the table with its tag.
@@ -35,7 +34,7 @@ pub fn lookups<C: Channel>(
     session: &mut Session<C>,
     mut segments: Vec<Segment>,
 ) -> Result<Vec<QueryClaim>> {
-    // Larger ones first, so that each stands at a multiple of its own size.
+    // Larger segments come first, so every segment starts at a multiple of its own size.
     segments.sort_by_key(|s| std::cmp::Reverse(s.variables));
     let mut total = 0;
     let offsets: Vec<usize> = segments
@@ -72,7 +71,7 @@ pub fn lookups<C: Channel>(
     for (segment, offset) in segments.iter().zip(offsets) {
         let (low, high) = point.split_at(segment.variables);
         let place = eq_at(high, offset >> segment.variables);
-        // The rows that count; the others are 0 / 1 like what is outside all segments.
+        // The rows that count; the other rows are 0 / 1, as are the leaves outside all segments.
         let rows = segment.rows();
         let counted = place * mle::prefix(low, rows);
         padding -= counted;
@@ -117,20 +116,9 @@ pub fn lookups<C: Channel>(
                         rest.add_scaled(expr, power * e);
                     }
                 }
-                Entry::Query {
-                    dimension,
-                    values,
-                    format,
-                } => {
+                Entry::Query { dimension, .. } => {
                     let mut weights = of_components(low, rows, *dimension);
-                    let var = match format {
-                        Format::Single => {
-                            let known = session.channel.secrets().zip(values.as_ref());
-                            let sum = known.map(|(secrets, v)| secrets.dot(v, &weights));
-                            session.send_single("query lookup", sum)?
-                        }
-                        Format::Batch => asked.next().expect("one for each segment"),
-                    };
+                    let var = asked.next().expect("one for each segment");
                     weights.push(Fr::ZERO);
                     rest.add_term(var, power);
                     queries.push((weights, var));
@@ -167,7 +155,7 @@ fn of_components(low: &[Fr], rows: usize, dimension: usize) -> Vec<Fr> {
     weights
 }
 
-/// Sends what the queries of a batch extend to, each at the point of its segment.
+/// Sends the value of each query's extension at the point of its segment.
 fn send_asked<C: Channel>(
     session: &mut Session<C>,
     segments: &[Segment],
@@ -177,11 +165,9 @@ fn send_asked<C: Channel>(
         let low = &point[..segment.variables];
         let (rows, entries) = (segment.rows(), segment.entries.iter());
         let asked = entries.filter_map(move |entry| match entry {
-            Entry::Query {
-                dimension,
-                values,
-                format: Format::Batch,
-            } => Some((of_components(low, rows, *dimension), values.clone())),
+            Entry::Query { dimension, values } => {
+                Some((of_components(low, rows, *dimension), values.clone()))
+            }
             _ => None,
         });
         asked.collect::<Vec<_>>()

@@ -58,7 +58,7 @@ pub fn prefix_numbers(point: &[Fr], count: usize) -> Fr {
     if count >> point.len() > 0 {
         return point.iter().rev().fold(Fr::ZERO, |acc, p| acc.double() + p);
     }
-    // Of the bits so far: the sums of eq and of x eq below count's, and of x eq over all.
+    // For the bits so far: the sums of eq and of x eq for x below count, and of x eq for all x.
     let (mut below, mut numbers, mut all) = (Fr::ZERO, Fr::ZERO, Fr::ZERO);
     for (k, p) in point.iter().enumerate() {
         let high = Fr::from(1u64 << k) * p;
@@ -74,8 +74,8 @@ pub fn prefix_numbers(point: &[Fr], count: usize) -> Fr {
     numbers
 }
 
-/// A public linear functional on a column: entry `stride i + o` weighs eq(point, i) coefficients_o for i below
-/// `items`, with stride the number of coefficients; every other entry weighs nothing.
+/// A public linear functional on a column: entry `stride i + o` has the weight eq(point, i) coefficients_o for i below
+/// `items`, with stride the number of coefficients; every other entry has the weight 0.
 ///
 /// With one coefficient 1 and all items it is the evaluation at `point`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,8 +99,8 @@ impl Weight {
         self.walk(self.point.len() + 1, digit)
     }
 
-    /// The extension of all entries' weights at `at`, in O(variables stride): n = stride i + o is read from the
-    /// lowest bit upwards by an automaton whose state is the carry and whether i's bits so far are below items'.
+    /// The extension of all entries' weights at `at`, in O(variables stride): an automaton reads n = stride i + o from the
+    /// lowest bit upwards; its state is the carry, and whether i's bits so far are below the bits of `items`.
     pub fn evaluate(&self, at: &[Fr]) -> Fr {
         let digit = |k: usize, bit: usize| match (at.get(k), bit) {
             (Some(x), 1) => *x,

@@ -1,9 +1,9 @@
 //! Components of 4 bits: their table, and the tag of the hash of their packed elements.
 use crate::index::COMPONENT;
 
-/// Of the hash of a vector's list.
+/// The tag of the hash of a vector's list.
 pub const TAG_VECTOR: u64 = 4;
-/// Of the table of components.
+/// The tag of the table of components.
 pub const TAG_NIBBLE: u64 = 3;
 /// The table of components has 2^4 rows.
 pub const NIBBLE_VARIABLES: usize = 4;

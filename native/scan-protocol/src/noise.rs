@@ -47,7 +47,7 @@ pub fn alias_row(byte: usize, choice: usize) -> (i64, i64) {
     (i64::from(table.thresholds[bin]), value)
 }
 
-/// What each draw of a position counts; none where there is no noise.
+/// Absorbs the factor of each draw of a position; their number is 0 without noise.
 pub fn absorb_gains(t: &mut Transcript<impl Oracle>, gains: &[u32]) {
     t.integer("gain count", gains.len() as u64);
     for gain in gains {
@@ -58,8 +58,7 @@ pub fn absorb_gains(t: &mut Transcript<impl Oracle>, gains: &[u32]) {
 /// The columns of each draw are byte, choice, threshold and value.
 impl Distribution for Noise {
     const LABELS: Labels = Labels {
-        single: "noise certificate",
-        batch: "noise certificates",
+        statement: "noise proof",
         columns: "noise columns",
         column: "noise",
     };
@@ -69,7 +68,7 @@ impl Distribution for Noise {
         Ok(check_gains(&self.gains)?)
     }
 
-    /// How many draws there are, what they count, and the table that they are drawn from.
+    /// The number of draws, their factors, and the table that they are drawn from.
     fn absorb(&self, t: &mut Transcript<impl Oracle>) {
         absorb_gains(t, &self.gains);
         let table = alias_table();

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use ark_bn254::Fr;
 use ark_ff::{Field, PrimeField};
 
-/// An equation whose sides are integers of fewer bits holds over the integers once it holds modulo r. What relies on it
-/// says so in an assertion at the largest values that a statement may have.
+/// An equation between integers of fewer bits holds over the integers if it holds modulo r. Code that relies on this has an
+/// assertion at the largest values that a statement may have.
 pub const NO_WRAP_BITS: usize = Fr::MODULUS_BIT_SIZE as usize - 2;
 
 /// The least k with n <= 2^k.

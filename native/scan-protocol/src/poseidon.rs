@@ -26,10 +26,10 @@ pub const DIGIT: usize = 2;
 
 /// Words of a noise block that carry draws, as a power of two.
 pub const WORD_VARIABLES: usize = 4;
-/// Noise blocks: permutation b of (0, kappa, b, 9, 0, ..) for b below `blocks`, and the claim that the words
-/// 1..16 of all of them, word w of block b at 16 b + w - 1, extend to `value` at (word_point, block_point). Of several
-/// keys, each has its blocks, block b of key k in the place b 2^m + k, where m variables tell the keys apart; then `value`
-/// is the sum of what they extend to, weighed by eq of the record point.
+/// Noise blocks: permutation b of (0, kappa, b, 9, 0, ..) for b below `blocks`, and the claim that the words 1..16 of all of
+/// them, word w of block b at 16 b + w - 1, extend to `value` at (word_point, block_point). Each of several keys has its own
+/// blocks: block b of key k is in the place b 2^m + k, where m variables distinguish the keys; `value` is then the sum of
+/// their extensions, weighted by eq of the record point.
 pub struct Stream {
     pub kappas: Vec<Expr>,
     pub blocks: usize,
@@ -229,7 +229,7 @@ pub fn permutations<C: Channel>(
 
     let (point, inputs) = descend(session, boxes, of_point(&point), sent.inputs)?;
 
-    // Inputs: every word of the first state, linear in what the caller holds.
+    // Inputs: every word of the first state is linear in the caller's values.
     let mut states: [Expr; WIDTH] = from_fn(|_| Expr::zero());
     if let Some(stream) = &stream {
         let (record, block) = point.split_at(stream.record_point.len());
@@ -263,9 +263,9 @@ fn descend<C: Channel>(
     let (constants, matrix) = round_parameters();
     let sizes = from_the_top(all_variables(&point), DIGIT);
     let mut drawn = Vec::new();
-    // What is carried down is a functional of the state that enters a round, and its value.
+    // Each step carries down a functional of the state that enters a round, and its value.
     let mut carried = below(session, &inputs, &constants[LAST]);
-    // The factor of what words 1..16 have of it, from one partial round to the next.
+    // The factor of the functional's part in words 1..16, from one partial round to the next.
     let mut running: Option<Fr> = None;
     for number in (0..LAST).rev() {
         let weights = transposed_times(matrix, &carried.0);

@@ -1,6 +1,8 @@
-//! The first generators as a table, for a verifier without lanes or threads, to whom hashing them takes longer than a proof.
+//! The first generators as a table, for a verifier without lanes or threads: hashing them takes such a verifier longer than a
+//! proof.
 //!
-//! A table is taken by its digest alone, which a test compares with that of what the hash gives (`docs/scan/transcript.md`).
+//! A table is accepted by its digest. A test compares this digest with the digest of the hash's results
+//! (`docs/scan/transcript.md`).
 use ark_bn254::Fq;
 use ark_ec::AffineRepr;
 use ark_ff::{BigInt, BigInteger, PrimeField};
@@ -10,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::group::{know, query_generators, vector_generators, G1Affine, ENCODED};
 
-/// Generators of vectors: those of the rows of 2^20 positions, or of 16 records together over 2^17.
+/// The number of vector generators: for the rows of 2^20 positions, or for 16 records over 2^17 positions.
 pub const VECTOR: usize = 1 << 15;
 /// Generators of queries: of 1,024 components and a salt.
 pub const QUERY: usize = 1025;
@@ -31,7 +33,7 @@ pub fn table<E: Engine>() -> Vec<u8> {
     both.flat_map(coordinates).collect()
 }
 
-/// Takes a table, so that the generators in it are not made again; refuses every other one than [`table`].
+/// Takes a table, so that its generators are not hashed. Refuses every table other than [`table`].
 pub fn take(table: &[u8]) -> Result<()> {
     let mut vector = read(table)?;
     let query = vector.split_off(VECTOR);
@@ -50,7 +52,7 @@ pub fn read(table: &[u8]) -> Result<Vec<G1Affine>> {
     Ok(points.iter().map(point).collect())
 }
 
-/// The digest says what it is: it is not looked whether it is on the curve.
+/// The digest determines the table, so the point is not checked to be on the curve.
 fn point(coordinates: &[u8; POINT]) -> G1Affine {
     let (x, y) = coordinates.split_at(ENCODED);
     let [x, y] = [x, y].map(|bytes| {

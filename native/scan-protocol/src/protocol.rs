@@ -1,26 +1,20 @@
-//! The protocol's name, and how large what it proves may be: `docs/scan/transcript.md`.
+//! The digest that names the protocol, and the limits of the public parameters: `docs/scan/transcript.md`.
 //!
-//! A policy names the protocol that its proofs are made under. The name is a digest of what the two parties have to agree
-//! on: the rules by which values are laid out, and what every kind of run says, label by label and length by length. So a
-//! release that says something else has another name, and a verifier of one release does not call the other's proofs false.
+//! A policy names the protocol of its proofs. The name is a digest of everything that the two parties must agree on: the rules
+//! that determine the positions of values, and the messages of every kind of run, with label and length. A release with other
+//! messages has another name, so a verifier of one release does not call the proofs of another release false.
 use sha2::{Digest, Sha256};
 
 use crate::{
     coalition, coins, drawn, embed, group, index, listing, lookup, poseidon, query, together,
 };
 
-/// Of the files in `vectors/` that hold this protocol's trace and proofs.
-pub const VERSION: u64 = 3;
+/// The version in the path of the vectors with this protocol's trace and proofs.
+pub const VERSION: u64 = 1;
 
-/// SHA-256 of `vectors/v3/scan/trace.json`: the labels and lengths of every kind of run, at several sizes. A test makes that
-/// file again.
-pub const TRACE: &str = "e5a89c2a2620afc1370567689fa39c8973e686c71612d1fc14155776ae01e335";
-
-/// The same of the files of the runs that not every policy asks for, each a protocol with a name of its own.
-pub const COINS_TRACE: &str = "7bde1cb52528438b7eb79d846ac1ebc724558262c5583183e29d3fe83e9bf52d";
-pub const SAMPLED_TRACE: &str = "c692eca46d66dadc2e04d4796b8406944f6d57ab09c4587e050afeb61bf86fde";
-pub const LISTING_TRACE: &str = "9d848498c3b461430f5ce905e69c8e9a427e270e098576505ef2a8d0db43ac34";
-pub const TOGETHER_TRACE: &str = "435df576098c9e665ff813069234bbabd09b8d97b7ca6f437ab67c619bde1898";
+/// SHA-256 of `vectors/v1/scan/trace.json`: the labels and lengths of every kind of run, at several sizes. A test reproduces
+/// that file.
+pub const TRACE: &str = "0ffb2f9261bb53f6d5bc7fba1ffafcbf21c53522858a50098cb99a93f64a128f";
 
 /// The largest value of every public parameter. The errors in `docs/scan/README.md` are of runs of these sizes.
 pub fn limits() -> [(&'static str, u64); 13] {
@@ -43,19 +37,9 @@ pub fn limits() -> [(&'static str, u64); 13] {
 
 type Rules = Vec<(&'static str, Vec<u64>)>;
 
-/// What decides where a value stands, by module.
+/// The constants that determine the positions of values in a proof, by module.
 fn rules() -> Rules {
-    with_common(vec![
-        ("noise", drawn::RULES.to_vec()),
-        ("query", query::RULES.to_vec()),
-        ("embed", embed::RULES.to_vec()),
-        ("coalition", coalition::RULES.to_vec()),
-        ("limits", limits().map(|(_, most)| most).to_vec()),
-    ])
-}
-
-fn with_common(own: Rules) -> Rules {
-    let mut rules = vec![
+    vec![
         ("group", vec![group::WIDTH as u64, group::ENCODED as u64]),
         ("index", index::rules()),
         (
@@ -68,81 +52,27 @@ fn with_common(own: Rules) -> Rules {
                 .map(|n| n as u64)
                 .to_vec(),
         ),
-    ];
-    rules.extend(own);
-    rules
-}
-
-fn rules_of_coins() -> Rules {
-    with_common(vec![
-        ("coins", drawn::RULES.to_vec()),
-        ("limits", coins::LIMITS.to_vec()),
-    ])
-}
-
-fn rules_of_sampled() -> Rules {
-    with_common(vec![
-        ("sampled", query::RULES.to_vec()),
-        ("limits", query::LIMITS.to_vec()),
-    ])
-}
-
-fn rules_of_listing() -> Rules {
-    with_common(vec![
-        ("listing", listing::RULES.to_vec()),
-        ("limits", listing::LIMITS.to_vec()),
-    ])
-}
-
-fn rules_of_together() -> Rules {
-    with_common(vec![
-        ("noise", drawn::RULES.to_vec()),
+        ("drawn", drawn::RULES.to_vec()),
         ("query", query::RULES.to_vec()),
-        ("queries", query::BATCH_RULES.to_vec()),
+        ("listing", listing::RULES.to_vec()),
         ("together", together::rules()),
-        ("limits", query::LIMITS.to_vec()),
-    ])
+        ("embed", embed::RULES.to_vec()),
+        ("coalition", coalition::RULES.to_vec()),
+        ("limits", limits().map(|(_, most)| most).to_vec()),
+        ("coin limits", coins::LIMITS.to_vec()),
+        ("listing limits", listing::LIMITS.to_vec()),
+    ]
 }
 
-/// What a policy names, beside the claims that it is about.
+/// The digest that names the protocol. A policy names it together with the claims that it proves.
 ///
 /// ```
-/// use ragaudit_scan_protocol::protocol::{name, others};
+/// use ragaudit_scan_protocol::protocol::name;
 ///
-/// assert!(others().iter().all(|(_, other)| *other != name()));
+/// assert_eq!(name().len(), 32);
 /// ```
 pub fn name() -> [u8; 32] {
     name_of(VERSION, &rules(), TRACE)
-}
-
-/// Of coin certificates.
-pub fn coins() -> [u8; 32] {
-    name_of(VERSION, &rules_of_coins(), COINS_TRACE)
-}
-
-/// Of query proofs of tenants that are sampled, or have no noise.
-pub fn sampled() -> [u8; 32] {
-    name_of(VERSION, &rules_of_sampled(), SAMPLED_TRACE)
-}
-
-/// Of lists by randomised response.
-pub fn listing() -> [u8; 32] {
-    name_of(VERSION, &rules_of_listing(), LISTING_TRACE)
-}
-
-/// Of certificates and query proofs of several records.
-pub fn of_several() -> [u8; 32] {
-    name_of(VERSION, &rules_of_together(), TOGETHER_TRACE)
-}
-
-/// The names of the runs that not every policy asks for.
-pub fn others() -> [(&'static str, [u8; 32]); 4] {
-    [
-        ("coins", coins()),
-        ("sampled", sampled()),
-        ("listing", listing()),
-        ("together", of_several()),
-    ]
 }
 
 fn name_of(version: u64, rules: &[(&str, Vec<u64>)], trace: &str) -> [u8; 32] {
@@ -162,38 +92,20 @@ fn name_of(version: u64, rules: &[(&str, Vec<u64>)], trace: &str) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// What makes a name: its rules, and its trace.
-    type Made = (fn() -> Rules, &'static str);
-
     #[test]
-    fn names_move_with_everything_that_they_are_made_of() {
-        let mut all = vec![name()];
-        all.extend(others().map(|(_, name)| name));
-        let made: [Made; 5] = [
-            (rules, TRACE),
-            (rules_of_coins, COINS_TRACE),
-            (rules_of_sampled, SAMPLED_TRACE),
-            (rules_of_listing, LISTING_TRACE),
-            (rules_of_together, TOGETHER_TRACE),
-        ];
-        assert_eq!(made.len(), all.len());
-        for (base, (rules, trace)) in all.iter().zip(made) {
-            assert_eq!(*base, name_of(VERSION, &rules(), trace));
-            assert_ne!(*base, name_of(VERSION + 1, &rules(), trace));
-            assert_ne!(*base, name_of(VERSION, &rules(), &trace[1..]));
-            for module in 0..rules().len() {
-                for value in 0..rules()[module].1.len() {
-                    let mut other = rules();
-                    other[module].1[value] += 1;
-                    assert_ne!(*base, name_of(VERSION, &other, trace));
-                }
+    fn the_name_depends_on_version_rules_and_trace() {
+        let base = name();
+        assert_ne!(base, name_of(VERSION + 1, &rules(), TRACE));
+        assert_ne!(base, name_of(VERSION, &rules(), &TRACE[1..]));
+        for module in 0..rules().len() {
+            for value in 0..rules()[module].1.len() {
                 let mut other = rules();
-                other[module].1.pop();
-                assert_ne!(*base, name_of(VERSION, &other, trace));
+                other[module].1[value] += 1;
+                assert_ne!(base, name_of(VERSION, &other, TRACE));
             }
+            let mut other = rules();
+            other[module].1.pop();
+            assert_ne!(base, name_of(VERSION, &other, TRACE));
         }
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), 5);
     }
 }

@@ -1,5 +1,5 @@
-//! What the protocols ask of a prover, where they ask it. A verifier has none of this, and who reads for soundness can
-//! leave the file out: whatever stands behind these traits, a proof has to satisfy the equations that the others make.
+//! The protocols' requests to a prover. A verifier has none of this code, and a reader of the soundness argument can skip this
+//! file: for every implementation of these traits, a proof must satisfy the equations of the other files.
 use ragaudit_relation::poseidon::{State, WIDTH as WORDS};
 
 use crate::claims::{Bound, Column, ColumnId, Opening};
@@ -17,12 +17,12 @@ pub type Blindings<'a> = &'a (dyn Fn(usize) -> Fr + Sync);
 /// A combination of columns, each with its factor.
 pub type Sum<'c> = Vec<(&'c [i64], Fr)>;
 
-/// A prover's hidden values, and what it computes of them.
+/// A prover's hidden values, and the values that it computes from them.
 pub trait Knows: Sync {
     /// A hidden value that was sent.
     fn value(&self, var: Var) -> Fr;
 
-    /// Value and blinding of what was sent singly.
+    /// Value and blinding of a single.
     fn opened(&self, single: usize) -> (Fr, Fr);
 
     /// The commitment to the next message: at most [`crate::group::WIDTH`] values.
@@ -76,7 +76,7 @@ pub trait Knows: Sync {
         tables: &[Vec<Sum>],
     ) -> Option<Box<dyn Sums + 'g>>;
 
-    /// One of tables, each with what multiplies it.
+    /// A sumcheck over the sum of tables, each multiplied by its weighting.
     fn of_products(&self, variables: usize, tables: Vec<(Weighting, Vec<Fr>)>) -> Box<dyn Sums>;
 
     /// The tree of a lookup, at alpha and beta.
@@ -118,7 +118,7 @@ pub trait Knows: Sync {
     ) -> (G1Projective, [Fr; 2]);
 }
 
-/// What multiplies a table.
+/// The factor of a table.
 pub enum Weighting<'w> {
     Weight(&'w Weight),
     Table(Vec<Fr>),
@@ -137,7 +137,7 @@ pub struct Combination<'c> {
     pub length: usize,
     pub rows: &'c [Fr],
     pub factors: &'c [Fr],
-    /// What the columns without commitments add to the blinding.
+    /// The part of the blinding that comes from the columns without commitments.
     pub linked: Fr,
     /// A public functional that counts too: its rows, and its factor.
     pub table: Option<(&'c [Fr], usize, Fr)>,
@@ -173,8 +173,8 @@ impl<'s> Known<'s> {
         self.secrets.combine(&columns)
     }
 
-    /// Combinations of columns, one a record, entry by entry: entry x of record k in the place x 2^m + k, where m variables
-    /// tell the records apart.
+    /// Combinations of columns, one for each record, entry by entry: entry x of record k is in the place x 2^m + k, where m
+    /// variables distinguish the records.
     pub fn interleaved(&self, records: Vec<Vec<(ColumnId, Fr)>>) -> Vec<Fr> {
         if let [columns] = &records[..] {
             return self.entries(columns);
@@ -230,7 +230,7 @@ impl<'s> Known<'s> {
     }
 }
 
-/// What a prover knows when a round of a sumcheck begins: sum over the digit's values k of weight_k q(k) = claim.
+/// The prover's knowledge at the beginning of a sumcheck round: sum over the digit's values k of weight_k q(k) = claim.
 pub struct Round<'r> {
     pub known: Known<'r>,
     pub claim: &'r Expr,
@@ -279,12 +279,12 @@ pub trait Boxes {
         factors: &[[Fr; WORDS]; 2],
     ) -> Box<dyn Sums + '_>;
 
-    /// Those of a full round under these factors. See [`crate::sumcheck::reduce_digits`].
+    /// The sums of a full round under these factors. See [`crate::sumcheck::reduce_digits`].
     fn full(&self, round: usize, factors: [Fr; WORDS], digits: [&[Digit]; 2])
         -> Box<dyn Sums + '_>;
 
-    /// Those of a partial round, whose S-box has this factor, with what the words 1..16 have of the functional above it.
-    /// `gamma` is the factor of that of the round above, if that is partial.
+    /// The sums of a partial round with this factor of its S-box, and with the part of the functional above it in the words
+    /// 1..16. `gamma` is the factor of the part of the round above, if that round is partial.
     fn partial(
         &mut self,
         round: usize,
@@ -306,7 +306,7 @@ pub trait Messages {
 
 /// A vector and the generators that it is committed with, fold by fold.
 pub trait Folds {
-    /// L and R; `b` is what the vector is multiplied with, of which `mu` times U carries the product.
+    /// L and R; `b` is multiplied with the vector, and `mu` times U carries the product.
     fn sides(&self, b: &[Fr], mu: Fr) -> [G1Projective; 2];
 
     /// x_low + u^-1 x_high, G_low + u G_high.

@@ -1,5 +1,5 @@
-//! The proof of answers of one tenant: for each record every score, what certificates say of noise and of kept positions, and
-//! the selection. `docs/scan/query.md`, and `docs/scan/together.md` for what several records share: tables, sumchecks,
+//! The proof of answers of one tenant: for each record every score, the noise and the sampled positions of earlier proofs, and
+//! the selection. `docs/scan/query.md`; `docs/scan/together.md` for the parts that several records share: tables, sumchecks,
 //! permutations, the link to the index and the opening.
 use std::sync::Arc;
 
@@ -25,25 +25,24 @@ use crate::prover::Blindings;
 use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS, TAG_RANGE};
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::sumcheck::{sumcheck, Gate};
-use crate::together::Format;
 use crate::words::{record_weights, weigh};
 
 pub mod statement;
 
 use statement::*;
-pub use statement::{QueryStatement, BATCH_RULES, LIMITS, MAX_LISTED, RULES};
+pub use statement::{QueryStatement, LIMITS, MAX_LISTED, RULES};
 
-/// What only a prover has, all of it before any challenge.
+/// The prover's private values, all fixed before the first challenge.
 pub struct Private<'a> {
     pub asked: Vec<Asked<'a>>,
     pub scores: Vec<Arc<Opening>>,
-    /// What opens the certificate's columns of noise; none where there is no noise.
+    /// The openings of the noise proof's columns; empty without noise.
     pub noise: Vec<Arc<Opening>>,
-    /// What opens the column of kept positions, where not all are kept.
+    /// The opening of the column of sampled positions, of a sampled tenant.
     pub kept: Option<Arc<Opening>>,
     /// The columns' values, in their order.
     pub columns: Vec<Vec<i64>>,
-    /// Record by record: the list's salt, its positions, their noised scores, and limbs of what lies between their keys.
+    /// Record by record: the list's salt, its positions, their noised scores, and limbs of the differences between their keys.
     pub listed: Vec<Fr>,
     pub index: Blindings<'a>,
 }
@@ -77,17 +76,17 @@ struct Listed {
     least: Expr,
 }
 
-/// The columns of a run, whose scores and certified columns stand before its own.
+/// The columns of a run. The scores and the columns of earlier proofs precede the run's own.
 struct Committed {
     scores: Vec<ColumnId>,
-    /// Of each record, or of none.
+    /// One for each record; empty without noise.
     noise: Vec<ColumnId>,
     kept: Option<ColumnId>,
     own: Columns<ColumnId>,
 }
 
 impl Committed {
-    /// What a record's positions score, quantised: 0 where a position is not kept.
+    /// The quantised score of a record's positions: 0 at a position outside the sample.
     fn scored(&self, record: usize) -> ColumnId {
         let columns = &self.own.records[record];
         columns.scored.unwrap_or(columns.quantised)
@@ -126,8 +125,7 @@ pub fn answer_protocol<C: Channel>(
     // cq and htopk.
     let (count, dimension) = (statement.records.len(), statement.index.dimension);
     let all = asked.as_deref();
-    let (mut claims, vectors) =
-        vector_lists(&mut session, dimension, count, all, statement.format)?;
+    let (mut claims, vectors) = vector_lists(&mut session, dimension, count, all)?;
     let mut calls = Vec::new();
     for ((list, vector), [cq, htopk]) in lists.iter().zip(vectors).zip(&statement.records) {
         let mut positions = vec![list.salt.clone(), (statement.listed as u64).into()];
@@ -153,12 +151,11 @@ pub fn answer_protocol<C: Channel>(
         }),
         claims,
         scores: columns.scores,
-        format: statement.format,
     }))
 }
 
-/// Adds the columns that others committed to and commits to the run's own. The scores have no commitments of their own,
-/// noise and kept positions have their certificates'.
+/// Adds the columns with earlier commitments, and commits to the run's own columns. The scores have no commitments; the
+/// commitments to noise and to sampled positions come from their proofs.
 fn commit_columns<C: Channel>(
     session: &mut Session<C>,
     statement: &QueryStatement,
@@ -209,7 +206,7 @@ fn commit_columns<C: Channel>(
     })
 }
 
-/// Sends each record's list: positions, noised scores and what lies between their keys, which fall strictly, so that no
+/// Sends each record's list: positions, noised scores and the differences between their keys. The keys fall strictly, so no
 /// position is listed twice. Keys and limbs are far below r, see [`key_bits`].
 fn send_lists<C: Channel>(
     session: &mut Session<C>,
@@ -247,7 +244,7 @@ fn send_lists<C: Channel>(
     Ok(lists)
 }
 
-/// What is looked up: each score with its step, each listed position with its noised score, components and limbs.
+/// The lookups: each score with its step, each listed position with its noised score, components and limbs.
 fn segments<'a>(
     statement: &QueryStatement,
     window: &ScoreWindow,
@@ -266,19 +263,15 @@ fn segments<'a>(
         entries: vec![Entry::Public(table), Entry::Public(steps)],
         count: Count::Table(columns.own.score_rows),
     };
-    let tables = [
+    let mut segments = vec![
         score_table,
         nibble_table(columns.own.nibbles),
         range_table(columns.own.range),
     ];
-    let mut records = Vec::new();
     for (record, (own, list)) in columns.own.records.iter().zip(lists).enumerate() {
-        // A record's own table of positions and noised scores has its own tag: no record borrows another one's.
-        let tag = match statement.format {
-            Format::Single => TAG_SELECT,
-            Format::Batch => TAG_SELECTED + record as u64,
-        };
-        records.extend([
+        // A record's own table of positions and noised scores has its own tag, so no list can use another record's rows.
+        let tag = TAG_SELECT + record as u64;
+        segments.extend([
             Segment {
                 variables: layout.variables,
                 tag: TAG_SCORE,
@@ -300,12 +293,12 @@ fn segments<'a>(
                 ],
                 count: Count::First(k),
             },
-            component_segment(dimension, asked_by(record), statement.format),
+            component_segment(dimension, asked_by(record)),
         ]);
         let distance = own.distance.iter();
-        records.extend(distance.map(|id| first_in_range(*id, capacity)));
+        segments.extend(distance.map(|id| first_in_range(*id, capacity)));
         if !list.order.is_empty() {
-            records.push(Segment {
+            segments.push(Segment {
                 variables: log2_ceil(list.order.len()),
                 tag: TAG_RANGE,
                 count: Count::First(list.order.len()),
@@ -313,23 +306,7 @@ fn segments<'a>(
             });
         }
     }
-    in_order(statement.format, tables, records)
-}
-
-/// The order in which segments of one size stand in the tree: the tables first, or as a single record's always stood.
-fn in_order(format: Format, tables: [Segment; 3], records: Vec<Segment>) -> Vec<Segment> {
-    match format {
-        Format::Batch => tables.into_iter().chain(records).collect(),
-        Format::Single => {
-            let (mut own, mut out) = (records.into_iter(), Vec::new());
-            for (before, table) in [1, 3, 0].into_iter().zip(tables) {
-                out.extend(own.by_ref().take(before));
-                out.push(table);
-            }
-            out.extend(own);
-            out
-        }
-    }
+    segments
 }
 
 /// Claims of each record that selected rows have keys from its least listed one upwards, the others below it, and none lies
@@ -346,15 +323,6 @@ fn select<C: Channel>(
     let apart = log2_ceil(count);
     let tau = session.challenges("selection", apart + n);
     let chi = session.challenge("selected rows");
-    // A batch's tables have the keys less the least listed one of their record. A single record's have the keys, and the
-    // gate subtracts the least one in every place, also where the tables have ended.
-    let (common, of_records) = match statement.format {
-        Format::Single => (lists[0].least.clone(), vec![Expr::zero()]),
-        Format::Batch => {
-            let least = lists.iter().map(|list| list.least.clone());
-            (Expr::zero(), least.collect::<Vec<_>>())
-        }
-    };
     let sources = |record: usize| -> Vec<Vec<(ColumnId, Fr)>> {
         let own = &columns.own.records[record];
         let mut sources = vec![
@@ -362,7 +330,7 @@ fn select<C: Channel>(
             columns.noised(record),
             limbs(&own.distance, Fr::ONE),
         ];
-        // Where not all positions are kept, kept times quantised is what they score: by the same sum.
+        // For a sampled tenant: sampled times quantised is the position's score, by the same sum.
         if let Some(kept) = columns.kept {
             let product = [kept, own.quantised, columns.scored(record)];
             sources.extend(product.map(|id| vec![(id, Fr::ONE)]));
@@ -374,7 +342,7 @@ fn select<C: Channel>(
         let table = |k| known.interleaved(of_source(k).collect());
         let mut tables: Vec<Vec<Fr>> = (0..3).map(table).collect();
         let mut active = vec![Fr::ZERO; tables[0].len()];
-        let least: Vec<Fr> = of_records.iter().map(|least| known.value(least)).collect();
+        let least: Vec<Fr> = lists.iter().map(|list| known.value(&list.least)).collect();
         let rows = tables[1].chunks_mut(1 << apart);
         for (p, (keys, active)) in rows.zip(active.chunks_mut(1 << apart)).enumerate() {
             let place = shift - Fr::ONE - Fr::from(p as u64);
@@ -387,11 +355,9 @@ fn select<C: Channel>(
         tables.extend((3..sources(0).len()).map(table));
         tables
     });
-    let known = session.known();
-    let threshold = known.map(|known| known.value(&common)).unwrap_or_default();
     let gate = match columns.kept {
-        None => Gate::Selection { threshold, chi },
-        Some(_) => Gate::Sampled { threshold, chi },
+        None => Gate::Selection { chi },
+        Some(_) => Gate::Sampled { chi },
     };
     let zero = Expr::zero();
     let reduced = sumcheck(session, "selection", &tau, zero, 3, tables, gate)?;
@@ -401,18 +367,17 @@ fn select<C: Channel>(
     let within = prefix(place, capacity);
     let active = within * every;
     let places = active * (shift - Fr::ONE) - prefix_numbers(place, capacity) * every;
-    let weighed = of_records.iter().zip(weights.iter());
-    let least = Expr::combination(weighed.map(|(least, e)| (least, within * e)));
+    let weighed = lists.iter().zip(weights.iter());
+    let least = Expr::combination(weighed.map(|(list, e)| (&list.least, within * e)));
     let finals = reduced.finals.as_ref().zip(session.known());
     let finals = finals.map(|(f, known)| {
         let noised = f[1] - places + known.value(&least);
         let noised = noised * shift.inverse().expect("a power of two");
-        let product = f[0] * (f[1] - threshold);
-        [f[0], noised, f[2], product, f[0].square()]
+        [f[0], noised, f[2], f[0] * f[1], f[0].square()]
     });
     let v = session.send("selection", 5, finals.as_ref().map(|f| &f[..]))?;
     let e = |i: usize| Expr::from(v[i]);
-    let above = e(1) * shift + places.into() - least - common;
+    let above = e(1) * shift + places.into() - least;
     session.constrain_product("selection", e(0), above.clone(), e(3));
     session.constrain_product("selected rows", e(0), e(0), e(4));
     let compare = e(3) * Fr::from(2u8) - above - 1u64.into() + e(0) - e(2);

@@ -30,7 +30,7 @@ pub fn in_range(id: ColumnId, variables: usize) -> Segment {
     first_in_range(id, 1 << variables)
 }
 
-/// The same for a column's first entries alone.
+/// Looks up only a column's first entries.
 pub fn first_in_range(id: ColumnId, entries: usize) -> Segment {
     Segment {
         variables: log2_ceil(entries),

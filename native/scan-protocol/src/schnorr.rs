@@ -7,9 +7,9 @@ use crate::error::Result;
 use crate::group::{Fr, G1Affine};
 use crate::session::Session;
 
-/// What is sent before the responses, and what whoever sends these has for them.
+/// The messages before the responses, and the prover's values for the responses.
 pub struct Committed {
-    /// What the map makes of the mask.
+    /// The image of the mask.
     pub points: Vec<G1Affine>,
     pub challenge: Fr,
     pub responses: Option<Vec<Fr>>,

@@ -1,8 +1,7 @@
-//! What a lookup is about: segments of rows that are looked up, and of tables. `docs/scan/lookup.md`.
+//! The contents of a lookup: segments of looked-up rows, and of tables. `docs/scan/lookup.md`.
 use crate::claims::ColumnId;
 use crate::expr::Expr;
 use crate::group::Fr;
-use crate::together::Format;
 
 /// One component of the tuples of a segment.
 pub enum Entry {
@@ -16,16 +15,15 @@ pub enum Entry {
     RowBelow(usize),
     /// 1 below this row, 0 from it on.
     Below(usize),
-    /// Values that the caller proves: what they extend to is sent, and returned. The values are the prover's.
+    /// Values that the caller proves. Their extension is sent and returned. Only the prover has the values.
     Derived(Option<Vec<i64>>),
     /// A hidden value a row; missing ones are 0.
     Hidden(Vec<Expr>),
-    /// The components of a linked query, zero beyond them; the values are the prover's. What they extend to is sent singly,
-    /// or in a batch with what those of all queries do.
+    /// The components of a linked query, followed by zeros. Only the prover has the values. One message has the values at the
+    /// point of all queries.
     Query {
         dimension: usize,
         values: Option<Vec<i64>>,
-        format: Format,
     },
 }
 

@@ -40,8 +40,8 @@ pub struct Session<'a, C: Channel> {
     pub channel: C,
     /// Columns are committed in rows of 2^row_variables.
     pub row_variables: usize,
-    /// The prover makes its largest tables again where they are needed, so many blocks of leaves at a time, instead of
-    /// keeping them: the same proof, in less memory and more time.
+    /// The prover recomputes its largest tables when it needs them, this number of blocks of leaves at a time: the same proof
+    /// in less memory and more time.
     pub low_memory: Option<usize>,
     pub messages: Vec<G1Affine>,
     pub singles: Vec<G1Affine>,
@@ -93,7 +93,7 @@ impl<'a, C: Channel> Session<'a, C> {
         }
     }
 
-    /// What a prover knows; nobody else does.
+    /// The prover's knowledge; None for every other party.
     pub fn known(&self) -> Option<Known<'_>> {
         let secrets = self.channel.secrets()?;
         Some(Known::new(secrets, &self.columns))
@@ -179,7 +179,7 @@ impl<'a, C: Channel> Session<'a, C> {
         }
     }
 
-    /// Commits to columns of 2^variables values each, whatever they are, and sends the commitments.
+    /// Commits to columns of 2^variables arbitrary values each, and sends the commitments.
     pub fn commit(
         &mut self,
         label: &str,
@@ -190,8 +190,9 @@ impl<'a, C: Channel> Session<'a, C> {
         self.commit_bounded(label, &bounded, values)
     }
 
-    /// Commits to columns, each (entries, what its values are): only as many rows as the entries need, all zero beyond
-    /// them. The bounds decide how long that takes; the verifier learns of a value beyond its bound from other claims.
+    /// Commits to columns, each given as (entries, bound). A column has only the rows that its entries need; all later entries
+    /// are zero. The bounds determine the time of the commitment. Other claims show the verifier that values are within their
+    /// bounds.
     pub fn commit_bounded(
         &mut self,
         label: &str,
@@ -243,7 +244,7 @@ impl<'a, C: Channel> Session<'a, C> {
         }
     }
 
-    /// Claims the run's one functional that is made of a published table's columns.
+    /// Claims the run's one functional that is a combination of a published table's columns.
     pub fn claim_table(&mut self, claim: TableClaim<'a>) {
         if self.channel.claims("table claim", None, &[&claim.value]) {
             self.table = Some(claim);

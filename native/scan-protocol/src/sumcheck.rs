@@ -11,7 +11,7 @@ use crate::numbers::half;
 use crate::prover::{Round, Sums, Weighting};
 use crate::session::Session;
 
-/// What a sumcheck leaves to be shown: gate(tables at point) = claim.
+/// The claim that a sumcheck leaves: gate(tables at point) = claim.
 pub struct Reduced {
     pub point: Vec<Fr>,
     pub claim: Expr,
@@ -19,10 +19,10 @@ pub struct Reduced {
     pub finals: Option<Vec<Fr>>,
 }
 
-/// Reduces sum over x of eq(tau, x) gate(tables(x)) = claim to one point, whatever holds the tables.
+/// Reduces sum over x of eq(tau, x) gate(tables(x)) = claim to one point, for any representation of the tables.
 ///
-/// The factor of eq in the round's variable is left out of what is sent: q with (1 - t) q(0) + t q(1) = claim, of the
-/// given degree, whose constant coefficient follows from the others, so that claim' = claim + sum of c_k (r^k - t).
+/// The messages omit the factor of eq in the round's variable: q with (1 - t) q(0) + t q(1) = claim, of the given degree. The
+/// constant coefficient follows from the others, so claim' = claim + sum of c_k (r^k - t).
 pub fn reduce<C: Channel>(
     session: &mut Session<C>,
     label: &str,
@@ -45,10 +45,10 @@ pub fn reduce<C: Channel>(
     })
 }
 
-/// What a sumcheck over digits leaves to be shown: weight gate(tables at the new digits) = claim.
+/// The claim that a sumcheck over digits leaves: weight gate(tables at the new digits) = claim.
 pub struct ReducedDigits {
     pub digits: Vec<Digit>,
-    /// What was drawn, a digit each.
+    /// The challenges, one for each digit.
     pub point: Vec<Fr>,
     pub weight: Fr,
     pub claim: Expr,
@@ -56,10 +56,10 @@ pub struct ReducedDigits {
     pub finals: Option<Vec<Fr>>,
 }
 
-/// Reduces sum over x of (what the digits weigh x) gate(tables(x)) = claim to one list of digits, a digit a round.
+/// Reduces sum over x of (weight of x under the digits) gate(tables(x)) = claim to one list of digits, one digit per round.
 ///
-/// The digits of `weighed`, above the others, become coordinates: what they weigh is a factor of the gate, whose degree is
-/// one more then, and what that factor extends to is the weight that is left.
+/// The digits in `weighed`, above the others, become coordinates: their weights are a factor of the gate, whose degree
+/// increases by one, and the extension of that factor is the remaining weight.
 pub fn reduce_digits<C: Channel>(
     session: &mut Session<C>,
     label: &str,
@@ -90,9 +90,8 @@ pub fn reduce_digits<C: Channel>(
     })
 }
 
-/// One round: q with sum over the digit's values k of weight_k q(k) = claim, whose tables are of degree 2^v - 1 in the digit.
-/// What is left out of what is sent is its constant coefficient, so that claim' = claim + sum of c_j (s^j - sum of weight_k
-/// k^j).
+/// One round: q with sum over the digit's values k of weight_k q(k) = claim, with tables of degree 2^v - 1 in the digit. The
+/// messages omit the constant coefficient, so claim' = claim + sum of c_j (s^j - sum of weight_k k^j).
 fn round<C: Channel>(
     session: &mut Session<C>,
     label: &str,
@@ -125,7 +124,7 @@ fn round<C: Channel>(
 
 /// The same for a gate of the given degree over tables.
 ///
-/// A table may end early: what is missing is 0, and so is the gate where all tables have ended.
+/// A table may end early: missing entries are 0, and the gate is 0 after the end of all tables.
 pub fn sumcheck<C: Channel>(
     session: &mut Session<C>,
     label: &str,
@@ -146,8 +145,8 @@ pub fn plain(variables: usize, claim: Expr) -> (Vec<Fr>, Expr) {
     (vec![half; variables], claim * half.pow([variables as u64]))
 }
 
-/// A plain sum over the cube of the sum of tables multiplied, which may end early: what is missing is 0. The tables'
-/// values are those at the end.
+/// A plain sum over the cube of the sum of products of tables, which may end early: missing entries are 0. The tables' values
+/// are the values at the end.
 pub fn products<C: Channel>(
     session: &mut Session<C>,
     label: &str,

@@ -1,52 +1,17 @@
-//! How many records of a tenant one proof may be about, and the rows that their columns are committed to in:
-//! `docs/scan/together.md`.
+//! The number of a tenant's records in one proof, and the length of the rows of their columns: `docs/scan/together.md`.
 use crate::error::{Error, Result};
 use crate::index::Layout;
 use crate::numbers::log2_ceil;
 
-/// Most records of one proof.
+/// The largest number of records in one proof.
 pub const MAX_TOGETHER: usize = 64;
-/// Most draws of one proof, or positions where there are none, each record's counted up to a power of two: no more than the
-/// largest single record has.
+/// The largest number of draws in one proof; of positions, if the tenant has no noise. The number of each record is rounded
+/// up to a power of two. The largest single record has this number.
 pub const MAX_ENTRIES: usize = 1 << 27;
-/// The longest rows, 2^this: those of the largest capacity.
+/// The base-2 logarithm of the length of the longest rows, which the largest capacity has.
 pub const MAX_ROW_VARIABLES: usize = 17;
 
-/// How a proof encodes its records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// One record without the batch's extra terms: its hidden query values are sent singly, its segments stand in another
-    /// order, and its scores are opened with all other columns. Released proofs of single records are in this format.
-    Single,
-    /// Any number of records: `docs/scan/together.md`.
-    Batch,
-}
-
-impl Format {
-    /// The format of proofs of so many records.
-    ///
-    /// ```
-    /// use ragaudit_scan_protocol::together::Format;
-    ///
-    /// assert_eq!([1, 2, 64].map(Format::of), [Format::Single, Format::Batch, Format::Batch]);
-    /// ```
-    pub fn of(records: usize) -> Self {
-        match records {
-            1 => Self::Single,
-            _ => Self::Batch,
-        }
-    }
-
-    /// Refuses numbers of records that the format has no proof of.
-    pub fn check(self, records: usize) -> Result<()> {
-        match self {
-            Self::Single if records != 1 => Err(Error::invalid("records", "1", records)),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// What decides where values stand: see [`crate::protocol`].
+/// The constants of this module that determine the positions of values in a proof: see [`crate::protocol`].
 pub fn rules() -> Vec<u64> {
     let mut rules = vec![
         MAX_TOGETHER as u64,
@@ -58,7 +23,7 @@ pub fn rules() -> Vec<u64> {
     rules
 }
 
-/// The most records that one proof may be about, of so many positions and gains.
+/// The largest number of records in one proof, for these numbers of positions and gains.
 ///
 /// ```
 /// use ragaudit_scan_protocol::index::Layout;
@@ -76,8 +41,13 @@ pub fn most_together(capacity: usize, gains: usize) -> usize {
     (MAX_ENTRIES >> log2_ceil(entries)).clamp(1, MAX_TOGETHER)
 }
 
-pub fn check_together(count: usize, capacity: usize, gains: usize) -> Result<()> {
-    let most = most_together(capacity, gains);
+/// Refuses other numbers of records. A sampled tenant's proofs are about one record each, because the tenant's Bernoulli bits
+/// are committed to in the rows of one record.
+pub fn check_together(count: usize, capacity: usize, gains: usize, sampled: bool) -> Result<()> {
+    let most = match sampled {
+        true => 1,
+        false => most_together(capacity, gains),
+    };
     if (1..=most).contains(&count) {
         return Ok(());
     }
@@ -88,8 +58,8 @@ pub fn check_together(count: usize, capacity: usize, gains: usize) -> Result<()>
     ))
 }
 
-/// Of rows for so many records: longer by the square root of their number, so that there are more of them by the square
-/// root too.
+/// The base-2 logarithm of the length of the rows of `count` records' columns. The length and the number of the rows both
+/// grow with the square root of `count`.
 pub fn row_variables(layout: Layout, count: usize) -> usize {
     let longer = layout.row_variables + log2_ceil(count).div_ceil(2);
     longer.min(MAX_ROW_VARIABLES.max(layout.row_variables))
@@ -122,9 +92,12 @@ mod tests {
             (MAX_CAPACITY, 6, 1),
         ] {
             assert_eq!(most_together(capacity, gains), most);
-            assert!(check_together(0, capacity, gains).is_err());
-            assert!(check_together(most, capacity, gains).is_ok());
-            assert!(check_together(most + 1, capacity, gains).is_err());
+            let check = |count, sampled| check_together(count, capacity, gains, sampled);
+            assert!(check(0, false).is_err());
+            assert!(check(most, false).is_ok());
+            assert!(check(most + 1, false).is_err());
+            assert!(check(1, true).is_ok());
+            assert!(check(2, true).is_err());
         }
     }
 }

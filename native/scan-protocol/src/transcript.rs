@@ -19,9 +19,9 @@ use sha2::{Digest, Sha256};
 
 use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
 
-const DOMAIN: &[u8] = b"rag-audit/scan/v2";
+const DOMAIN: &[u8] = b"rag-audit/scan/v1";
 
-/// What stands before a message, so that bytes of one kind cannot be read as another.
+/// The kind of a message, which precedes it, so that bytes of one kind cannot be read as another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Start = 0,
@@ -35,16 +35,16 @@ pub enum Kind {
 /// The running value.
 pub type State = [u8; 32];
 
-/// The random oracle. What proves and verifies has [`Hash`]; the tests' simulators and cheats have one that they may
-/// tell what to answer.
+/// The random oracle. Provers and verifiers use [`Hash`]; the simulators and malicious provers of the tests use an oracle
+/// whose answers they choose.
 pub trait Oracle: Clone {
-    /// Of a transcript that starts.
+    /// The oracle of a new transcript.
     fn start() -> Self;
 
     /// Adds a message to the state.
     fn absorb(&mut self, state: &mut State, kind: Kind, label: &str, data: &[u8]);
 
-    /// What is answered at a state, which has absorbed that it is asked for.
+    /// Returns the challenge at `state`, which has already absorbed the request for it.
     fn answer(&mut self, state: &State, label: &str) -> Fr;
 }
 
@@ -118,7 +118,7 @@ impl<O: Oracle> Transcript<O> {
         self.absorb(Kind::Point, label, &encode_point(value));
     }
 
-    /// The state, to derive what is not sent: nonces and the weights of a batch.
+    /// The state, from which values that are not sent are derived: nonces and the weights of a batch.
     pub fn digest(&self) -> State {
         self.state
     }

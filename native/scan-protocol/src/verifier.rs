@@ -11,7 +11,7 @@ use crate::group::{decode_each, decode_scalar, Fr, G1Affine, G1Projective, ENCOD
 use crate::prover::Knows;
 use crate::transcript::{Hash, Oracle};
 
-/// Who has a proof, and knows nothing but what is public.
+/// A party that has a proof, and knows only public values.
 pub struct Verifier<'p, O = Hash, E = Plain> {
     proof: Reader<'p>,
     kinds: PhantomData<(O, E)>,
@@ -81,7 +81,7 @@ struct Reader<'a> {
     first: usize,
 }
 
-/// Words that are decoded together. What they hold that is no point is decoded too, and not used.
+/// The number of words that are decoded at once. Words that encode no point are decoded too, and their result is not used.
 const DECODED: usize = 64;
 
 impl<'a> Reader<'a> {

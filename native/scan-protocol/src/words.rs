@@ -1,4 +1,4 @@
-//! The key of a slot, and the words of its stream cut into draws: what [`crate::drawn`] is made of. `docs/scan/noise.md`.
+//! The key of a slot, and the words of its stream, divided into draws: the basis of [`crate::drawn`]. `docs/scan/noise.md`.
 use ark_ff::{Field, PrimeField};
 
 use crate::channel::Channel;
@@ -22,16 +22,16 @@ pub const TAG_KEY: u64 = 2;
 /// Bits of a draw: a byte and t.
 const DRAW_BITS: usize = 8 + T_BITS;
 pub const T_BITS: usize = 32;
-/// Bits of a word that become draws; the others are its high part.
+/// The bits of a word that become draws; the other bits are its high part.
 pub const LOW_BITS: usize = 200;
 pub const HIGH_LIMBS: usize = 4;
-/// Bits below a word's last draw: above them the word is compared with the modulus.
+/// The bits below a word's last draw: the bits above them are compared with the modulus.
 pub const BELOW_BITS: usize = 160;
-/// Limbs of what that part lacks of the largest allowed one.
+/// The number of limbs of the difference between that part and the largest allowed one.
 pub const REST_LIMBS: usize = 6;
 const _: () = {
-    // last + 2^40 high + rest = highest holds over the integers. What is below r is then the word, whose draws fill its
-    // low bits.
+    // last + 2^40 high + rest = highest holds over the integers. The value below r is then the word, and its low bits are the
+    // draws.
     assert!(T_BITS == 2 * LIMB_BITS);
     assert!(LOW_BITS == DRAWS_PER_WORD * DRAW_BITS && BELOW_BITS + DRAW_BITS == LOW_BITS);
     assert!(DRAW_BITS + HIGH_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
@@ -39,7 +39,7 @@ const _: () = {
     assert!(highest() < 1 << 94 && highest() < 1 << (REST_LIMBS * LIMB_BITS));
 };
 
-/// The stream's blocks that so many draws begin in.
+/// The number of the stream's blocks for these draws.
 #[derive(Clone, Copy)]
 pub struct Blocks {
     pub count: usize,
@@ -47,7 +47,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Beside the two calls that make the key.
+    /// In addition to the two calls that compute the key.
     pub fn of_draws(draws: usize) -> Self {
         let count = draws.div_ceil(DRAWS_PER_BLOCK);
         Self {
@@ -60,13 +60,13 @@ impl Blocks {
         self.count * WORDS_PER_BLOCK
     }
 
-    /// All of them, of the last block too.
+    /// All draws, including those in the rest of the last block.
     pub fn draws(self) -> usize {
         self.count * DRAWS_PER_BLOCK
     }
 }
 
-/// The largest last draw and high part of a word, as one integer, that can be proved: whatever the other draws are, it
+/// The largest last draw and high part of a word, as one integer, that can be proved: with all values of the other draws it
 /// gives an integer below r. Fewer than one word in 2^94 has a larger one.
 pub const fn highest() -> u128 {
     upper(&Fr::MODULUS.0) - 1
@@ -85,10 +85,21 @@ pub struct Slot {
     pub slot: Fr,
 }
 
+/// c_seed, beacon, slot.
+impl From<[Fr; 3]> for Slot {
+    fn from([c_seed, beacon, slot]: [Fr; 3]) -> Self {
+        Self {
+            c_seed,
+            beacon,
+            slot,
+        }
+    }
+}
+
 /// The keys of slots, and the calls that make each from a committed seed.
 pub type Keys = (Vec<Expr>, Vec<Call>);
 
-/// Sends each slot's key, of the seed's halves and itself; the calls that make it from the committed seed are for
+/// Sends the seed's halves and the key of each slot. Returns the calls that compute the key from the committed seed, for
 /// [`prove_words`].
 pub fn send_keys<C: Channel>(
     session: &mut Session<C>,
@@ -113,7 +124,7 @@ pub fn send_keys<C: Channel>(
     Ok((kappas, calls))
 }
 
-/// A random point of as many variables as tell the records of a run apart, and the weights of the records there.
+/// A random point in as many variables as distinguish the records of a run, and the records' weights at the point.
 pub fn records<C: Channel>(
     session: &mut Session<C>,
     label: &str,
@@ -124,7 +135,7 @@ pub fn records<C: Channel>(
     (point, weights)
 }
 
-/// eq of a point that tells records apart, one weight a record. A single record has the weight 1.
+/// eq of a point that distinguishes records, one weight for each record. A single record has the weight 1.
 ///
 /// ```
 /// use ark_bn254::Fr;
@@ -151,8 +162,8 @@ pub fn weigh(
     weighed.collect()
 }
 
-/// Claims that columns over positions have, in each, the sum of their draws' values under these coefficients, and 0 beyond
-/// the capacity: one value behind two functionals. Of each record there are a column and its draws.
+/// Claims that in each position a column has the sum of the values of its draws under these coefficients, and 0 beyond the
+/// capacity: two functionals with one value. Each record has a column and its draws.
 pub fn gather<C: Channel>(
     session: &mut Session<C>,
     label: &'static str,
@@ -182,14 +193,15 @@ pub fn gather<C: Channel>(
     Ok(())
 }
 
-/// The limbs of the stream's draws and words, and how often each row of their range table is looked up: columns, in the
-/// order in which they are committed to, that stand after a certificate's own.
+/// Columns with the limbs of the stream's draws and words, and the multiplicities of their range table, in the order of their
+/// commitments. They follow the columns of the draws.
 #[derive(Clone, Copy)]
 pub struct StreamColumns<T> {
     /// Limbs of t, and of its distance from the threshold.
     pub t: [T; 2],
     pub distance: [T; 2],
-    /// Limbs of each word's high part, and of what last draw and high part lack of the largest allowed ones.
+    /// Limbs of each word's high part, and of the difference between the largest allowed last draw and high part and the
+    /// actual ones.
     pub high: [T; HIGH_LIMBS],
     pub rest: [T; REST_LIMBS],
     pub range: T,
@@ -216,7 +228,7 @@ impl<T> StreamColumns<T> {
 }
 
 impl StreamColumns<(usize, Bound)> {
-    /// Entries and bounds of the columns, of which so many records share the range table.
+    /// Entries and bounds of the columns; this number of records shares the range table.
     pub fn bounds(blocks: Blocks, records: usize) -> Self {
         let (draws, words) = (blocks.draws(), blocks.words());
         let limb = Bound::Unsigned(LIMB_BITS);
@@ -242,11 +254,11 @@ impl StreamColumns<ColumnId> {
     }
 }
 
-/// Proves that the draws byte + 2^8 t, all in their ranges, are those of the stream of kappa.
+/// Proves that the draws byte + 2^8 t, all in their ranges, are the draws of the stream of kappa.
 ///
-/// Of every word, made of draws and a high part: word = low + 2^200 high, and last + 2^40 high + rest = highest, where
-/// last is the draw from bit 160 on. Both at one random point, the second times zeta. Of each record there are a stream, its
-/// bytes and its columns.
+/// For every word, composed of draws and a high part: word = low + 2^200 high, and last + 2^40 high + rest = highest, where
+/// last is the draw from bit 160 on. Both claims are at one random point, the second times zeta. Each record has a stream,
+/// bytes and columns.
 pub fn prove_words<C: Channel>(
     session: &mut Session<C>,
     blocks: Blocks,

@@ -1,4 +1,4 @@
-//! What a verifier refuses of the public values alone, by name and before it reads a byte.
+//! A verifier refuses public values outside their limits by name, before it reads a byte.
 use ark_ff::Field;
 use ragaudit_scan_protocol::claims::Column;
 use ragaudit_scan_protocol::coalition::statement::{Blocks, CoalitionStatement};
@@ -10,7 +10,6 @@ use ragaudit_scan_protocol::group::{bases, encode_points, Fr, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use ragaudit_scan_protocol::listing::ListingStatement;
 use ragaudit_scan_protocol::query::QueryStatement;
-use ragaudit_scan_protocol::together::Format;
 use ragaudit_scan_protocol::Result;
 
 const CONTEXT: [u8; 32] = [7; 32];
@@ -23,7 +22,7 @@ fn refused<T>(found: Result<T>, name: &str) {
 
 type Change<'c, S> = &'c dyn Fn(&mut S);
 
-/// Statements that are changed one value at a time: the first is within all limits.
+/// Changes one value of a statement at a time; the unchanged statement is within all limits.
 fn each_refused<S: Clone, T>(
     good: &S,
     check: impl Fn(&S) -> Result<T>,
@@ -138,7 +137,6 @@ fn answers_are_of_a_policy_within_its_limits() {
         lo: 5,
         hi: 60,
         lattice: 32,
-        format: Format::Single,
     };
     each_refused(
         &good,
@@ -149,8 +147,8 @@ fn answers_are_of_a_policy_within_its_limits() {
             ("gains[1]", &|s| s.gains = vec![1, 9]),
             ("listed positions", &|s| s.listed = 0),
             ("listed positions", &|s| s.listed = 13),
-            ("records", &|s| s.records.clear()),
-            ("records", &|s| s.records = vec![[Fr::ONE; 2]; 2]),
+            ("records together", &|s| s.records.clear()),
+            ("records together", &|s| s.records = vec![[Fr::ONE; 2]; 2]),
             ("noise", &|s| s.noise.clear()),
             ("noise", &|s| s.noise = vec![&two]),
             ("noise", &|s| s.gains.clear()),
@@ -175,7 +173,6 @@ fn answers_together_are_of_a_policy_within_its_limits() {
         lo: 5,
         hi: 60,
         lattice: 32,
-        format: Format::Batch,
     };
     each_refused(
         &good,
@@ -267,7 +264,7 @@ fn coalitions_are_of_a_window_within_its_limits() {
             ("c", &|s| s.largest = [2, 3]),
             ("class variables", &|s| s.class_variables = 0),
             ("class variables", &|s| s.class_variables = 2),
-            // 2^12 accounts, each of a tenant of its own.
+            // 2^12 accounts, each with a tenant of its own.
             ("tenants", &|s| of(s, 4096, 4096)),
         ],
     );

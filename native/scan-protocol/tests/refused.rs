@@ -1,4 +1,5 @@
-//! What a verifier alone refuses: proofs of the right length that prove nothing, what is no proof, what stands where nothing may.
+//! Refusals of a verifier: proofs of the right length that prove nothing, bytes that are no proof, bytes where none are
+//! allowed.
 use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field};
@@ -18,7 +19,6 @@ use ragaudit_scan_protocol::mle::Weight;
 use ragaudit_scan_protocol::noise::{Noise, NoiseStatement};
 use ragaudit_scan_protocol::query::{verify_query, QueryStatement};
 use ragaudit_scan_protocol::session::Session;
-use ragaudit_scan_protocol::together::Format;
 use ragaudit_scan_protocol::transcript::{Hash, Kind, Oracle, State, Transcript};
 use ragaudit_scan_protocol::verifier::Verifier;
 use ragaudit_scan_protocol::{Error, Result};
@@ -30,7 +30,7 @@ const WORD: [u8; 32] = {
     word
 };
 
-/// A proof of as many words as a verifier reads.
+/// A proof with the number of words that a verifier reads.
 fn empty_words(verify: &dyn Fn(&[u8]) -> Result<()>) -> Vec<u8> {
     let Err(Error::Malformed { at, .. }) = verify(&WORD.repeat(10_000)) else {
         panic!("a proof that is too long")
@@ -38,7 +38,7 @@ fn empty_words(verify: &dyn Fn(&[u8]) -> Result<()>) -> Vec<u8> {
     WORD.repeat(at / WORD.len())
 }
 
-/// The proof of words proves nothing, and is none once it is longer, shorter or has a word that encodes nothing.
+/// The proof of words proves nothing. It is malformed if it is longer or shorter, or has a word without meaning.
 fn proves_nothing(verify: &dyn Fn(&[u8]) -> Result<()>) {
     let proof = empty_words(verify);
     let (length, word) = (proof.len(), WORD.len());
@@ -56,7 +56,7 @@ fn proves_nothing(verify: &dyn Fn(&[u8]) -> Result<()>) {
     malformed(&proof[..length - word], length - word);
     malformed(&proof[..length - 1], length - word);
     malformed(&[], 0);
-    // A point of a commitment, the scalar at the end: neither has the encoding of a number above both moduli.
+    // A point of a commitment, and the scalar at the end: a number above both moduli is no encoding of either.
     for place in [0, length - word] {
         let mut other = proof.clone();
         other[place..place + word].fill(0x3f);
@@ -93,7 +93,7 @@ fn noise() -> NoiseStatement {
     NoiseStatement::single(CONTEXT, slot(), 12, Noise { gains })
 }
 
-fn query(index: &IndexCommitment, records: usize, format: Format) -> QueryStatement<'_> {
+fn query(index: &IndexCommitment, records: usize) -> QueryStatement<'_> {
     QueryStatement {
         context: CONTEXT,
         index,
@@ -105,7 +105,6 @@ fn query(index: &IndexCommitment, records: usize, format: Format) -> QueryStatem
         lo: 5,
         hi: 60,
         lattice: 32,
-        format,
     }
 }
 
@@ -114,8 +113,8 @@ fn a_proof_of_words_proves_nothing() {
     let index = index(3, 12);
     proves_nothing(&|proof| drawn::verify::<Verifier, _>(&coins(), proof).map(drop));
     proves_nothing(&|proof| drawn::verify::<Verifier, _>(&noise(), proof).map(drop));
-    for (records, format) in [(1, Format::Single), (2, Format::Batch)] {
-        let statement = query(&index, records, format);
+    for records in [1, 2] {
+        let statement = query(&index, records);
         proves_nothing(&|proof| verify_query::<Verifier>(&statement, proof));
     }
     let embed = EmbedStatement {
@@ -129,7 +128,7 @@ fn a_proof_of_words_proves_nothing() {
     proves_nothing(&|proof| verify_embed::<Verifier>(&embed, proof));
 }
 
-/// SHA-256, but that one challenge is 0.
+/// SHA-256, with one challenge replaced by 0.
 #[derive(Clone)]
 struct Zero;
 
@@ -204,7 +203,7 @@ fn exact() -> Parameters {
     }
 }
 
-/// A tenant without noise has no certificate; bytes in its place would otherwise not be read.
+/// A tenant without noise has no noise proof; without this check a verifier would not read bytes in its place.
 #[test]
 fn a_certificate_where_there_is_no_noise_is_refused() {
     let index = index(3, 12);
@@ -221,7 +220,7 @@ fn a_certificate_where_there_is_no_noise_is_refused() {
             matches!(more, Err(Error::Malformed { at: 0, .. })),
             "{more:?}"
         );
-        // Nor is there a proof of several records where positions are sampled.
+        // A sampled tenant has no proof of several records.
         let kept = Some(vec![bases::<Plain>().u]);
         let found = verify(&Parameters { kept, ..parameters }, [&[], &proof]);
         match count {
@@ -302,7 +301,7 @@ fn a_coalition_has_an_account_and_a_first_record_for_each_record() {
     }
 }
 
-/// Of one slot and of several, before a byte is read.
+/// Refused before a byte is read, for one slot and for several.
 #[test]
 fn noise_has_gains_and_no_more_slots_than_are_proved_together() {
     let of = |gains: &[u32], slots: usize| {
@@ -313,7 +312,6 @@ fn noise_has_gains_and_no_more_slots_than_are_proved_together() {
         };
         let several = NoiseStatement {
             slots: vec![slot(); slots],
-            format: Format::Batch,
             ..one.clone()
         };
         (one.shape().is_ok(), several.shape().is_ok())
@@ -324,9 +322,4 @@ fn noise_has_gains_and_no_more_slots_than_are_proved_together() {
     assert_eq!(of(&[1, 1_000_000], 2), (false, false));
     assert_eq!(of(&[1, 8], 0), (true, false));
     assert_eq!(of(&[1, 8], 65), (true, false));
-    // The format of single records is of no other number.
-    for slots in [0, 2] {
-        let slots = vec![slot(); slots];
-        assert!(NoiseStatement { slots, ..noise() }.shape().is_err());
-    }
 }

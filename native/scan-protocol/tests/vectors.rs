@@ -1,4 +1,4 @@
-//! The published proofs in `vectors/v3/scan`, by the verifier alone: no prover, no lanes, no threads.
+//! Verifies the published proofs in `vectors/v1/scan` with the verifier's crate only: without prover, lanes or threads.
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use ragaudit_scan_protocol::lists::{self, Constants, Rows};
 use ragaudit_scan_protocol::verifier::Verifier;
 use ragaudit_scan_protocol::Error;
 
-/// A part of a file of vectors, from an object's name on.
+/// A part of a file of vectors, starting at an object's name.
 struct Part(String);
 
 fn digits(text: &str) -> [u8; 32] {
@@ -25,7 +25,7 @@ fn digits(text: &str) -> [u8; 32] {
 
 impl Part {
     fn file(name: &str) -> Self {
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors/v3/scan");
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors/v1/scan");
         Self(std::fs::read_to_string(folder.join(name)).expect("published vectors"))
     }
 
@@ -168,7 +168,7 @@ fn a_published_proof_of_tokens_verifies() {
 
 #[test]
 fn a_published_list_verifies() {
-    let part = Part::file("proofs-listing.json").object("listing");
+    let part = Part::file("proofs.json").object("listing");
     let index = part.index("index", part.number("capacity"));
     let rows = |name: &str| part.object(name).bytes("commitments");
     let constants = Constants {
@@ -186,7 +186,7 @@ fn a_published_list_verifies() {
     };
     let proof = part.bytes("proof");
     lists::verify::<Plain>(&index, &constants, &(part.record(), of, &proof)).unwrap();
-    // What the account holds after it was held before.
+    // The disclosed set after the record in place of the one before it.
     let swapped = Rows { held: &after, ..of };
     let refused = lists::verify::<Plain>(&index, &constants, &(part.record(), swapped, &proof));
     assert_eq!(refused, Err(Error::Rejected));
@@ -194,7 +194,7 @@ fn a_published_list_verifies() {
 
 #[test]
 fn published_coins_verify() {
-    let part = Part::file("proofs-coins.json").object("coins");
+    let part = Part::file("proofs.json").object("coins");
     let slot = Slot {
         c_seed: part.element("c_seed"),
         beacon: part.element("beacon"),

@@ -1,4 +1,4 @@
-//! The whole proof of a tenant's answers by its provers, certificate and query proof: `docs/scan/verification.md`,
+//! The complete proof of a tenant's answers (noise proof and query proof), by its provers: `docs/scan/verification.md`,
 //! `docs/scan/together.md`.
 use ragaudit_scan_protocol::answer::{noise_statement, query_statement};
 pub use ragaudit_scan_protocol::answer::{Item, Parameters, Record, Slot};
@@ -37,8 +37,8 @@ pub(crate) fn certify_as<P: Proves>(
     drawn::prove_as::<P, _>(&statement, seeds, low_memory)
 }
 
-/// The query proof of records whose slots have this certificate, or the empty one where there is no noise; `low_memory` as
-/// for [`certify`].
+/// The query proof of records. `certificate` is the noise proof of their slots, empty without noise; `low_memory` as for
+/// [`certify`].
 #[allow(clippy::too_many_arguments)]
 pub fn prove(
     index: &IndexCommitment,
@@ -78,12 +78,12 @@ pub(crate) fn prove_as<P: Proves>(
     query::prove_as::<P>(&statement, answers, certified, key, low_memory)
 }
 
-/// As [`ragaudit_scan_protocol::answer::verify`].
+/// See [`ragaudit_scan_protocol::answer::verify`].
 pub fn verify(index: &IndexCommitment, parameters: &Parameters, item: Item) -> Result<()> {
     ragaudit_scan_protocol::answer::verify::<Fast>(index, parameters, item)
 }
 
-/// As [`ragaudit_scan_protocol::answer::Batch`].
+/// See [`ragaudit_scan_protocol::answer::Batch`].
 pub type Batch<O = Hash> = ragaudit_scan_protocol::answer::Batch<O, Fast>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a prover asks, and how often each row of a table is looked up for it.
+//! A prover's query, and the multiplicities of its lookups.
 pub use ragaudit_scan_protocol::asked::*;
 
 use crate::index::COMPONENT;

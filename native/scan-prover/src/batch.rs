@@ -9,15 +9,15 @@ use crate::error::Result;
 use crate::index::IndexCommitment;
 use crate::transcript::Hash;
 
-/// As [`ragaudit_scan_protocol::batch::Batch`].
+/// See [`ragaudit_scan_protocol::batch::Batch`].
 pub type Batch<K, O = Hash> = plain::Batch<K, O, Fast>;
 
-/// As [`ragaudit_scan_protocol::batch::verify`].
+/// See [`ragaudit_scan_protocol::batch::verify`].
 pub fn verify<K: Kind>(index: &IndexCommitment, kind: &K, item: K::Item<'_>) -> Result<()> {
     plain::verify::<K, Fast>(index, kind, item)
 }
 
-/// As [`ragaudit_scan_protocol::batch::verify_all`].
+/// See [`ragaudit_scan_protocol::batch::verify_all`].
 pub fn verify_all<K: Kind + Clone + Sync>(
     index: &Arc<IndexCommitment>,
     kind: &K,

@@ -21,7 +21,7 @@ use crate::secrets::Nonces;
 use crate::transcript::{Hash, Kind, Oracle, State, Transcript};
 use crate::verifier::Verifier;
 
-/// What a run on this thread leaves out.
+/// The part of the protocol that a run on this thread omits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Without {
     #[default]
@@ -36,39 +36,39 @@ pub(crate) enum Without {
     Opening(usize, G1Affine),
 }
 
-/// What was said in a run, and claimed, in order.
+/// The messages and claims of a run, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) messages: Vec<String>,
     pub(crate) points: Vec<String>,
     pub(crate) challenges: Vec<String>,
-    /// What the oracle answered, by label.
+    /// The answers of the oracle, by label.
     pub(crate) answers: Vec<(String, Fr)>,
     pub(crate) claims: Vec<String>,
-    /// What a prover's claims are about, in order.
+    /// The values in a prover's claims, in order.
     pub(crate) about: Vec<About>,
-    /// What a prover has hidden in messages, and in single values.
+    /// A prover's hidden values, in messages and in singles.
     pub(crate) values: Vec<Fr>,
     pub(crate) singles: Vec<Fr>,
     /// The points of messages and of single values, by the number of each.
     pub(crate) of_messages: Vec<usize>,
     pub(crate) of_singles: Vec<usize>,
-    /// Of all transcripts of the run, one after another: kind, label and length of each message, and claims by name.
+    /// The transcripts of the run, one after another: kind, label and length of each message, and claims by name.
     pub(crate) trace: Vec<String>,
-    /// Of all transcripts of the run, the state after each message.
+    /// The state after each message, for all transcripts of the run.
     pub(crate) states: Vec<[u8; 32]>,
     /// Steps up to each message and challenge, from the one before.
     pub(crate) work: Vec<[usize; 5]>,
 }
 
-/// What a claim is about, and the values that its prover has for that.
+/// A claim's expressions, and the prover's values for them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) about: Vec<Expr>,
     pub(crate) values: Vec<Fr>,
 }
 
-/// A value that a prover says falsely: the number of the message's point, the place, what is added.
+/// A false value of a prover: the number of the message's point, the place, and the difference.
 pub(crate) type False = (usize, usize, Fr);
 
 /// The place of a value that is sent singly.
@@ -90,7 +90,7 @@ pub(crate) fn run<T>(without: Without, run: impl FnOnce() -> T) -> (T, Log) {
     (out, log)
 }
 
-/// Changes what the thread's run has said.
+/// Changes the log of the thread's run.
 fn with_run<T>(change: impl FnOnce(&Without, &mut Log) -> T) -> Option<T> {
     RUN.with_borrow_mut(|run| run.as_mut().map(|(without, log)| change(without, log)))
 }
@@ -112,7 +112,7 @@ pub(crate) fn claimed(kind: &str, name: Option<&dyn Display>) -> bool {
     claimed.unwrap_or(true)
 }
 
-/// What is added to the values of the message that is sent last.
+/// The differences that are added to the values of the message sent last.
 fn falsified() -> Vec<(usize, Fr)> {
     let last = with_run(|_, log| log.points.len()).unwrap_or_default();
     let of_last = |all: &Vec<False>| {
@@ -140,21 +140,21 @@ fn sent(label: &str, point: G1Projective) -> G1Projective {
     more.fold(sent.unwrap_or(point), |sum, more| sum + more)
 }
 
-/// An oracle of which the thread's run keeps what it hears, and that answers what it was told to.
+/// An oracle that records its inputs in the thread's run, and gives predetermined answers.
 #[derive(Clone)]
 pub(crate) struct Told {
-    /// The label of what a weaker hash leaves out.
+    /// The label that a weaker hash omits.
     pub(crate) forgotten: Option<String>,
     /// Answers that cheating provers know beforehand, by label.
     pub(crate) predicted: Vec<(&'static str, Fr)>,
-    /// What a simulator has decided that the oracle answers, by its state.
+    /// The answers that a simulator has chosen, by state.
     pub(crate) programmed: Rc<RefCell<Vec<(State, Fr)>>>,
-    /// What it has decided for the next challenge.
+    /// The chosen answer to the next challenge.
     pub(crate) next: Rc<Cell<Option<Fr>>>,
 }
 
 impl Oracle for Told {
-    /// What another transcript has heard before is not of this run.
+    /// A new transcript belongs to another run, so its log starts empty.
     fn start() -> Self {
         let forgotten = with_run(|without, log| {
             *log = Log {
@@ -206,14 +206,14 @@ impl Oracle for Told {
     }
 }
 
-/// A prover that refuses nothing, or a weaker verifier: each leaves out what the thread's run says, and has an oracle that
-/// was told what to answer.
+/// A prover without checks, or a weaker verifier: each omits the part that the thread's run names, and has an oracle with
+/// predetermined answers.
 pub(crate) enum Cheat<'p> {
     Prover(Prover),
     Verifier(Verifier<'p, Told>),
 }
 
-/// What a cheat ends with.
+/// The result of a malicious party's run.
 pub(crate) enum Closed {
     Proof(Vec<u8>),
     Check(Equation),
@@ -372,8 +372,8 @@ impl Channel for Cheat<'_> {
 
 type Verdict = std::result::Result<(), Error>;
 
-/// Holds that a prover whose hash leaves out a label of the run, the statement's or a message's or a challenge's, is
-/// refused, whichever it is.
+/// Asserts that the verifier refuses a prover whose hash omits a label of the run: each label of the statement, the messages
+/// and the challenges in turn.
 pub(crate) fn nothing_is_forgotten(prove: impl Fn() -> Vec<u8>, verify: impl Fn(&[u8]) -> Verdict) {
     let (proof, log) = run(Without::Nothing, &prove);
     let (verdict, heard) = run(Without::Nothing, || verify(&proof));
@@ -395,8 +395,8 @@ pub(crate) fn nothing_is_forgotten(prove: impl Fn() -> Vec<u8>, verify: impl Fn(
     }
 }
 
-/// Holds that a prover is refused who cannot open a point that it sends: the first and the last of each label, each with
-/// a generator too many, of every family in turn.
+/// Asserts that the verifier refuses a prover that cannot open a point that it sends: the first and the last point of each
+/// label, each with an additional generator of every family in turn.
 pub(crate) fn every_point_is_opened(
     prove: impl Fn() -> Vec<u8>,
     verify: impl Fn(&[u8]) -> Verdict,
@@ -413,7 +413,7 @@ pub(crate) fn every_point_is_opened(
     }
 }
 
-/// Where each name stands first and last.
+/// The first and the last index of each name.
 fn ends(names: &[String]) -> BTreeSet<usize> {
     let of_name = |name: &String| {
         let first = names.iter().position(|n| n == name);
@@ -422,8 +422,8 @@ fn ends(names: &[String]) -> BTreeSet<usize> {
     names.iter().flat_map(of_name).flatten().collect()
 }
 
-/// Holds that a prover who skips a claim of the protocol is refused: each one in turn, or the first and the last of each
-/// name.
+/// Asserts that the verifier refuses a prover that omits a claim of the protocol: each claim in turn, or the first and the
+/// last of each name.
 pub(crate) fn no_claim_is_skipped(
     prove: impl Fn() -> Vec<u8>,
     verify: impl Fn(&[u8]) -> Verdict,
@@ -456,15 +456,15 @@ pub(crate) fn caught_by(claim: &str, lie: impl Fn() -> bool) {
     assert!(accepted, "refused without the claim {claim} too");
 }
 
-/// What the oracle answered under a label, in order.
+/// The oracle's answers under a label, in order.
 pub(crate) fn answers(log: &Log, label: &str) -> Vec<Fr> {
     let of_label = log.answers.iter().filter(|(other, _)| other == label);
     of_label.map(|(_, answer)| *answer).collect()
 }
 
-/// Holds that a sumcheck with a false end is refused, and passes where neither party makes the claim. The prover says a
-/// false coefficient in the last round, and makes up for it by the value at `place` of the last message of `label`,
-/// which `factor` multiplies in the constraint behind the sumcheck.
+/// Asserts that the verifier refuses a sumcheck with a false end, and accepts it if both parties omit the claim. The prover
+/// sends a false coefficient in the last round, and compensates for it with the value at `place` of the last message of
+/// `label`; `factor` multiplies this value in the constraint after the sumcheck.
 pub(crate) fn end_is_held_by(
     claim: &str,
     [rounds, label]: [&str; 2],

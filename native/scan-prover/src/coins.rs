@@ -27,7 +27,7 @@ pub(crate) fn push(draws: &mut Draws, coins: &Coins, byte: i64, t: i64) {
     draws.push(&[byte, coin, smaller], t, distance);
 }
 
-/// The column of a certificate, from what was kept of it: commitments, one byte 0 or 1 a position, and blindings.
+/// The column of a sampling proof, from its stored parts: commitments, one byte 0 or 1 per position, and blindings.
 pub fn coin_column(
     rows: Vec<G1Affine>,
     bits: &[u8],

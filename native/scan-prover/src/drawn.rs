@@ -1,4 +1,4 @@
-//! Proofs of what slots draw, by their provers: `docs/scan/noise.md`, `docs/scan/coins.md`.
+//! Proofs of the draws of slots, by their provers: `docs/scan/noise.md`, `docs/scan/coins.md`.
 use ragaudit_field_simd::noise::draws_of;
 use ragaudit_scan_protocol::drawn::{certify, Private, TABLE_VARIABLES};
 pub use ragaudit_scan_protocol::drawn::{Columns, Distribution, DrawnStatement, Shape, Slot};
@@ -19,15 +19,15 @@ use crate::words::{
 
 /// A distribution as its provers draw it.
 pub trait Draw: Distribution {
-    /// Appends a run of draws, each a byte and t, with what else their columns hold. The draws are secret: every one takes
-    /// the same steps.
+    /// Appends a run of draws, each a byte and t, with the other values of their columns. The draws are secret, so every draw
+    /// takes the same steps.
     fn draw(&self, run: &[(u8, u32)], draws: &mut Draws);
 }
 
 /// The private columns of a slot.
 #[derive(Clone, Default)]
 pub struct Draws {
-    /// Of each draw: the byte, the outcome, and what else the table has.
+    /// The columns of each draw: the byte, the outcome, and the table's other values.
     pub(crate) drawn: Vec<Vec<i64>>,
     /// Limbs of t, then of the distance from the threshold.
     pub(crate) limbs: Limbs,
@@ -69,7 +69,7 @@ impl Draws {
         Ok(draws)
     }
 
-    /// Appends a draw: what its columns hold, byte and outcome first, its t, and the distance of t from the threshold.
+    /// Appends a draw: the values of its columns, byte and outcome first, its t, and the distance of t from the threshold.
     pub(crate) fn push(&mut self, drawn: &[i64], t: i64, distance: u128) {
         let columns = self.drawn.iter_mut().zip(drawn);
         columns.for_each(|(column, v)| column.push(*v));
@@ -87,7 +87,7 @@ impl Draws {
         self.column = runs.take(statement.capacity).map(sum).collect();
     }
 
-    /// As they are committed to, with how often each row of a table is looked up.
+    /// The columns in the order of their commitments, with the multiplicities of the table.
     pub(crate) fn into_columns(mut self) -> Columns<Vec<i64>> {
         let mut table = vec![0; 1 << TABLE_VARIABLES];
         let rows = self.drawn[0].iter().zip(&self.drawn[1]);
@@ -101,15 +101,15 @@ impl Draws {
     }
 }
 
-/// A proof with what the query proofs that use its columns need.
+/// A proof, with the columns that the query proofs based on it need.
 #[derive(Default)]
 pub struct Certificate {
     pub proof: Vec<u8>,
-    /// Of each slot, with its commitments.
+    /// One column for each slot, with its commitments.
     pub columns: Vec<Column>,
 }
 
-/// Proves what slots draw, each under its own seed; in `low_memory` the same in more time.
+/// Proves the draws of slots, each under its own seed; with `low_memory` the same proof in more time.
 ///
 /// ```
 /// use ragaudit_scan_prover::coins::{CoinStatement, Coins};
@@ -179,7 +179,7 @@ pub(crate) fn prove_draws<P: Proves, D: Draw>(
     Ok(Certificate { proof, columns })
 }
 
-/// As the protocol takes it.
+/// The private values in the protocol's form.
 pub(crate) fn private<D: Distribution>(
     statement: &DrawnStatement<D>,
     seeds: &[Seed],
@@ -197,7 +197,7 @@ pub(crate) fn private<D: Distribution>(
     }
 }
 
-/// Counts the look-ups of all slots in the last one's table, which stands for theirs.
+/// Adds the lookups of all slots to the last slot's table, which serves all of them.
 fn add_up(
     columns: &mut [Columns<Vec<i64>>],
     table: impl Fn(&mut Columns<Vec<i64>>) -> &mut Vec<i64>,
@@ -210,7 +210,7 @@ fn add_up(
     }
 }
 
-/// As [`ragaudit_scan_protocol::drawn::check`].
+/// See [`ragaudit_scan_protocol::drawn::check`].
 pub fn check<D: Distribution>(
     statement: &DrawnStatement<D>,
     proof: &[u8],
@@ -218,7 +218,7 @@ pub fn check<D: Distribution>(
     ragaudit_scan_protocol::drawn::check::<Verifier, D>(statement, proof)
 }
 
-/// As [`ragaudit_scan_protocol::drawn::verify`].
+/// See [`ragaudit_scan_protocol::drawn::verify`].
 pub fn verify<D: Distribution>(statement: &DrawnStatement<D>, proof: &[u8]) -> Result<Vec<Column>> {
     ragaudit_scan_protocol::drawn::verify::<Verifier, D>(statement, proof)
 }

@@ -20,7 +20,7 @@ mod inputs;
 pub use inputs::Query;
 use inputs::*;
 
-/// Proves that the query's tokens stand behind hq, and the vector that the table's rows make of them behind cq.
+/// Proves that hq is the hash of the query's tokens, and cq the hash of the vector that the table's rows give for them.
 ///
 /// `rows` are the table's, row by row.
 pub fn prove_embed(statement: &EmbedStatement, rows: &[i8], query: &Query) -> Result<Vec<u8>> {
@@ -63,12 +63,12 @@ fn prove_with<P: Proves>(
     Ok(embed_protocol(session, statement, Some(&of_table), Some(private))?.into())
 }
 
-/// As [`ragaudit_scan_protocol::embed::verify_embed`].
+/// See [`ragaudit_scan_protocol::embed::verify_embed`].
 pub fn verify_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<()> {
     ragaudit_scan_protocol::embed::verify_embed::<Verifier>(statement, proof)
 }
 
-/// As [`ragaudit_scan_protocol::embed::Batch`].
+/// See [`ragaudit_scan_protocol::embed::Batch`].
 pub type Batch<O = Hash> = ragaudit_scan_protocol::embed::Batch<O, Fast>;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::mle::Weights;
 
-/// What [`ragaudit_scan_protocol::engine::Plain`] computes, faster.
+/// The operations of [`ragaudit_scan_protocol::engine::Plain`], computed faster.
 pub struct Fast;
 
 impl Engine for Fast {
@@ -51,7 +51,7 @@ mod tests {
     use ark_ff::{AdditiveGroup, Field, UniformRand};
     use ragaudit_scan_protocol::engine::Plain;
 
-    /// No verdict depends on who computes it.
+    /// The verdict does not depend on the engine.
     #[test]
     fn both_engines_compute_the_same() {
         let mut rng = ark_std::test_rng();

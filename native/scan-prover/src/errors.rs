@@ -12,7 +12,7 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
     // One a layer. A sum of as many 1s as there are leaves does not wrap around.
     let layers = of("lookup children");
     assert!(layers <= 31, "{layers}");
-    // One a record, where there are several.
+    // One per record.
     let records = of("query").max(of("slot")).max(1);
     let leaves = 1 << layers;
     match label {
@@ -45,7 +45,7 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         | "later records"
         | "thresholds of pairs"
         | "constraint round" => 2,
-        // Its square too, where not all positions are kept.
+        // Its square too, for sampled tenants.
         "selected rows" => 2,
         // Linear.
         "lookup children" | "lookup leaves" | "noise" | "coins" | "words" | "upper parts"
@@ -87,15 +87,14 @@ fn bits(values: u64) -> u32 {
     253 - (64 - values.leading_zeros())
 }
 
-/// Parameters of noise, query and A1 at the end of their range and one beyond it, each refused by its name. Those of
-/// certificates stand in their own module.
+/// Parameters of noise, query and A1 at the end of their range and one beyond it, each refused by its name. The coalition
+/// module has the tests of its own parameters.
 #[test]
 fn every_parameter_ends_where_the_errors_do() {
     use crate::embed::{EmbedStatement, MAX_NORM_FACTOR, MAX_TOKENS, MAX_VOCABULARY};
     use crate::group::{vector_generators, Fr};
     use crate::index::{IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
     use crate::query::{QueryStatement, MAX_LISTED};
-    use crate::together::Format;
     use ark_ff::Field;
     use ragaudit_field_simd::selection::MAX_LATTICE;
 
@@ -138,7 +137,6 @@ fn every_parameter_ends_where_the_errors_do() {
                 lo: 10,
                 hi: 90,
                 lattice,
-                format: Format::Single,
             };
             match crate::kit::verify(&statement, &[]) {
                 // The parameters were taken; there is no proof.
@@ -158,7 +156,7 @@ fn every_parameter_ends_where_the_errors_do() {
     refused("listed positions", query(1, k + 1, r, &most));
     refused("listed positions", query(1, 0, r, &most));
     refused("lattice", query(1, 1, 2 * r, &most));
-    // Without gains there is no noise, and with them there is; kept positions are all there or none.
+    // Noise exists exactly if there are gains; sample rows are complete or absent.
     let only = |rows: [usize; 2], gains: &[u32]| query_of(rows, [1, 1], 1, gains);
     assert_eq!(only([0, 0], &[]), Ok(()));
     assert_eq!(only([0, rows], &[]), Ok(()));
@@ -223,7 +221,7 @@ fn errors_are_those_of_the_page() {
         missing.push(format!("| {name} | 2^-{} | 2^-{} |", bits(most), bits(sum)));
     }
     let pair_runs = coalition::tests::most_pair_runs();
-    // Of each record the larger query proof, and coins beside noise.
+    // Per record the larger query proof, and Bernoulli bits in addition to noise.
     let record = sums[0] + sums[1].max(sums[6]) + sums[2] + sums[5];
     let window = 1_000_000 * record + sums[3] + pair_runs * sums[4];
     missing.push(format!("| **window** | | **2^-{}** |", bits(window)));

@@ -1,4 +1,4 @@
-//! What the tests' statements are made of.
+//! Builders of the tests' statements.
 use std::iter::Sum;
 use std::ops::Mul;
 

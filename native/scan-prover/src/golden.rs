@@ -1,4 +1,4 @@
-//! Known answers in `vectors/v3/scan`: the trace of every kind of run, proofs under fixed nonces with the transcript's
+//! Test vectors in `vectors/v1/scan`: the trace of every kind of run, proofs under fixed nonces with the transcript's
 //! states, and the generators. `vectors/scan.py` writes them by running these tests.
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use crate::group::{
     encode_point, encode_points, encode_scalar, query_generators, tables, vector_generators, Fr,
 };
 use crate::index::IndexCommitment;
-use crate::protocol::{COINS_TRACE, LISTING_TRACE, SAMPLED_TRACE, TOGETHER_TRACE, TRACE, VERSION};
+use crate::protocol::{TRACE, VERSION};
 use crate::session::Column;
 use crate::{answer, coalition, coins, drawn, embed, listing, lists, noise, query};
 
@@ -39,7 +39,7 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// As JSON.
+/// The value as JSON.
 fn hex_text(bytes: &[u8]) -> String {
     format!("\"{}\"", hex(bytes))
 }
@@ -72,7 +72,7 @@ fn object(fields: &[(&str, String)], indent: &str) -> String {
     format!("{{\n{}\n{indent}}}", lines.join(",\n"))
 }
 
-/// Compares a file with what stands there, or writes a missing one where the script that makes vectors asks for it.
+/// Compares a file with the published one, or writes a missing file if the script for vectors requests it.
 fn published(name: &str, fields: &[(&str, String)]) {
     let head = [
         ("version", VERSION.to_string()),
@@ -101,7 +101,7 @@ fn of_run(work: impl FnOnce()) -> Log {
     run(Without::Nothing, work).1
 }
 
-/// What a batch absorbs of two items of these parts.
+/// The transcript of a batch of two items with these parts.
 fn batch_of(index: Arc<IndexCommitment>, parameters: Parameters, item: Item) {
     let mut batch: answer::Batch<Told> = answer::Batch::new(index, parameters);
     assert_eq!(batch.add(&[item.clone(), item]).len(), 2);
@@ -157,18 +157,16 @@ fn batch_of_lists() {
 type Run = (&'static str, &'static str, fn());
 
 /// Every kind of run, small and large.
-const RUNS: [Run; 15] = [
-    ("noise certificate", "3 positions, gains 1", || {
+const RUNS: [Run; 33] = [
+    ("noise proof", "3 positions, gains 1", || {
         noise::tests::simulate(3, &[1])
     }),
-    ("noise certificate", "1,000 positions, gains 1, 8", || {
+    ("noise proof", "1,000 positions, gains 1, 8", || {
         noise::tests::simulate(1000, &[1, 8])
     }),
-    (
-        "noise certificate",
-        "300,000 positions, gains 1, 8, 64",
-        || noise::tests::simulate(300_000, &[1, 8, 64]),
-    ),
+    ("noise proof", "300,000 positions, gains 1, 8, 64", || {
+        noise::tests::simulate(300_000, &[1, 8, 64])
+    }),
     ("query", "3 positions of 2, 2 listed, gains 1", || {
         query::tests::simulate(3, 2, 2, &[1])
     }),
@@ -224,46 +222,34 @@ const RUNS: [Run; 15] = [
         "6 records, proofs of 100, 70 and 70 bytes",
         || coalition::tests::weigh_sum(6, 3),
     ),
-];
-
-/// The runs that not every policy asks for, each of a protocol with a name of its own.
-const COIN_RUNS: [Run; 3] = [
-    ("coin certificate", "3 positions", || {
+    ("Bernoulli proof", "3 positions", || {
         coins::tests::simulate(3)
     }),
-    ("coin certificate", "1,000 positions", || {
+    ("Bernoulli proof", "1,000 positions", || {
         coins::tests::simulate(1000)
     }),
-    ("coin certificate", "300,000 positions", || {
+    ("Bernoulli proof", "300,000 positions", || {
         coins::tests::simulate(300_000)
     }),
-];
-
-const SAMPLED_RUNS: [Run; 5] = [
-    ("sampled query", "3 positions of 2, 2 listed, kept", || {
+    ("query", "3 positions of 2, 2 listed, kept", || {
         query::tests::simulate_any([3, 2, 2], &[], true)
     }),
-    ("sampled query", "1,000 positions of 256, 5 listed", || {
+    ("query", "1,000 positions of 256, 5 listed", || {
         query::tests::simulate_any([1000, 256, 5], &[], false)
     }),
     (
-        "sampled query",
+        "query",
         "1,000 positions of 256, 5 listed, kept, gains 1, 8",
         || query::tests::simulate_any([1000, 256, 5], &[1, 8], true),
     ),
-    (
-        "sampled query",
-        "300,000 positions of 70, 10 listed, kept",
-        || query::tests::simulate_any([300_000, 70, 10], &[], true),
-    ),
+    ("query", "300,000 positions of 70, 10 listed, kept", || {
+        query::tests::simulate_any([300_000, 70, 10], &[], true)
+    }),
     (
         "batch",
         "2 records of a sampled tenant without noise, proofs of 90 bytes",
         batch_of_sampled_answers,
     ),
-];
-
-const LIST_RUNS: [Run; 4] = [
     ("list", "3 positions of 2, at most 2 listed", || {
         listing::tests::simulate(3, 2, 2)
     }),
@@ -278,63 +264,42 @@ const LIST_RUNS: [Run; 4] = [
         "2 records, parts of 32, 64, 32 and 90 bytes",
         batch_of_lists,
     ),
-];
-
-const TOGETHER_RUNS: [Run; 8] = [
     (
-        "noise certificates",
-        "1 slot of 3 positions, gains 1",
-        || together::simulate_slots(1, 3, &[1]),
-    ),
-    (
-        "noise certificates",
+        "noise proof",
         "3 slots of 1,000 positions, gains 1, 8",
         || together::simulate_slots(3, 1000, &[1, 8]),
     ),
     (
-        "noise certificates",
+        "noise proof",
         "16 slots of 100,000 positions, gains 1, 8, 64",
         || together::simulate_slots(16, 100_000, &[1, 8, 64]),
     ),
     (
-        "queries",
-        "1 record of 3 positions of 2, 2 listed, gains 1",
-        || together::simulate(1, [3, 2, 2], &[1]),
-    ),
-    (
-        "queries",
+        "query",
         "3 records of 1,000 positions of 256, 5 listed",
         || together::simulate(3, [1000, 256, 5], &[]),
     ),
     (
-        "queries",
+        "query",
         "16 records of 100,000 positions of 256, 5 listed, gains 1, 8, 64",
         || together::simulate(16, [100_000, 256, 5], &[1, 8, 64]),
     ),
     (
-        "queries",
+        "query",
         "5 records of 1,000 positions of 70, 10 listed, gains 1, 8",
         || together::simulate(5, [1000, 70, 10], &[1, 8]),
     ),
     (
-        "batch together",
+        "batch",
         "2 groups of 3 records, proofs of 70 and 90 bytes",
         batch_of_groups,
     ),
 ];
 
-/// What the parties of a run say, by label and length, and what they claim of it. A change of any moves the digest that the
-/// protocol's name is made of.
+/// The messages of a run's parties, by label and length, and their claims. Each change of these changes the digest in the
+/// protocol's name.
 #[test]
 fn traces_are_the_published_ones() {
-    traces("trace", &RUNS);
-    traces("trace-coins", &COIN_RUNS);
-    traces("trace-sampled", &SAMPLED_RUNS);
-    traces("trace-listing", &LIST_RUNS);
-    traces("trace-together", &TOGETHER_RUNS);
-}
-
-fn traces(name: &str, runs: &[Run]) {
     let trace = |(kind, sizes, work): &Run| {
         let log = of_run(work);
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -351,29 +316,21 @@ fn traces(name: &str, runs: &[Run]) {
         ];
         object(&fields, "  ")
     };
-    let runs = list(runs, |run| format!("\n  {}", trace(run)));
+    let runs = list(&RUNS, |run| format!("\n  {}", trace(run)));
     let explained = "\"one entry a message (its kind, its length in bytes and its label; kinds: 0 start, 1 bytes, 2 integer, 3 \
                      scalar, 4 point, 5 challenge) or claim (its name), in order; sha256 is of the entries joined by line feeds\"";
-    published(name, &[("what", explained.to_owned()), ("runs", runs)]);
+    published("trace", &[("what", explained.to_owned()), ("runs", runs)]);
 }
 
 #[test]
-fn names_are_made_of_the_published_traces() {
-    for (name, trace) in [
-        ("trace", TRACE),
-        ("trace-coins", COINS_TRACE),
-        ("trace-sampled", SAMPLED_TRACE),
-        ("trace-listing", LISTING_TRACE),
-        ("trace-together", TOGETHER_TRACE),
-    ] {
-        let file = format!("../../vectors/v{VERSION}/scan/{name}.json");
-        let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
-        assert_eq!(
-            hex(&Sha256::digest(&bytes)),
-            trace,
-            "protocol.rs has the digest of another {name}.json"
-        );
-    }
+fn the_protocol_s_name_is_made_of_the_published_trace() {
+    let file = format!("../../vectors/v{VERSION}/scan/trace.json");
+    let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    assert_eq!(
+        hex(&Sha256::digest(&bytes)),
+        TRACE,
+        "protocol.rs has the digest of another trace.json"
+    );
 }
 
 #[test]
@@ -394,8 +351,8 @@ fn generators_are_the_published_ones() {
     );
 }
 
-/// Runs a prover under the fixed nonces: what it makes, and the transcript's states, of each the first four bytes and
-/// of the last all.
+/// Runs a prover with fixed nonces. Returns its result, and the transcript's states: the first four bytes of each, and the
+/// last one whole.
 fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [Field; 2]) {
     REPEATED.set(true);
     let (made, log) = run(Without::Nothing, prove);
@@ -444,8 +401,8 @@ fn answers(low_memory: bool) -> String {
     object(&fields, " ")
 }
 
-/// Of tenants that list the exact top K, are sampled, or both sampled and noised; the rest is as in the answer above. The
-/// proofs' digests stand for them.
+/// Tenants that list the exact top K, are sampled, or both sampled and noised; the other values are those of the answer above.
+/// The file has digests of the proofs.
 fn sampled_answers(low_memory: bool) -> String {
     let cases = answer::tests::golden_sampled(low_memory);
     list(cases, |case| {
@@ -633,7 +590,7 @@ fn list_of_a_record(low_memory: bool) -> String {
     object(&[&of_policy[..], &record, &of_list, &states].concat(), " ")
 }
 
-/// Of a tenant with noise and of one without: three records each, whose proofs' digests stand for them.
+/// A tenant with noise and one without: three records each, with digests of the proofs.
 fn answers_together(low_memory: bool) -> String {
     list([together::small(), together::exact()], |case| {
         let (parts, [_, last_state]) = fixed(|| case.prove(low_memory).unwrap());
@@ -664,8 +621,8 @@ fn answers_together(low_memory: bool) -> String {
     })
 }
 
-/// Whoever changes what a message holds, or how it is weighed, changes these; who changes only how it is computed does not.
-/// The nonces are those of `session::Nonces` with 64 bytes of 7 in the place of the operating system's.
+/// A change of a message's content or weight changes these files; a change of the computation alone does not. The nonces are
+/// those of `session::Nonces` with 64 bytes of 7 as the randomness of the operating system.
 #[test]
 fn proofs_are_the_published_ones() {
     // In low memory no other proof.
@@ -680,12 +637,12 @@ fn proofs_are_the_published_ones() {
             ("answer", of(answers)),
             ("embed", embeddings()),
             ("coalition", coalitions()),
+            ("coins", of(coin_certificate)),
+            ("sampled", of(sampled_answers)),
+            ("listing", of(list_of_a_record)),
+            ("together", of(answers_together)),
         ],
     );
-    published("proofs-coins", &[("coins", of(coin_certificate))]);
-    published("proofs-sampled", &[("sampled", of(sampled_answers))]);
-    published("proofs-listing", &[("listing", of(list_of_a_record))]);
-    published("proofs-together", &[("together", of(answers_together))]);
 }
 
 /// The same in a process that does without the processor's wide multiplication.

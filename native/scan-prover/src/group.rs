@@ -19,22 +19,22 @@ use crate::error::Result;
 pub(crate) use crate::msm::join_windows;
 pub use crate::msm::{msm, small_msm};
 
-/// As [`ragaudit_scan_protocol::group::decode_points`].
+/// See [`ragaudit_scan_protocol::group::decode_points`].
 pub fn decode_points(bytes: &[u8]) -> Result<Vec<G1Affine>> {
     ragaudit_scan_protocol::group::decode_points::<Fast>(bytes)
 }
 
-/// As [`ragaudit_scan_protocol::group::vector_generators`].
+/// See [`ragaudit_scan_protocol::group::vector_generators`].
 pub fn vector_generators(count: usize) -> Arc<Vec<G1Affine>> {
     ragaudit_scan_protocol::group::vector_generators::<Fast>(count)
 }
 
-/// As [`ragaudit_scan_protocol::group::query_generators`].
+/// See [`ragaudit_scan_protocol::group::query_generators`].
 pub fn query_generators(count: usize) -> Arc<Vec<G1Affine>> {
     ragaudit_scan_protocol::group::query_generators::<Fast>(count)
 }
 
-/// As [`ragaudit_scan_protocol::prepared::table`].
+/// See [`ragaudit_scan_protocol::prepared::table`].
 pub fn prepared_generators() -> Vec<u8> {
     ragaudit_scan_protocol::prepared::table::<Fast>()
 }
@@ -42,11 +42,11 @@ pub fn prepared_generators() -> Vec<u8> {
 /// Multiples of one point by table, by the same steps whatever the factor is.
 pub struct FixedBase {
     pub point: G1Affine,
-    /// Of 2^([`SMALL`] i) P.
+    /// Multiples of 2^([`SMALL`] i) P.
     windows: Vec<SmallMultiples>,
 }
 
-/// Factors whose multiples are made together.
+/// The number of factors with multiples computed in one step.
 const FACTORS: usize = 64;
 
 impl FixedBase {
@@ -60,8 +60,8 @@ impl FixedBase {
         Self { point, windows }
     }
 
-    /// Points whose sum is x P, as many whatever x is. None is neutral; where other points are summed with them, or x is
-    /// uniform, no two partial sums have the same x but by chance.
+    /// Points with the sum x P; their number does not depend on x. None is neutral. If other points are summed with them, or x
+    /// is uniform, two partial sums have the same x-coordinate only by chance.
     pub(crate) fn terms(&self, x: &Fr, out: &mut Vec<G1Affine>) {
         let mut digits = odd_digits(x);
         read_all(&self.windows, &digits, out);
@@ -96,7 +96,7 @@ pub fn fixed_sum<'a>(parts: impl IntoIterator<Item = (&'a FixedBase, &'a Fr)>) -
     segment_sums(terms, &[count])[0].into()
 }
 
-/// Tables of what many small commitments are made with.
+/// Tables for many small commitments.
 pub struct Tables {
     /// Blinds.
     pub h: FixedBase,

@@ -13,17 +13,17 @@ use crate::engine::Fast;
 use crate::error::{Error, Result};
 use crate::group::{small_msm, tables, vector_generators, Fr, G1Affine, G1Projective};
 
-/// As [`IndexCommitment::decode`].
+/// See [`IndexCommitment::decode`].
 pub fn decode_index(bytes: &[u8], dimension: usize, capacity: usize) -> Result<IndexCommitment> {
     IndexCommitment::decode::<Fast>(bytes, dimension, capacity)
 }
 
-/// What the blindings of an index commitment are derived from: fresh for every commitment.
+/// The key from which the blindings of an index commitment are derived; every commitment has a new key.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct IndexKey(pub [u8; 32]);
 
 impl IndexKey {
-    /// Of a place of the commitment.
+    /// The blinding at a place of the commitment.
     pub fn blinding(&self, place: usize) -> Fr {
         let mut wide = [0u8; 64];
         for (half, out) in wide.chunks_exact_mut(32).enumerate() {
@@ -50,8 +50,8 @@ pub fn commit_index(
     commit_all(rows, dimension, capacity, |place| key.blinding(place))
 }
 
-/// Commits to a published table of int4 rows, shape (rows, dimension), with one row of zeros after the last. It hides
-/// nothing: whoever has the table makes the same points.
+/// Commits to a published table of int4 rows, shape (rows, dimension), followed by one row of zeros. The commitment hides
+/// nothing: every party with the table computes the same points.
 pub fn commit_table(rows: &[i8], dimension: usize) -> Result<IndexCommitment> {
     check_dimension(dimension)?;
     commit_all(rows, dimension, rows.len() / dimension + 1, |_| Fr::ZERO)
@@ -78,8 +78,8 @@ fn commit_all(
     })
 }
 
-/// The points of the components `first..` alone, from their columns, shape (components, positions): what
-/// [`commit_index`] makes of them, so that a large index can be committed in parts.
+/// The points of only the components `first..`, from their columns, shape (components, positions). They equal the points of
+/// [`commit_index`], so a large index can be committed in parts.
 pub fn commit_components(
     columns: &[i8],
     first: usize,

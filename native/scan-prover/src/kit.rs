@@ -1,5 +1,4 @@
-//! What the tests of every protocol hold, whatever its statement says: each protocol's own tests name its statement, its
-//! witness and its faults.
+//! Tests that all protocols share. Each protocol's own tests define its statement, its witness and its faults.
 use crate::batch::{Kind, Refusals};
 use crate::channel::Channel;
 use crate::cheat::{
@@ -20,7 +19,7 @@ pub(crate) trait Protocol {
 
     fn rows(&self) -> Result<usize>;
 
-    /// Of the index or table that it is about.
+    /// The points of the index or table in the statement.
     fn points(&self) -> &[G1Affine] {
         &[]
     }
@@ -50,24 +49,24 @@ pub(crate) fn state_of<K: Kind>(
     kind: &K,
     items: &[K::Item<'_>],
 ) -> [u8; 32] {
-    let mut transcript: Transcript = kind.transcript(&index.digest(), items);
+    let mut transcript: Transcript = kind.transcript(&index.digest());
     kind.absorb(&mut transcript, items);
     transcript.digest()
 }
 
-/// What a simulator makes of public values alone.
+/// A simulator's proof from public values only.
 pub(crate) fn simulate<S: Protocol>(public: &S) -> Simulated {
     let session: Session<Simulator> = Session::simulator(public.start(), public.rows().unwrap());
     public.run(session).unwrap()
 }
 
-/// Public values alone, commitments that nobody can open, and an oracle that says when it must: the verifier accepts, so a
-/// proof tells it nothing that it could not have written itself.
+/// Public values only, commitments without a known opening, and an oracle with some answers chosen in advance: the verifier
+/// accepts, so a proof tells it only what it could have written itself.
 pub(crate) fn simulated<S: Protocol>(public: &S, real: &[u8]) {
     stands_for(&simulate(public), public, real);
 }
 
-/// The same of what a simulator made that knows what else is public.
+/// The same for a simulator that also knows other public values.
 pub(crate) fn stands_for<S: Protocol>(simulated: &Simulated, public: &S, real: &[u8]) {
     assert_eq!(simulated.proof.len(), real.len());
     assert!(
@@ -103,8 +102,8 @@ pub(crate) fn absorbed<S: Protocol + Clone>(base: &S, changes: &[Change<S>]) {
     }
 }
 
-/// Holds that a prover whose hash leaves out a label is refused. `other` differs from `base` in a field that is in no
-/// equation: forgotten by both sides, it lets one proof stand for two statements.
+/// Asserts that the verifier refuses a prover whose hash omits a label. `other` differs from `base` in a field without an
+/// equation: if both sides omit it, one proof is valid for two statements.
 pub(crate) fn forgets_nothing<S: Protocol>(base: &S, other: &S, prove: impl Fn() -> Vec<u8>) {
     nothing_is_forgotten(&prove, |proof| verify(base, proof));
     let forgets = Without::Message("context".to_owned());
@@ -113,7 +112,8 @@ pub(crate) fn forgets_nothing<S: Protocol>(base: &S, other: &S, prove: impl Fn()
     assert!(verify(other, &prove()).is_err());
 }
 
-/// Holds that a prover is refused who skips a claim or cannot open a point; `each` of the claims, or the ends of each name.
+/// Asserts that the verifier refuses a prover that omits a claim or cannot open a point; `each`: every claim, or the first and
+/// last of each name.
 pub(crate) fn all_are_needed<S: Protocol>(base: &S, prove: impl Fn() -> Vec<u8>, each: bool) {
     no_claim_is_skipped(&prove, |proof| verify(base, proof), each);
     every_point_is_opened(&prove, |proof| verify(base, proof));

@@ -1,8 +1,9 @@
 //! The scan argument's provers: noise, every score and the selection of a large index, proved without a trusted setup.
 //!
-//! The protocols and their verifier stand in `ragaudit-scan-protocol`, once for both parties. This crate has what only provers
-//! have: what goes into a run, by the protocol's name, and what they compute of it, in [`prover`]. It verifies by the same
-//! code on all lanes and threads ([`engine`]). The tests of all parties are here, simulators and cheats too.
+//! The crate `ragaudit-scan-protocol` has the protocols and their verifier, once for both parties. This crate has the provers'
+//! code: the inputs of each run, in a module with the protocol's name, and the computations in [`prover`]. It verifies by the
+//! same code on all lanes and threads ([`engine`]). It has the tests of all parties, including simulators and malicious
+//! provers.
 pub mod answer;
 pub mod asked;
 pub mod batch;

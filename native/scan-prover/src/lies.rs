@@ -1,4 +1,5 @@
-//! Provers that say a false value and make up for it wherever they can, so that one claim alone does not hold.
+//! Malicious provers that state one false value and compensate for it in as many claims as possible, so that only one claim
+//! fails.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::group::{Fr, WIDTH};
 type Verdict = std::result::Result<(), Error>;
 type Key = (bool, usize);
 
-/// What the closing makes of all products and column claims: it holds where each of them does.
+/// The closing's sums of all products and column claims: they hold if each product and claim holds.
 const CLOSING: [&str; 4] = [
     "constraint: left factor",
     "constraint: right factor",
@@ -41,7 +42,7 @@ const LOWER: [&str; 17] = [
     "link: 0",
 ];
 
-/// The claims that a prover of a run makes, and where its values stand.
+/// The claims of a run's prover, and the places of its values.
 struct Claims<'l> {
     log: &'l Log,
     /// The claims that each value is in.
@@ -93,8 +94,8 @@ impl<'l> Claims<'l> {
         keys
     }
 
-    /// What a value carries along if all products but one claim are to hold: itself and these products' outputs; and the
-    /// other claims about them.
+    /// The values that change with a value if all products except one claim are to hold: the value itself and these products'
+    /// outputs; and the other claims about them.
     fn carried(&self, first: Key, claim: usize) -> Option<(Vec<Key>, BTreeSet<usize>)> {
         let (mut keys, mut others) = (vec![first], BTreeSet::new());
         let mut at = 0;
@@ -109,7 +110,7 @@ impl<'l> Claims<'l> {
                 };
                 let factor = [left, right].iter().any(|e| holds(e, keys[at]));
                 match (&output.terms[..], factor) {
-                    // The output of a product that holds is made of its factors alone.
+                    // The output of a product that holds follows from its factors.
                     ([(var, c)], true) if *c == Fr::ONE && output.constant == Fr::ZERO => {
                         if !keys.contains(&key(*var)) {
                             keys.push(key(*var));
@@ -129,7 +130,7 @@ fn holds(expr: &Expr, value: Key) -> bool {
     expr.terms.iter().any(|(var, _)| key(*var) == value)
 }
 
-/// The values of a prover with one of them changed, and with it what products make of it but for one claim.
+/// The values of a prover with one of them changed, and with the outputs of all products except one claim recomputed.
 fn changed(log: &Log, keys: &[Key], claim: usize, to: Fr) -> BTreeMap<Key, Fr> {
     let mut out = BTreeMap::from([(keys[0], to)]);
     for (n, made) in log.about.iter().enumerate() {
@@ -184,7 +185,7 @@ const FIFTH: [u64; 4] = [
     0x26b6a528b427b354,
 ];
 
-/// A lie that a claim of a run stands against alone, said up to a point: all other claims of the prover hold.
+/// A lie, up to a point, that only one claim of a run refutes: all other claims of the prover hold.
 fn lie(
     log: &Log,
     claim: usize,
@@ -209,7 +210,7 @@ fn lie(
             _ => None,
         };
         if let Some((mut lies, to, after)) = found {
-            // Where another value makes up for the lie, what is made of both is right again.
+            // If another value compensates for the lie, all values that depend on both are correct again.
             lies.retain(|(_, place, _)| *place != SINGLE);
             let log = after.as_ref().unwrap_or(log);
             for (key, to) in changed(log, &keys, claim, to) {
@@ -271,7 +272,7 @@ fn makes_up(
     })
 }
 
-/// A single value that is made of a false one stays what it would be: it is of a column, or opened.
+/// A single that depends on a false value remains as it is: it is a column's value, or opened.
 fn kept(
     claims: &Claims,
     claim: usize,
@@ -300,7 +301,7 @@ fn kept(
     lies
 }
 
-/// The run of a prover that says so many false values.
+/// The run of a prover with these false values.
 fn told(lies: &[False], prove: &dyn Fn() -> Vec<u8>) -> Log {
     FALSE.set(lies.to_vec());
     let (_, log) = run(Without::Nothing, prove);
@@ -308,7 +309,7 @@ fn told(lies: &[False], prove: &dyn Fn() -> Vec<u8>) -> Log {
     log
 }
 
-/// The claims of a run that the page names as those that no one lie stands against.
+/// The claims of a run that the page lists as not refuted by a single lie.
 fn named(of_run: &str) -> BTreeSet<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scan/claims.md");
     let page = std::fs::read_to_string(page).expect("a page of claims");
@@ -323,11 +324,11 @@ fn named(of_run: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Holds that each of a run's claims, but for those that the page names, stands against a lie by itself: whoever says a
-/// false value, and makes up for it by others in every other claim, is refused, and passes where neither party makes that
-/// claim. Those of the lower layers are not asked.
+/// Asserts that each of a run's claims, except the claims that the page lists, alone refutes a lie: a prover that states a
+/// false value, and compensates for it in every other claim, is refused, and is accepted if neither party makes that claim.
+/// The claims of the lower layers are not tested.
 ///
-/// Of several claims of a name the last one is asked that has such a lie, and that from their middle on.
+/// Among several claims of a name the test takes the last one with such a lie, and the last one in the second half of them.
 pub(crate) fn each_claim_stands_against_a_lie(
     of_run: &str,
     prove: impl Fn() -> Vec<u8>,

@@ -21,8 +21,8 @@ mod tests {
     use ark_ff::AdditiveGroup;
     use ark_ff::Field;
 
-    /// A prover that hides -5 in C_q's G_0 takes 5 from the first score. One equation for C_q and P together would not
-    /// see it; one for each does.
+    /// A prover that hides -5 in C_q's G_0 reduces the first score by 5. One common equation for C_q and P would accept this
+    /// proof; separate equations refuse it.
     #[test]
     fn a_merged_link_equation_would_let_a_score_through() {
         let key = IndexKey([7; 32]);

@@ -16,8 +16,8 @@ mod inputs;
 use inputs::*;
 pub use inputs::{bit_column, committed_bits, nothing_held, Bits, Listing, Outcome};
 
-/// Proves a list; in `low_memory` the same in more time, so many blocks at a time. `columns` are those that the statement has
-/// commitments to, in its order.
+/// Proves a list; with `low_memory` the same in more time, this number of blocks at a time. `columns` are the columns whose
+/// commitments the statement has, in its order.
 pub(crate) fn prove_as<P: Proves>(
     statement: &ListingStatement,
     listing: &Listing,

@@ -13,8 +13,8 @@ use crate::prover::fractions::RUN;
 use crate::prover::Prover;
 use crate::transcript::Hash;
 
-/// The proof of a record's list and the encoded commitments to what the account holds after it, under these blindings, one
-/// a row, which nothing else is committed to under. In `low_memory` the same in more time.
+/// The proof of a record's list, and the encoded commitments to the disclosed set after it. `blindings` has one blinding per
+/// row, which serves no other commitment. With `low_memory` the same in more time.
 #[allow(clippy::too_many_arguments)]
 pub fn prove(
     index: &IndexCommitment,
@@ -53,12 +53,12 @@ pub(crate) fn prove_as<P: Proves>(
     Ok((proof, encode_points(&after.rows)))
 }
 
-/// As [`ragaudit_scan_protocol::lists::verify`].
+/// See [`ragaudit_scan_protocol::lists::verify`].
 pub fn verify(index: &IndexCommitment, constants: &Constants, item: &Item) -> Result<()> {
     ragaudit_scan_protocol::lists::verify::<Fast>(index, constants, item)
 }
 
-/// As [`ragaudit_scan_protocol::lists::Batch`].
+/// See [`ragaudit_scan_protocol::lists::Batch`].
 pub type Batch<O = Hash> = ragaudit_scan_protocol::lists::Batch<O, Fast>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Multilinear extensions on all lanes: tables of eq that are kept as products, and the weights of columns' entries.
+//! Multilinear extensions on all lanes: tables of eq stored as products, and the weights of columns' entries.
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_field_simd::dispatch;
 use ragaudit_field_simd::lanes::Lanes;
@@ -9,7 +9,7 @@ pub use ragaudit_scan_protocol::mle::*;
 use crate::small;
 use ragaudit_scan_protocol::group::Fr;
 
-/// eq(point, x) for all x, kept as a product: low_(x mod size) high_(x / size).
+/// eq(point, x) for all x, stored as a product: low_(x mod size) high_(x / size).
 pub(crate) struct Weights {
     point: Vec<Fr>,
     pub(crate) low: Vec<Fr>,

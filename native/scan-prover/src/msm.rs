@@ -6,11 +6,11 @@ use ragaudit_scan_protocol::group::{Fr, G1Affine, G1Projective};
 use ragaudit_scan_protocol::numbers::log2_ceil;
 use rayon::prelude::*;
 
-/// Largest sum that is made at once: what it takes in memory is one point a point, for each thread.
+/// The size of the largest sum in one step. Each thread needs memory for one point per point.
 const MSM: usize = 1 << 18;
 
-/// sum of x_i P_i, by buckets of signed digits: how long it takes depends on the scalars. Those of a prover are public,
-/// or uniform whatever its secrets are.
+/// sum of x_i P_i, by buckets of signed digits. The time depends on the scalars; a prover's scalars here are public, or
+/// uniform for all of its secrets.
 pub fn msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
     debug_assert_eq!(points.len(), scalars.len());
     points
@@ -26,8 +26,8 @@ pub fn msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
 fn window_msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
     let (windows, bits) = windows(Fr::MODULUS_BIT_SIZE as usize + 1, points.len());
     let integers: Vec<[u64; 4]> = scalars.par_iter().map(|x| x.into_bigint().0).collect();
-    // Signed digits: a window's value and the carry below it, less 2^bits from its half upwards. The last window leaves
-    // no carry: it has a bit more than the modulus, whose own bits are 110000..
+    // Signed digits: a window's value plus the carry below it, minus 2^bits from half of the range upwards. The last window
+    // has no carry, because it has one bit more than the modulus, which begins with the bits 110000.
     let mut carries = vec![false; points.len()];
     let digits: Vec<Vec<i32>> = (0..windows)
         .map(|w| {
@@ -63,8 +63,8 @@ fn windows(bits: usize, points: usize) -> (usize, usize) {
         .unwrap_or((1, 1))
 }
 
-/// sum of v_i P_i for small integers, by buckets of signed digits: how long it takes depends on the integers. For what
-/// is not proved eagerly; [`crate::prover::columns`] commits to the columns of proofs.
+/// sum of v_i P_i for small integers, by buckets of signed digits. The time depends on the integers, so only data without
+/// eager proofs uses it; [`crate::prover::columns`] commits to the columns of proofs.
 pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
     let most = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
     let (count, bits) = windows(64 - most.leading_zeros() as usize, points.len());
@@ -74,7 +74,7 @@ pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
     let sums: Vec<G1Projective> = (0..count)
         .map(|window| {
             for (v, digit) in rest.iter_mut().zip(&mut digits) {
-                // The last window takes what is left: at most 2^bits with the carry.
+                // The last window has the remaining value: at most 2^bits with the carry.
                 *digit = match window + 1 == count {
                     true => *v as i32,
                     false => ((*v + half).rem_euclid(2 * half) - half) as i32,
@@ -94,8 +94,8 @@ pub(crate) fn join_windows(sums: &[G1Projective], bits: usize) -> G1Projective {
     })
 }
 
-/// sum of k times the k-th point, from 1. With k = side a + b it is side times the weighed sums of the rows a and that of
-/// the columns b, which are sums without weights.
+/// sum of k times the k-th point, from 1. With k = side a + b it is side times the weighted sum of the sums of rows a, plus
+/// the weighted sum of the sums of columns b; the inner sums have no weights.
 fn weigh(mut buckets: Vec<G1Affine>) -> G1Projective {
     if buckets.len() < 24 {
         let (mut running, mut sum) = (G1Projective::zero(), G1Projective::zero());
@@ -123,7 +123,7 @@ fn weigh(mut buckets: Vec<G1Affine>) -> G1Projective {
     (0..bits).fold(rows, |x, _| x.double()) + weigh(columns)
 }
 
-/// For k = 1, 2, .. up to the largest |digit|, the sum of the points with digit k minus that of those with digit -k.
+/// For k = 1, 2, .. up to the largest |digit|: the sum of the points with digit k minus the sum of the points with digit -k.
 fn bucket_sums(points: &[G1Affine], digits: &[i32]) -> Vec<G1Affine> {
     let largest = digits.iter().map(|d| d.unsigned_abs()).max().unwrap_or(0);
     let mut lengths = vec![0u32; largest as usize];

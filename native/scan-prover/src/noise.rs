@@ -26,7 +26,7 @@ impl Draw for Noise {
 
 /// Appends a draw, with threshold and alias of its bin. Choice and sign are masks.
 pub(crate) fn push(draws: &mut Draws, byte: u8, choice: i64, t: i64, [threshold, alias]: [u32; 2]) {
-    // Of which the compiler knows no more than that they are integers, so that it makes no branches of them.
+    // The compiler must not know more about these integers, so that it generates no branches on them.
     let (choice, byte) = std::hint::black_box((choice, byte));
     let (threshold, alias, bin) = (threshold.into(), i64::from(alias), byte % BINS as u8);
     let magnitude = alias ^ (-choice & (alias ^ i64::from(bin)));
@@ -37,8 +37,7 @@ pub(crate) fn push(draws: &mut Draws, byte: u8, choice: i64, t: i64, [threshold,
     draws.push(&[i64::from(byte), choice, threshold, value], t, distance);
 }
 
-/// The column z of a slot in a certificate of `slots` of them, from what was kept of it: encoded commitments, values and
-/// blindings.
+/// The column z of a slot in a noise proof of `slots` slots, from its stored parts: encoded commitments, values and blindings.
 pub fn noise_column(
     rows: &[u8],
     values: Vec<i64>,

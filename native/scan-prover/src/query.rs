@@ -11,15 +11,14 @@ use crate::group::encode_scalar;
 use crate::index::IndexKey;
 use crate::prover::fractions::RUN;
 use crate::session::{Column, Opening, Session};
-use crate::together::Format;
 
 pub(crate) mod inputs;
 
 pub use inputs::Answer;
 use inputs::*;
 
-/// The columns that certificates committed to, with their openings: each record's noise where there are gains, and the
-/// tenant's kept positions where it is sampled.
+/// The columns with commitments from earlier proofs, with their openings: each record's noise if there are gains, and the
+/// sampled positions of a sampled tenant.
 #[derive(Clone, Copy, Default)]
 pub struct Certified<'a> {
     pub noise: &'a [Column],
@@ -45,7 +44,7 @@ pub(crate) fn prove_as<P: Proves>(
     prove_with::<P>(statement, &secret, low_memory.then_some(RUN))
 }
 
-/// What opens the columns that the statement is about, and no others.
+/// The openings of exactly the columns in the statement.
 pub(crate) fn openings<'a>(
     statement: &QueryStatement,
     certified: Certified<'a>,
@@ -62,7 +61,7 @@ pub(crate) fn openings<'a>(
     }
 }
 
-/// What each answer's columns hold; in a batch an error says which answer does not fit.
+/// The contents of each answer's columns. The error names the answer that does not fit.
 pub(crate) fn witnesses(
     statement: &QueryStatement,
     answers: &[Answer],
@@ -75,11 +74,9 @@ pub(crate) fn witnesses(
     }
     let one = |(k, answer): (usize, &Answer)| {
         let witness = Witness::new(statement, window, answer, openings.values(k));
-        witness.map_err(|error| match (statement.format, error) {
-            (Format::Batch, Error::Unsatisfied(what)) => {
-                Error::Unsatisfied(format!("answer {k}: {what}"))
-            }
-            (_, error) => error,
+        witness.map_err(|error| match error {
+            Error::Unsatisfied(what) => Error::Unsatisfied(format!("answer {k}: {what}")),
+            error => error,
         })
     };
     answers.iter().enumerate().map(one).collect()

@@ -1,4 +1,4 @@
-//! What only a prover has of a run: nonces, and the openings of what it has sent. `docs/scan/session.md`.
+//! The prover's private state in a run: nonces, and the openings of the points that it has sent. `docs/scan/session.md`.
 use ark_ff::AdditiveGroup;
 use ragaudit_field_simd::field::from_wide;
 use sha2::{Digest, Sha256};
@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::expr::Var;
 use crate::group::{fixed_sum, tables, Fr, G1Projective, WIDTH};
 
-/// Nonces: operating-system randomness hashed with witness and statement, so that a weak generator alone does
-/// not reveal them, and one witness never gives them twice.
+/// Nonces: operating-system randomness hashed with witness and statement, so that a weak generator does not reveal them, and
+/// one witness never repeats them.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Nonces {
     key: [u8; 32],
@@ -55,7 +55,7 @@ impl Nonces {
     }
 }
 
-/// A prover's nonces and hidden values. Of all parties to a run it alone has any.
+/// A prover's nonces and hidden values. Only the prover of a run has any.
 pub struct Secrets {
     pub(crate) nonces: Nonces,
     /// Hidden values by slot; a message's unused places hold 0.

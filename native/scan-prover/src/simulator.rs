@@ -1,4 +1,4 @@
-//! The zero-knowledge simulator: it knows no secret, and decides what the random oracle answers.
+//! The zero-knowledge simulator: it knows no secret, and chooses some of the random oracle's answers.
 use std::fmt::Display;
 
 use ark_ff::AdditiveGroup;
@@ -23,7 +23,7 @@ pub(crate) struct Simulator {
     oracle: Told,
 }
 
-/// What it made without any secret, and what the oracle that accepts it answers.
+/// The simulator's proof, and the answers of the oracle under which a verifier accepts it.
 pub(crate) struct Simulated {
     pub(crate) proof: Vec<u8>,
     pub(crate) answers: Vec<(State, Fr)>,
@@ -79,7 +79,7 @@ impl Channel for Simulator {
         Ok(scalar)
     }
 
-    /// Responses and challenge first: what is sent before them follows from the equations.
+    /// It chooses responses and challenge first: the points before them follow from the equations.
     fn mask(
         &mut self,
         length: usize,

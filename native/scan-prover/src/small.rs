@@ -12,7 +12,7 @@ const INV: u64 = <FrConfig as MontConfig<4>>::INV;
 /// Entries of one task.
 const TASK: usize = 1 << 10;
 
-/// What a reduction divides by: two limbs.
+/// The divisor of a reduction: two limbs.
 fn radix() -> Fr {
     Fr::from(1u128 << 127).double()
 }
@@ -69,7 +69,7 @@ impl Sum {
                 (*limb, carry) = (t as u64, (t >> 64) as u64);
             }
         }
-        // Less r, and r again by mask where that is negative.
+        // Subtracts r, and adds it again by mask if the result is negative.
         let value = [self.0[2], self.0[3], self.0[4], self.0[5]];
         let (mut less, mut borrow) = ([0u64; 4], 0);
         for ((less, x), r) in less.iter_mut().zip(value).zip(R) {
@@ -84,7 +84,7 @@ impl Sum {
     }
 }
 
-/// What makes residues of short integers, N at a time.
+/// The constants that convert short integers to residues, N at a time.
 pub(crate) struct Converting<V> {
     long: V,
     lowered: V,
@@ -122,7 +122,7 @@ pub(crate) fn combine(start: Fr, columns: &[(&[i64], Fr)], out: &mut [Fr]) {
 fn combine_on<L: Integers<Fr>>(l: L, start: Fr, columns: &[(&[i64], Fr)], out: &mut [Fr]) {
     let long = shortening();
     let factors: Vec<L::V> = columns.iter().map(|(_, f)| l.splat(&(long * f))).collect();
-    // The integers are raised: what that adds is taken off for the columns that reach a row.
+    // The integers are raised; the columns that reach a row subtract the difference.
     let raise = Fr::from(1u64 << 51);
     let exact: Vec<Factor> = columns.iter().map(|(_, f)| Factor::new(*f)).collect();
     let tasks = out.par_chunks_mut(TASK).enumerate();
@@ -132,7 +132,7 @@ fn combine_on<L: Integers<Fr>>(l: L, start: Fr, columns: &[(&[i64], Fr)], out: &
             .map(|v| v.get(task * TASK..).unwrap_or_default())
             .collect();
         let whole = here.iter().map(|v| v.len()).filter(|n| *n > 0).min();
-        // Rows in lanes: those that no column ends in, if all values are short.
+        // Whole rows of lanes before the end of every column, if all values are short.
         let rows = out.len().min(whole.unwrap_or(0)) / L::N * L::N;
         let short = |v: &&[i64]| v.is_empty() || are_short(&v[..rows]);
         let rows = if L::N > 1 && here.iter().all(short) {
@@ -184,7 +184,7 @@ fn are_short(values: &[i64]) -> bool {
     values.iter().fold(0, |all, v| all | high(v)) == 0
 }
 
-/// What [`Integers::shorten`] divides by.
+/// The divisor of [`Integers::shorten`].
 fn shortening() -> Fr {
     Fr::from(1u128 << 104)
 }
@@ -239,7 +239,7 @@ mod tests {
     use ragaudit_field_simd::lanes::tracked::Tracked;
     use ragaudit_field_simd::lanes::Portable;
 
-    /// For values of which all are short, and for others.
+    /// For short values, and for others.
     #[test]
     fn sums_agree_with_the_field() {
         let short = (1 << 51) - 1;

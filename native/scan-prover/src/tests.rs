@@ -1,4 +1,4 @@
-//! The lower layers, each with a prover that lies in the way the layer is there to catch.
+//! The lower layers, each with a malicious prover that the layer must detect.
 use crate::engine::Fast;
 use ark_ff::{AdditiveGroup, BigInt, Field, UniformRand};
 
@@ -29,7 +29,7 @@ pub(crate) fn residues(count: usize) -> Vec<Fr> {
     out
 }
 
-/// Runs a protocol as a prover that refuses nothing.
+/// Runs a protocol as a prover without checks.
 pub(crate) fn prove_anyway(
     row_variables: usize,
     protocol: &impl Fn(&mut Session<Cheat>, bool) -> Result<()>,
@@ -49,7 +49,7 @@ pub(crate) fn check(
     Ok(session.close(None)?.into())
 }
 
-/// Whether the verifier accepts what such a prover sends.
+/// Whether the verifier accepts such a prover's messages.
 fn accepted(
     row_variables: usize,
     protocol: impl Fn(&mut Session<Cheat>, bool) -> Result<()>,
@@ -119,7 +119,7 @@ impl Sums for Defined {
     }
 }
 
-/// A sum of products that digits of one to three variables weigh, some of which become coordinates.
+/// A sum of products weighted by digits of one to three variables; some digits become coordinates.
 #[test]
 fn sums_over_digits() {
     let run = |lie: u64| {
@@ -250,7 +250,7 @@ fn column_claims() {
     assert!(!run(1), "an evaluation that is not the column's");
 }
 
-/// The column's true value, at a point other than the one that was asked for.
+/// The column's true value, at another point than the challenge.
 #[test]
 fn an_opening_is_for_its_point() {
     let run = |other: bool| {
@@ -278,8 +278,7 @@ fn sumcheck_of_a_cubic() {
         accepted(3, |session, prover| {
             let n = 5;
             let tables: Vec<Vec<Fr>> = random(128).chunks(32).map(<[Fr]>::to_vec).collect();
-            let [threshold, chi] = [Fr::from(7u8), -Fr::ONE];
-            let gate = Gate::Selection { threshold, chi };
+            let gate = Gate::Selection { chi: -Fr::ONE };
             let values = |x: usize| tables.iter().map(|t| t[x]).collect::<Vec<Fr>>();
             let sum: Fr = (0..32).map(|x| gate.at(&values(x))).sum();
             let claim = session.send("sum", 1, prover.then_some(&[sum + Fr::from(lie)]))?[0];
@@ -539,7 +538,7 @@ fn rows_count_to_the_last_and_no_further() {
     assert!(!run(None, true), "a row not counted in the table");
 }
 
-/// Columns are committed to together, each in its own rows, none beyond its entries.
+/// Columns are committed to in one step, each in its own rows, without rows beyond its entries.
 #[test]
 fn columns_have_rows_for_their_entries() {
     let run = |lie: i64| {
@@ -600,7 +599,7 @@ fn mutated_proofs_are_refused() {
 
 #[test]
 fn equations_are_not_summed_away() {
-    // Two false equations whose plain sum is true: the weights keep them apart.
+    // Two false equations with a true plain sum: the weights distinguish them.
     let mut one = Equation {
         u: Fr::ONE,
         ..Equation::default()

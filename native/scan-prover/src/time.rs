@@ -21,7 +21,7 @@ fn rng() -> StdRng {
     StdRng::seed_from_u64(1)
 }
 
-/// The least, the largest and random values of a bound, and such of which most are 0.
+/// The least, the largest and random values of a bound, and values that are mostly 0.
 fn extremes(bound: Bound, count: usize) -> [Vec<i64>; 5] {
     let mut rng = rng();
     let (least, bits) = match bound {
@@ -44,7 +44,7 @@ fn extremes(bound: Bound, count: usize) -> [Vec<i64>; 5] {
     ]
 }
 
-/// Every count of a run up to its closing, whose sums are of scalars that masks make uniform.
+/// Every operation count of a run up to its closing, whose sums are over scalars that masks make uniform.
 #[test]
 fn work_does_not_depend_on_secrets() {
     let bounds = [
@@ -101,7 +101,7 @@ fn work_does_not_depend_on_secrets() {
 /// Measurements of each class.
 const SAMPLES: usize = 500;
 
-/// As fixed multiples were before: a byte at a time, zero bytes left out.
+/// The former fixed multiples: one byte at a time, without zero bytes.
 fn multiple_by_bytes(windows: &[Vec<G1Affine>], x: &Fr) -> G1Projective {
     let mut sum = G1Projective::ZERO;
     for (window, byte) in windows.iter().zip(x.into_bigint().to_bytes_le()) {
@@ -122,10 +122,10 @@ fn windows(point: &G1Affine) -> Vec<Vec<G1Affine>> {
     (0..32).map(row).collect()
 }
 
-/// Columns, messages and queries of zeros against random ones. What the prover did before is measured beside it, and
-/// must be found: a test that could not see it would say nothing.
+/// Compares columns, messages and queries of zeros with random ones. The test also measures the prover's former code, and must
+/// detect its leak: a test that could not detect it would show nothing.
 #[test]
-#[ignore = "a minute, and about time"]
+#[ignore = "compares the prover's time for secrets of zeros and random secrets (a minute): make test-full"]
 fn time_does_not_depend_on_secrets() {
     const ROW: usize = 8;
     let entries = 1 << ROW;

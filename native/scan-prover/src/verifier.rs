@@ -3,5 +3,5 @@ use ragaudit_scan_protocol::transcript::Hash;
 
 use crate::engine::Fast;
 
-/// As [`ragaudit_scan_protocol::verifier::Verifier`].
+/// See [`ragaudit_scan_protocol::verifier::Verifier`].
 pub type Verifier<'p, O = Hash> = ragaudit_scan_protocol::verifier::Verifier<'p, O, Fast>;

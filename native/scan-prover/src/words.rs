@@ -20,7 +20,7 @@ const TASK: usize = 64;
 pub struct Seed(pub [Fr; 2]);
 
 impl Seed {
-    /// As a prover's nonces take it in.
+    /// The bytes for a prover's nonces.
     pub(crate) fn witness(&self) -> Zeroizing<Vec<u8>> {
         let halves = self.0.each_ref().map(crate::group::encode_scalar);
         Zeroizing::new(halves.concat())
@@ -32,7 +32,7 @@ impl Seed {
     }
 }
 
-/// What a slot publishes of the seed before its query exists: H(1, s0, s1).
+/// The published commitment to a slot's seed, which precedes its query: H(1, s0, s1).
 pub fn seed_commitment(seed: &Seed) -> Fr {
     hash(&[Fr::from(TAG_SEED), seed.0[0], seed.0[1]]).expect("three inputs fit")
 }
@@ -78,7 +78,8 @@ pub(crate) fn stream_columns(limbs: &mut Limbs, high: &mut Upper) -> StreamColum
     StreamColumns::named(&mut columns.chain([range]))
 }
 
-/// Limbs of each word's high part, then of what last draw and high part lack of the largest allowed ones.
+/// Limbs of each word's high part, then of the difference between the largest allowed last draw and high part and the actual
+/// ones.
 pub(crate) type Upper = [Vec<i64>; HIGH_LIMBS + REST_LIMBS];
 
 pub(crate) fn upper_parts(words: &[[u64; 4]]) -> Result<Upper> {

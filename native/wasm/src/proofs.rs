@@ -84,13 +84,6 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
             out.bytes(&protocol::name());
             Ok(())
         }
-        "scan_protocols" => {
-            out.list(&protocol::others(), |out, (run, name)| {
-                out.bytes(run.as_bytes());
-                out.bytes(name);
-            });
-            Ok(())
-        }
         "scan_limits" => {
             out.list(&protocol::limits(), |out, (name, limit)| {
                 out.bytes(name.as_bytes());
@@ -181,26 +174,11 @@ fn listing(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
 }
 
 fn slot(bytes: &[u8]) -> Outcome<Slot> {
-    let [c_seed, beacon, slot] = exactly(bytes, "slot").map_err(text)?;
-    Ok(Slot {
-        c_seed,
-        beacon,
-        slot,
-    })
+    exactly(bytes, "slot").map(Slot::from).map_err(text)
 }
 
 fn record(bytes: &[u8]) -> Outcome<Record> {
-    let [c_seed, beacon, slot, context, cq, htopk] = exactly(bytes, "record").map_err(text)?;
-    Ok(Record {
-        slot: Slot {
-            c_seed,
-            beacon,
-            slot,
-        },
-        context,
-        cq,
-        htopk,
-    })
+    exactly(bytes, "record").map(Record::from).map_err(text)
 }
 
 fn embed_statement<'a>(
@@ -245,13 +223,18 @@ fn coins_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
 
 fn list_verify(a: &mut Arguments) -> Outcome<()> {
     let (index, listing) = (of_index(a)?, of_listing(a)?);
+    lists::verify::<Web>(&index, &listing, &list(a)?).map_err(text)
+}
+
+/// A record of a listing tenant with its commitments and its proof.
+fn list<'a>(a: &mut Arguments<'a>) -> Outcome<lists::Item<'a>> {
     let of = record(a.bytes()?)?;
     let rows = Rows {
         chance: a.bytes()?,
         held: a.bytes()?,
         after: a.bytes()?,
     };
-    lists::verify::<Web>(&index, &listing, &(of, rows, a.bytes()?)).map_err(text)
+    Ok((of, rows, a.bytes()?))
 }
 
 fn embed_verify(a: &mut Arguments) -> Outcome<()> {
@@ -345,20 +328,7 @@ fn batch(a: &mut Arguments, out: &mut Results, step: Step) -> Outcome<()> {
     let batch = BATCHES.with(|shelf| find(shelf, a))?;
     match &mut *batch.borrow_mut() {
         Batch::Answers(batch) => step!(batch, step, out, a.list(answered)),
-        Batch::Lists(batch) => step!(
-            batch,
-            step,
-            out,
-            a.list(|a| {
-                let of = record(a.bytes()?)?;
-                let rows = Rows {
-                    chance: a.bytes()?,
-                    held: a.bytes()?,
-                    after: a.bytes()?,
-                };
-                Ok((of, rows, a.bytes()?))
-            })
-        ),
+        Batch::Lists(batch) => step!(batch, step, out, a.list(list)),
         Batch::Embeddings(of, batch) => step!(
             batch,
             step,

@@ -1,4 +1,4 @@
-//! All column claims, and the claim of a table, to one point.
+//! Reduces all column claims, and a table's claim, to one point.
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::channel::Channel;
@@ -11,35 +11,35 @@ use crate::prover::Weighting;
 use crate::session::{ColumnId, Session, TableClaim};
 use crate::sumcheck::products;
 
-/// Where all columns are opened, how much each counts, and the commitment to the value.
+/// The point of the opening, the factor of each column, and the commitment to the value.
 pub struct Opened<'a> {
     pub point: Vec<Fr>,
     pub factors: Vec<Fr>,
-    /// The table's functional and how much it counts.
+    /// The table's functional and its factor.
     pub table: Option<(TableClaim<'a>, Fr)>,
     pub single: Var,
-    /// What each of the columns apart has at the point, as hidden values; `single` and `factors` are without them.
+    /// The hidden values of the separately opened columns at the point; `single` and `factors` exclude these columns.
     pub apart: Vec<Var>,
 }
 
-/// What is opened at once: a combination of columns' rows, at a point.
+/// One opening: a combination of columns' rows, at a point.
 pub struct ToOpen<'o, 'a> {
     pub point: &'o [Fr],
-    /// Of the rows' length.
+    /// The base-2 logarithm of the rows' length.
     pub row_variables: usize,
-    /// Of each column.
+    /// One factor for each column.
     pub factors: &'o [Fr],
-    /// What stands for the columns without commitments, and its factor.
-    pub linked: Option<(&'o LinkClaim, Fr)>,
-    /// A table's functional and how much it counts.
+    /// The commitment to the combined rows of the columns that have no commitments of their own.
+    pub linked: Option<&'o LinkClaim>,
+    /// A table's functional and its factor.
     pub table: Option<&'o (TableClaim<'a>, Fr)>,
     /// The commitment to the value.
     pub single: Var,
 }
 
 impl<'a, C: Channel> Session<'a, C> {
-    /// Columns grouped by weight, one sumcheck of weight times combination. The columns `apart` are to be opened by
-    /// themselves.
+    /// Groups the columns by weight, and reduces the groups by one sumcheck of weight times combination. The columns in
+    /// `apart` are opened separately.
     pub fn reduce_columns(&mut self, apart: &[ColumnId]) -> Result<Option<Opened<'a>>> {
         let claims = std::mem::take(&mut self.claims);
         let table = self.table.take();
@@ -58,7 +58,7 @@ impl<'a, C: Channel> Session<'a, C> {
             }
             power *= gamma;
         }
-        // The functional that a table gives, last.
+        // The table's functional is the last one.
         let mut sums: Vec<&[(ColumnId, Fr)]> = groups.iter().map(|(_, c)| &c[..]).collect();
         let of_table = table.as_ref().map(|part| [(part.column, power)]);
         if let (Some(part), Some(column)) = (&table, &of_table) {
@@ -88,7 +88,7 @@ impl<'a, C: Channel> Session<'a, C> {
         for ((weight, _), var) in groups.iter().zip(&vars) {
             rest.add_term(*var, -weight.evaluate(&reduced.point));
         }
-        // What the table's functional extends to is public; the opening shows it.
+        // The extension of the table's functional is public; the opening proves it.
         let extended = match &table {
             Some(part) => {
                 let eq = || eq_table(&reduced.point);

@@ -1,4 +1,4 @@
-//! All linear constraints by one Schnorr proof.
+//! Proves all linear constraints by one Schnorr proof.
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::channel::Channel;
@@ -11,7 +11,7 @@ use crate::mle::eq_table;
 use crate::numbers::half;
 use crate::session::Session;
 
-/// A commitment known as a combination of sent points, with its blinding, for the prover.
+/// A commitment as a combination of sent points, with the prover's blinding.
 #[derive(Clone, Default)]
 struct Derived {
     u: Fr,
@@ -33,9 +33,9 @@ impl Derived {
 }
 
 impl<C: Channel> Session<'_, C> {
-    /// A challenge combines them into one: <A, messages> = -(constant + singles), the right side as a commitment. A
-    /// sumcheck takes the left side to one point, where the messages' own commitments combine to one of 16 values; that
-    /// one is opened by a Schnorr proof with its responses in the clear.
+    /// A challenge combines the constraints into one: <A, messages> = -(constant + singles), with a commitment on the right
+    /// side. A sumcheck reduces the left side to one point, where the messages' commitments combine to one commitment of 16
+    /// values. A Schnorr proof opens that commitment; its responses are in the clear.
     pub fn prove_constraints(&mut self) -> Result<Vec<Equation>> {
         let (mut factors, mut claim) = self.combine_constraints();
         let size = factors.len();
@@ -60,7 +60,7 @@ impl<C: Channel> Session<'_, C> {
         self.open_messages(&at, factors[0], claim)
     }
 
-    /// The factors of the messages' values, and what their sum has to be.
+    /// The factors of the messages' values, and the required sum.
     fn combine_constraints(&mut self) -> (Vec<Fr>, Derived) {
         let z = self.challenge("constraints");
         let constraints = std::mem::take(&mut self.constraints);
@@ -86,7 +86,7 @@ impl<C: Channel> Session<'_, C> {
         (factors, claim)
     }
 
-    /// A commitment of its own, with its blinding.
+    /// A separate commitment, with its blinding.
     fn send_coefficient(&mut self, value: Option<Fr>) -> Result<(G1Affine, Option<Fr>)> {
         let mut blinding = None;
         let point = self.commitment("constraint round", |secrets| {
@@ -97,7 +97,7 @@ impl<C: Channel> Session<'_, C> {
         Ok((point, blinding))
     }
 
-    /// The messages' combination at the upper part of the point has 16 values; `factor` is A at the point.
+    /// At the upper part of the point the messages' combination has 16 values; `factor` is A at the point.
     fn open_messages(&mut self, at: &[Fr], factor: Fr, claim: Derived) -> Result<Vec<Equation>> {
         let (low, high) = at.split_at(WIDTH.trailing_zeros() as usize);
         let rows = eq_table(high);

@@ -1,4 +1,4 @@
-//! The opening of all columns at one point.
+//! Opens all columns at one point.
 use std::cell::OnceCell;
 
 use ark_ff::{AdditiveGroup, Field};
@@ -13,12 +13,13 @@ use crate::prover::Combination;
 use crate::session::Session;
 
 impl<C: Channel> Session<'_, C> {
-    /// One inner-product argument for all columns: the mask first, then folding of what it has made uniform.
+    /// One inner-product argument for all columns: first the mask, then folding of the vector, which the mask has made
+    /// uniform.
     pub fn open_columns(&mut self, opened: &ToOpen) -> Result<Equation> {
         let (low, high) = opened.point.split_at(opened.row_variables);
         let rows = eq_table(high);
         let length = 1usize << opened.row_variables;
-        // Of whoever multiplies a vector with it; who reads a proof needs what its folds come to.
+        // Only a party that multiplies a vector by it computes this table; a verifier needs only its folds.
         let (tensor, made) = (OnceCell::new(), || eq_table(low));
         let target = self.combined_rows(opened, &rows)?;
         let value = opened.single.single();
@@ -31,7 +32,7 @@ impl<C: Channel> Session<'_, C> {
                 length,
                 rows: &rows,
                 factors: opened.factors,
-                linked: (opened.linked).map_or(Fr::ZERO, |(link, f)| link.blinding * f),
+                linked: opened.linked.map_or(Fr::ZERO, |link| link.blinding),
                 table,
             };
             let (mut vector, blinding) = secrets.combined_rows(&self.columns, combination);
@@ -82,7 +83,7 @@ impl<C: Channel> Session<'_, C> {
         self.fold(equation, masked, low, mu)
     }
 
-    /// The commitments to all columns' rows, combined as the point says.
+    /// The commitments to all columns' rows, combined under the weights of the point.
     fn combined_rows(&self, opened: &ToOpen, rows: &[Fr]) -> Result<Equation> {
         let mut points: Vec<(G1Affine, Fr)> = Vec::new();
         let columns = self.columns.iter().zip(opened.factors);
@@ -92,7 +93,7 @@ impl<C: Channel> Session<'_, C> {
                 return Err(Error::Rejected);
             }
         }
-        points.extend(opened.linked.map(|(link, factor)| (link.point, factor)));
+        points.extend(opened.linked.map(|link| (link.point, Fr::ONE)));
         let mut index = Vec::new();
         if let Some((part, factor)) = opened.table {
             let rows = &rows[..part.table.layout.rows()];
@@ -107,7 +108,7 @@ impl<C: Channel> Session<'_, C> {
         })
     }
 
-    /// Halves the masked vector until one scalar is left. The opened value multiplies it with eq of the point.
+    /// Halves the masked vector until one scalar remains. The opened value is its product with eq of the point.
     fn fold(
         &mut self,
         mut equation: Equation,
@@ -118,7 +119,7 @@ impl<C: Channel> Session<'_, C> {
         let mut folds = masked.and_then(|masked| self.channel.folds(masked));
         let mut b = folds.as_ref().map_or_else(Vec::new, |_| eq_table(point));
         let mut scale = vec![Fr::ONE];
-        // What eq comes to, once it is folded as the vector is.
+        // The value of eq after all folds.
         let mut factor = Fr::ONE;
         for (level, x) in point.iter().enumerate().rev() {
             let keep = 1 << level;
@@ -135,7 +136,7 @@ impl<C: Channel> Session<'_, C> {
                 b.truncate(keep);
                 folds.fold(u, inverse);
             }
-            // Generator i weighs the product of u over the levels whose bit it has; top level first.
+            // Generator i has as its weight the product of u over the levels of its bits; the top level comes first.
             scale = scale.iter().flat_map(|s| [*s, *s * u]).collect();
         }
         let last = folds.map(|folds| folds.last());

@@ -1,4 +1,4 @@
-//! All products to one, and that one by a Schnorr proof.
+//! Reduces all products to one product, and proves it by a Schnorr proof.
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::channel::Channel;
@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::sumcheck::{sumcheck, Gate};
 
 impl<C: Channel> Session<'_, C> {
-    /// By sumcheck over left * right - output, with the three factors committed singly.
+    /// A sumcheck over left * right - output; the three final factors have separate commitments.
     pub fn reduce_products(&mut self) -> Result<Option<[Var; 3]>> {
         let products = std::mem::take(&mut self.products);
         if products.is_empty() {
@@ -50,7 +50,7 @@ impl<C: Channel> Session<'_, C> {
         Ok(Some([left, right, output]))
     }
 
-    /// Schnorr: the value of the third commitment is the product of the first two's.
+    /// Schnorr proof: the value in the third commitment is the product of the values in the first two.
     pub fn prove_product(&mut self, vars: [Var; 3]) -> Result<Vec<Equation>> {
         let index = vars.map(Var::single);
         let [left, right, output] = index.map(|i| self.singles[i]);

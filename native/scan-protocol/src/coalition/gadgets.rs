@@ -1,4 +1,4 @@
-//! Steps that both kinds of run take: products, and numbers by their bits.
+//! Common steps of both kinds of run: products, and numbers by their bits.
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::channel::Channel;
@@ -10,7 +10,7 @@ use crate::mle::{eq_table, evaluate, Weight};
 use crate::session::{ColumnId, Session};
 use crate::sumcheck::{plain, sumcheck, Gate};
 
-/// Reduces the sum over the cube of two tables' product to a point: that point, and their values there, which are sent.
+/// Reduces the sum over the cube of the product of two tables to a point. Sends the tables' values there.
 pub fn sum_of_products<C: Channel>(
     session: &mut Session<C>,
     label: &'static str,
@@ -27,14 +27,14 @@ pub fn sum_of_products<C: Channel>(
     Ok((reduced.point, [v[0], v[1]]))
 }
 
-/// sum over x of weights_x [bits of x say `at`] = value, where [..] extends to a product over the bits.
+/// sum over x of weights_x [the bits of x are `at`] = value, where [..] extends to a product over the bits.
 pub struct Term {
     pub weights: Vec<Fr>,
     pub at: Vec<Fr>,
     pub value: Expr,
 }
 
-/// Proves such sums over numbers of which columns hold the bits, and once that the bits are bits.
+/// Proves such sums over numbers with bits in columns, and once that the bits are 0 or 1.
 pub fn one_hot<C: Channel>(
     session: &mut Session<C>,
     bits: &[ColumnId],
@@ -68,7 +68,7 @@ pub fn one_hot<C: Channel>(
     let (degree, gate) = ((bits.len() + 1).max(3), Gate::Numbers(&numbers));
     let reduced = sumcheck(session, "numbers", &point, claim, degree, tables, gate)?;
 
-    // The bits there, their squares, and each term's product factor by factor.
+    // The bits at the point, their squares, and each term's product, factor by factor.
     let values = reduced.finals.map(|f| {
         let bits = &f[start..];
         let mut out = bits.to_vec();

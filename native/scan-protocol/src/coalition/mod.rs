@@ -1,7 +1,7 @@
-//! Coalition certificates: `docs/scan/coalition.md`.
+//! Coalition proofs: `docs/scan/coalition.md`.
 //!
-//! One run over the records commits to vectors, labels and thresholds and binds them to what is published. Further
-//! runs, independent of each other, prove the pairs of some blocks of records against these commitments.
+//! One run over the records commits to vectors, labels and thresholds and binds them to the published values. Further runs,
+//! independent of each other, prove the pairs of some blocks of records against these commitments.
 pub mod gadgets;
 pub mod pairs;
 pub mod records;
@@ -24,7 +24,7 @@ use pairs::{pairs, Shared};
 use records::records;
 use statement::invalid;
 
-/// Verifies a certificate: the run over records and all runs over pairs, in one sum.
+/// Verifies a coalition proof: the run over records and all runs over pairs, in one sum.
 pub fn verify_coalition<E: Engine>(
     statement: &CoalitionStatement,
     records_proof: &[u8],

@@ -1,4 +1,4 @@
-//! Runs over pairs: no two records that are compared are near, unless they have one label.
+//! Runs over pairs: two compared records are near only if they have one label.
 use ark_ff::{AdditiveGroup, Field};
 
 use super::gadgets::{one_hot, sum_of_products, Term};
@@ -14,28 +14,28 @@ use crate::numbers::log2_ceil;
 use crate::session::{Column, ColumnId, Session};
 use crate::sumcheck::{plain, sumcheck, Gate};
 
-/// What only a prover has of a run.
+/// The prover's private values in a run.
 pub struct Private<'a> {
     /// The distances of each pair of blocks.
     pub distances: Vec<Vec<i64>>,
     /// How often each distance occurs.
     pub rows: Vec<i64>,
-    /// What the records of all blocks come to under eq of a point on either side, and under factors of pairs of blocks.
+    /// The sums over the records of all blocks under eq of a point on either side, and under factors of pairs of blocks.
     pub forms: MakesForms<'a>,
 }
 
-/// What makes them, of eq on both sides and the factors.
+/// Computes the forms from eq on both sides and the factors.
 pub type MakesForms<'a> = &'a dyn Fn(&[Vec<Fr>; 2], &[Vec<Fr>]) -> Forms;
 
 /// For the earlier and the later side, by block: sums over the block's records, weighted by eq.
 pub struct Forms {
-    /// Of the components: block b, component k at k + 2^component_variables b.
+    /// Components: block b, component k at k + 2^component_variables b.
     pub components: [Vec<Fr>; 2],
-    /// Of the records with each label.
+    /// Sums over the records with each label.
     pub labels: [Vec<Fr>; 2],
-    /// Of the records with each class.
+    /// Sums over the records with each class.
     pub classes: [Vec<Fr>; 2],
-    /// What the thresholds of two classes u, v are weighted with, at u + 2^class_variables v.
+    /// The weight of the thresholds of two classes u, v, at u + 2^class_variables v.
     pub thresholds: Vec<Fr>,
 }
 
@@ -60,7 +60,7 @@ impl Shared {
     }
 }
 
-/// The commitments with which a run over records starts.
+/// The commitments at the beginning of a run over records.
 pub fn committed<'p, V: Verifies<'p>>(
     statement: &CoalitionStatement,
     shape: &Shape,
@@ -109,7 +109,7 @@ pub fn pairs<C: Channel>(
     }));
     let derived = lookups(session, segments)?;
 
-    // A combination of all blocks' distances at one point is a form in what both sides' records are there.
+    // The combination of all blocks' distances at one point is a form in the extensions of both sides' records.
     let rho = session.challenge("blocks");
     let point = derived
         .first()
@@ -146,7 +146,7 @@ pub fn pairs<C: Channel>(
     session.constrain("pairs", total - claim);
     let at = |ended: &Ended, low: &[Fr]| [low, &ended.block].concat();
 
-    // Dot products: what is left is a component of a record on each side.
+    // Dot products: a component of a record on each side remains.
     let tables = forms.as_ref().map(|f| f.components.clone());
     let variables = shape.component_variables;
     let [left, right] = bilinear(session, &factors, variables, tables, of_components)?;
@@ -211,7 +211,7 @@ pub fn pairs<C: Channel>(
     one_hot(session, &classes, shape.record_variables, terms, false)
 }
 
-/// sum of eq(earlier, il) eq(later, jl) over the pairs of two blocks that are compared.
+/// sum of eq(earlier, il) eq(later, jl) over the compared pairs of two blocks.
 pub fn compared_weight(
     statement: &CoalitionStatement,
     shape: &Shape,
@@ -233,7 +233,7 @@ pub fn compared_weight(
         .sum()
 }
 
-/// Where a side of a form has been reduced to.
+/// The point that a side of a form was reduced to, with its value.
 pub struct Ended {
     pub low: Vec<Fr>,
     pub block: Vec<Fr>,

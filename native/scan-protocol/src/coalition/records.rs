@@ -1,4 +1,4 @@
-//! The run over records: vectors, labels and thresholds, bound to what is published.
+//! The run over records: vectors, labels and thresholds, bound to the published values.
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_relation::poseidon::State;
 use ragaudit_relation::NIBBLES_PER_ELEMENT;
@@ -18,13 +18,13 @@ use crate::ranges::{in_range, limbs, range_table};
 use crate::session::{ColumnId, Session};
 use crate::sumcheck::{plain, sumcheck, Gate};
 
-/// What only a prover has.
+/// The prover's private values.
 pub struct Private<'a> {
     /// The columns' values, in their order.
     pub columns: Vec<Vec<i64>>,
-    /// Of each record.
+    /// One class for each record.
     pub classes: &'a [usize],
-    /// What is permuted for each record's cq.
+    /// The input state of the permutation for each record's cq.
     pub states: &'a [State],
 }
 
@@ -113,8 +113,8 @@ pub fn ranges<C: Channel>(
     Ok(())
 }
 
-/// At every pair of classes the product of norms is the threshold's bound and some slack: all are far below r (see
-/// `statement.rs`), so the equation holds over the integers. Products of norms extend to products.
+/// At every pair of classes the product of norms is the sum of the threshold's bound and a slack. All of these are far below r
+/// (see `statement.rs`), so the equation holds over the integers. Products of norms extend to products.
 pub fn thresholds<C: Channel>(
     session: &mut Session<C>,
     shape: &Shape,
@@ -141,7 +141,7 @@ pub fn thresholds<C: Channel>(
     Ok(())
 }
 
-/// sum over k of a_(i,k)^2 = norm of the class of i, for every record i; beyond them a is 0.
+/// sum over k of a_(i,k)^2 = norm of the class of i, for every record i; a is 0 beyond the records.
 pub fn norms<C: Channel>(
     session: &mut Session<C>,
     shape: &Shape,
@@ -197,7 +197,7 @@ pub fn norms<C: Channel>(
     })
 }
 
-/// The accounts of each label, and of each label and tenant, with those that it lacks are the largest number.
+/// For each label, and for each label and tenant: the number of its accounts plus the spare places is the largest number.
 pub fn counts<C: Channel>(
     session: &mut Session<C>,
     statement: &CoalitionStatement,
@@ -262,7 +262,7 @@ pub fn openings<C: Channel>(
         .collect();
     session.claim(weight(salts), vec![(ids.salts, Fr::ONE)], words[2].clone());
 
-    // All elements as one functional, those of components beyond the dimension 0.
+    // One functional for all elements; components beyond the dimension are 0.
     let eta = session.challenge("elements");
     let mut coefficients = vec![Fr::ZERO; shape.components()];
     let (inside, beyond) = coefficients.split_at_mut(dimension);

@@ -1,4 +1,4 @@
-//! What a certificate is about, and the sizes that follow: `docs/scan/coalition.md`.
+//! The statement of a coalition proof, and the sizes that follow from it: `docs/scan/coalition.md`.
 use ragaudit_relation::poseidon::LIST_RUN;
 use ragaudit_relation::NIBBLES_PER_ELEMENT;
 use sha2::{Digest, Sha256};
@@ -14,25 +14,25 @@ use crate::transcript::{Oracle, Transcript};
 
 pub const TAG_BOUND: u64 = 2;
 pub const TAG_PAIR: u64 = 4;
-/// Most records of one certificate.
+/// The largest number of records in one coalition proof.
 pub const MAX_RECORDS: usize = (1 << LIMB_BITS) - 1;
-/// Components that fit one run of a list hash beside the salt.
+/// The number of components that fit into one run of a list hash with the salt.
 pub const MAX_COMPONENTS: usize = (LIST_RUN - 1) * NIBBLES_PER_ELEMENT;
-/// Largest q of theta = p/q.
+/// The largest q of theta = p/q.
 pub const MAX_DENOMINATOR: u64 = 1000;
-/// Norms that all windows have room for; a window with more of them says so.
+/// The number of norms, as a power of two, that every window has room for; a window with more norms states its own number.
 pub const CLASS_VARIABLES: usize = 9;
 pub const MAX_CLASS_VARIABLES: usize = 11;
-/// Most norms of one certificate.
+/// The largest number of norms in one coalition proof.
 pub const MAX_CLASSES: usize = 1 << MAX_CLASS_VARIABLES;
-/// Most labels times tenants, each rounded up to a power of two.
+/// The largest product of labels and tenants, each rounded up to a power of two.
 pub const MAX_LABELS: usize = 1 << LABEL_VARIABLES;
 pub const LABEL_VARIABLES: usize = 22;
-/// A salt's limbs: any of them is a field element, so none needs a range.
+/// The number of a salt's limbs. Every combination of limbs is a field element, so the limbs need no range.
 pub const SALT_LIMBS: usize = 5;
 pub const SALT_BITS: usize = 52;
 
-/// What decides where values stand: see [`crate::protocol`].
+/// The constants that determine the positions of values in a proof: see [`crate::protocol`].
 pub const RULES: [u64; 8] = [
     TAG_BOUND,
     TAG_NIBBLE,
@@ -44,13 +44,13 @@ pub const RULES: [u64; 8] = [
     SALT_BITS as u64,
 ];
 
-/// How records are cut into blocks, and pairs of blocks into runs. The protocol's name holds what ships, and outside this
-/// crate there is no other: tests have smaller ones, so that few records fill several.
+/// The division of records into blocks, and of pairs of blocks into runs. The protocol's name contains the default value, and
+/// only this crate has others: its tests use smaller ones, so that few records fill several blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
-    /// Records of a block, as a power of two.
+    /// The number of records in a block, as a power of two.
     pub variables: usize,
-    /// Pairs of blocks of one run.
+    /// The number of pairs of blocks in one run.
     pub of_run: usize,
 }
 
@@ -73,34 +73,34 @@ const fn most(dimension: usize) -> i64 {
 
 const _: () = {
     let most = most(MAX_COMPONENTS);
-    // Of products of norms, of bounds with their slack, and of counts with what labels lack: equations of integers.
+    // Equations of integers: products of norms, bounds with their slack, and counts with the spare places of labels.
     let slack = 1i64 << (2 * LIMB_BITS);
     assert!(most * most < 1 << 33 && most * most + 1 + slack < 1 << 33 && 33 < NO_WRAP_BITS);
     assert!(MAX_RECORDS < 1 << LIMB_BITS);
-    // Squares of thresholds are made as i128, bounds as i64; distances are rows of a table.
+    // Squares of thresholds are computed as i128, bounds as i64; distances are rows of a table.
     assert!((MAX_DENOMINATOR as i128 * most as i128).pow(2) < i128::MAX / 4);
     assert!(4 * most < 1 << 18);
 };
 
-/// What a certificate is about. Every value is rebuilt by the verifier from published entries.
+/// The statement of a coalition proof. The verifier rebuilds every value from published entries.
 #[derive(Clone, Debug)]
 pub struct CoalitionStatement {
-    /// Digest of everything else that the certificate is bound to.
+    /// Digest of all other data that the proof is bound to.
     pub context: [u8; 32],
     pub dimension: usize,
-    /// Of each record.
+    /// cq of each record.
     pub cq: Vec<Fr>,
     /// Account of each record.
     pub accounts: Vec<usize>,
     /// Tenant of each account.
     pub tenants: Vec<usize>,
-    /// The first record that each one is compared with.
+    /// For each record, the first record that it is compared with.
     pub first: Vec<usize>,
     /// The threshold p/q.
     pub theta: [u64; 2],
-    /// Most accounts of a label, and of a label in one tenant.
+    /// The largest number of accounts with one label, and with one label in one tenant.
     pub largest: [u64; 2],
-    /// log2 of the number of norms that the certificate has room for: see [`CoalitionStatement::class_variables`].
+    /// log2 of the number of norms that the proof has room for: see [`CoalitionStatement::class_variables`].
     pub class_variables: usize,
     pub blocks: Blocks,
 }
@@ -122,15 +122,15 @@ pub struct Shape {
     pub tenant_variables: usize,
     pub class_variables: usize,
     pub block_variables: usize,
-    /// Pairs of blocks, the earlier first, with a pair of records that is compared.
+    /// Pairs of blocks, the earlier block first, that contain a compared pair of records.
     pub blocks: Vec<(usize, usize)>,
-    /// How many of them one run over pairs takes.
+    /// The number of pairs of blocks in one run over pairs.
     pub run_blocks: usize,
     pub row_variables: usize,
 }
 
 impl CoalitionStatement {
-    /// The least room for norms that holds `norms` of them, in a window of `records`.
+    /// The smallest room for `norms` norms, in a window of `records` records.
     pub fn class_variables(records: usize, norms: usize) -> usize {
         let all = variables_of(records);
         all.min(CLASS_VARIABLES.max(variables_of(norms)))
@@ -247,7 +247,7 @@ impl CoalitionStatement {
         })
     }
 
-    /// How many runs over pairs a certificate has.
+    /// The number of runs over pairs.
     pub fn runs(&self) -> Result<usize> {
         Ok(self.shape()?.runs())
     }
@@ -286,7 +286,7 @@ impl CoalitionStatement {
         t
     }
 
-    /// Of which the weights of the runs' equations are drawn.
+    /// The transcript from which the weights of the runs' equations are drawn.
     pub fn sum_transcript<O: Oracle>(&self, records: &[u8], pairs: &[&[u8]]) -> Transcript<O> {
         let mut t = Transcript::new("coalition sum");
         self.absorb(&mut t);
@@ -301,8 +301,8 @@ impl CoalitionStatement {
         most(self.dimension)
     }
 
-    /// The product of norms from which on a dot product is below the threshold: 0 for 0, else the least integer above
-    /// (q t / p)^2. None that vectors have is above `most`^2, so larger ones need not be told apart.
+    /// The product of norms above which a dot product is below the threshold: 0 for 0, otherwise the least integer above (q t
+    /// / p)^2. No product of norms exceeds `most`^2, so larger bounds need no distinction.
     pub fn bound(&self, dot: i64) -> i64 {
         if dot == 0 {
             return 0;
@@ -326,7 +326,7 @@ impl CoalitionStatement {
         log2_ceil(self.most() as usize + 1)
     }
 
-    /// What an excuse adds to a pair's distance from the threshold, which is never below -`most`.
+    /// The value that an excuse adds to a pair's distance from the threshold, which is never below -`most`.
     pub fn excuse(&self) -> i64 {
         self.most()
     }
@@ -340,7 +340,7 @@ impl CoalitionStatement {
         i < j && j < self.cq.len() && i >= self.first[j]
     }
 
-    /// Offset of a packed element: every nibble is a component plus 8.
+    /// The offset of a packed element: every nibble is a component plus 8.
     pub fn offset() -> Fr {
         (0..NIBBLES_PER_ELEMENT)
             .map(|k| power_of_two(4 * k))
@@ -402,24 +402,24 @@ impl Shape {
     }
 }
 
-/// The columns of the run over records, in the order in which they are committed to.
+/// The columns of the run over records, in the order of their commitments.
 pub struct Columns<T> {
     /// Component k of record i at 2^component_variables i + k.
     pub vectors: T,
     pub salts: T,
-    /// Bits of each record's class: records of one norm are of one class.
+    /// Bits of each record's class: records with the same norm have the same class.
     pub classes: Vec<T>,
     /// Bits of each account's label.
     pub labels: Vec<T>,
-    /// Of each class.
+    /// The norm of each class.
     pub norms: T,
-    /// Of two classes u, v at u + 2^class_variables v: the largest dot product below the threshold.
+    /// For two classes u, v, at u + 2^class_variables v: the largest dot product below the threshold.
     pub thresholds: T,
     /// The product of norms that the threshold needs.
     pub bounds: T,
-    /// Limbs of what the product of norms is above that.
+    /// Limbs of the difference between the product of norms and that bound.
     pub slack: [T; 2],
-    /// How many accounts each label lacks of the largest number.
+    /// For each label, the largest number of accounts minus the actual number.
     pub spare: T,
     /// The same for label l and tenant t, at l + 2^account_variables t.
     pub spare_in_tenant: T,

@@ -1,4 +1,4 @@
-//! What a proof of A1 is about, and how large everything can get: `docs/scan/embed.md`.
+//! The statement of a proof of A1, and the bounds of all of its values: `docs/scan/embed.md`.
 use ragaudit_relation::poseidon::LIST_RUN;
 
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ pub const MAX_NORM_FACTOR: u64 = 1 << 20;
 /// w is the integer square root of 2^16 times the sum of squares.
 pub const ROOT_SHIFT: usize = 16;
 
-/// What decides where values stand: see [`crate::protocol`].
+/// The constants that determine the positions of values in a proof: see [`crate::protocol`].
 pub const RULES: [u64; 7] = [
     TAG_QUERY,
     TAG_TOKEN,
@@ -34,14 +34,14 @@ pub const RULES: [u64; 7] = [
     ROOT_SHIFT as u64,
 ];
 
-/// What a proof of A1 is about. Every value is rebuilt by the verifier, none read from a file.
+/// The statement of a proof of A1. The verifier rebuilds every value and reads none from a file.
 #[derive(Clone)]
 pub struct EmbedStatement<'a> {
-    /// Digest of everything else that the record says.
+    /// Digest of all other fields of the record.
     pub context: Fr,
-    /// Made by [`crate::index::commit_table`]: a zero row stands after the vocabulary.
+    /// The commitment of [`crate::index::commit_table`]: a zero row follows the vocabulary.
     pub table: &'a IndexCommitment,
-    /// Most tokens of a query.
+    /// The maximum number of tokens in a query.
     pub tokens: usize,
     /// A.
     pub norm_factor: u64,
@@ -49,11 +49,11 @@ pub struct EmbedStatement<'a> {
     pub cq: Fr,
 }
 
-/// How large everything can get, all far below r.
+/// The bounds of all values, which are far below r.
 pub struct Bounds {
-    /// Of 2 A |e_j|.
+    /// The bound of 2 A |e_j|.
     pub scaled: i64,
-    /// Of every range-checked value, which is at most 2 w + scaled.
+    /// The number of limbs of every range-checked value, which is at most 2 w + scaled.
     pub limbs: usize,
 }
 
@@ -69,13 +69,13 @@ impl Bounds {
         }
     }
 
-    /// Bits of w^2: w less 1 has limbs.
+    /// Bits of w^2: w - 1 has limbs.
     pub const fn square_bits(&self) -> usize {
         2 * (LIMB_BITS * self.limbs + 1)
     }
 }
 
-// What `docs/scan/embed.md` says under "No wrap-around".
+// The assertions of `docs/scan/embed.md`, "No wrap-around".
 const _: () = {
     let reach = MAX_TOKENS as u64 * COMPONENT as u64;
     let squares = MAX_DIMENSION as u64 * reach * reach;
@@ -83,7 +83,7 @@ const _: () = {
     let most = Bounds::of(MAX_TOKENS, MAX_DIMENSION, MAX_NORM_FACTOR);
     assert!(most.scaled < 1 << 32 && most.limbs == 3);
     assert!(2 * (squares << ROOT_SHIFT).isqrt() + (most.scaled as u64) < 1 << 33);
-    // Whatever a prover writes: nothing that is compared has more than a bit above w^2.
+    // For all values of a prover: no compared value has more than one bit above w^2.
     assert!(most.square_bits() + 1 == 75 && 75 < NO_WRAP_BITS);
     assert!(TOKENS_PER_ELEMENT * TOKEN_BITS == 240 && 240 < NO_WRAP_BITS);
 };
@@ -130,8 +130,8 @@ impl EmbedStatement<'_> {
     }
 }
 
-/// What v_j adds to its lower and upper distance: -1 where the bound is strict, and so much at the ends, where there is
-/// no bound, that no sum of rows falls below.
+/// The terms that v_j adds to its lower and upper distance: -1 if the bound is strict. At the ends of the range, where no
+/// bound exists, the term exceeds every sum of rows.
 pub fn slack(v: i64, scaled: i64) -> [i64; 2] {
     let most = i64::from(COMPONENT);
     let one = |v: i64| i64::from(v == -most) * scaled - i64::from(v <= 0);
@@ -145,7 +145,7 @@ pub struct Columns<T> {
     /// Sums of the tokens' rows.
     pub sums: T,
     pub vector: T,
-    /// What each component's step leaves below and above.
+    /// The remainders of each component's step, below and above.
     pub lower_slack: T,
     pub upper_slack: T,
     /// Limbs of the distances from both ends of a step.

@@ -1,4 +1,4 @@
-//! What the proof of a list is about, and the sizes that follow: `docs/scan/listing.md`.
+//! The statement of the proof of a list, and the sizes that follow from it: `docs/scan/listing.md`.
 use crate::asked::SCORE;
 use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};
@@ -16,7 +16,7 @@ pub const MAX_LISTED: usize = 1024;
 /// The largest value of every public parameter.
 pub const LIMITS: [u64; 3] = [MAX_CAPACITY as u64, MAX_DIMENSION as u64, MAX_LISTED as u64];
 
-/// What decides where values stand: see [`crate::protocol`].
+/// The constants that determine the positions of values in a proof: see [`crate::protocol`].
 pub const RULES: [u64; 6] = [
     TAG_VECTOR,
     TAG_TOPK,
@@ -32,14 +32,14 @@ const _: () = {
     assert!(MAX_CAPACITY as u64 + 2 * (MAX_LISTED as u64) < 1 << 32);
 };
 
-/// What the proof of a list is about. Every value is rebuilt by the verifier, none read from a file.
+/// The statement of the proof of a list. The verifier rebuilds every value and reads none from a file.
 #[derive(Clone)]
 pub struct ListingStatement<'a> {
     /// Digest of everything else: window, record, certificates.
     pub context: [u8; 32],
     pub index: &'a IndexCommitment,
-    /// Commitments to bits: which positions win by chance in this slot, and which are kept in the window, both by their
-    /// certificates; what the account held before this record, and what it holds after.
+    /// Commitments to bits: the positions that win by chance in this slot and the sampled positions of the window, both with
+    /// their proofs; the disclosed set before this record, and after it.
     pub chance: &'a [G1Affine],
     pub kept: &'a [G1Affine],
     pub held: &'a [G1Affine],
@@ -92,7 +92,7 @@ impl ListingStatement<'_> {
         self.index.layout.capacity.div_ceil(BITS_PER_ELEMENT)
     }
 
-    /// Bits of what a list lacks of the most that there may be.
+    /// The number of bits of the difference between the maximum length and a list's length.
     pub fn room_bits(&self) -> usize {
         log2_ceil(self.most + 1)
     }

@@ -1,4 +1,4 @@
-//! What a proof of answers is about, and the sizes that follow: `docs/scan/query.md`, `docs/scan/together.md`.
+//! The statement of a proof of answers, and the sizes that follow from it: `docs/scan/query.md`, `docs/scan/together.md`.
 use ragaudit_relation::dgs::{check_gains, BINS, MAX_GAINS, MAX_GAIN_RATIO};
 use ragaudit_relation::window::{ScoreWindow, MAX_LATTICE};
 use ragaudit_relation::NIBBLES_PER_ELEMENT;
@@ -10,18 +10,17 @@ use crate::nibbles::{NIBBLE_VARIABLES, TAG_NIBBLE, TAG_VECTOR};
 use crate::noise::absorb_gains;
 use crate::numbers::NO_WRAP_BITS;
 use crate::ranges::LIMB_BITS;
-use crate::together::{check_together, row_variables, Format};
+use crate::together::{check_together, row_variables};
 use crate::transcript::{Oracle, Transcript};
 
 pub const TAG_TOPK: u64 = 5;
 pub const TAG_SCORE: u64 = 2;
-pub const TAG_SELECT: u64 = 4;
-/// In a batch, the tag of a record's own table of positions and noised scores: so much more than the record's number.
-pub const TAG_SELECTED: u64 = 1 << 10;
+/// The tag of the first record's table of positions and noised scores; the tag of record k's table is larger by k.
+pub const TAG_SELECT: u64 = 1 << 10;
 /// Largest number of listed positions.
 pub const MAX_LISTED: usize = 1024;
 
-/// What decides where values stand: see [`crate::protocol`].
+/// The constants that determine the positions of values in a proof: see [`crate::protocol`].
 pub const RULES: [u64; 6] = [
     TAG_VECTOR,
     TAG_TOPK,
@@ -30,9 +29,6 @@ pub const RULES: [u64; 6] = [
     TAG_SELECT,
     NIBBLE_VARIABLES as u64,
 ];
-
-/// What batches have besides.
-pub const BATCH_RULES: [u64; 1] = [TAG_SELECTED];
 
 /// The largest value of every public parameter.
 pub const LIMITS: [u64; 5] = [
@@ -43,7 +39,7 @@ pub const LIMITS: [u64; 5] = [
     MAX_LISTED as u64,
 ];
 
-/// What a proof of answers of one tenant is about. Every value is rebuilt by the verifier, none read from a file.
+/// The statement of a proof of answers of one tenant. The verifier rebuilds every value and reads none from a file.
 #[derive(Clone)]
 pub struct QueryStatement<'a> {
     /// Digest of everything else that the records say, and of their certificate: protocol, opening, policy, tenant, and of
@@ -61,15 +57,18 @@ pub struct QueryStatement<'a> {
     pub lo: i64,
     pub hi: i64,
     pub lattice: i64,
-    pub format: Format,
 }
 
 impl QueryStatement<'_> {
     pub fn check(&self) -> Result<ScoreWindow> {
         check_answer(self.index, &self.gains, self.listed)?;
         let layout = self.index.layout;
-        self.format.check(self.records.len())?;
-        check_together(self.records.len(), layout.capacity, self.gains.len())?;
+        check_together(
+            self.records.len(),
+            layout.capacity,
+            self.gains.len(),
+            self.kept.is_some(),
+        )?;
         let of_noise = match self.gains.is_empty() {
             true => 0,
             false => self.records.len(),
@@ -91,19 +90,13 @@ impl QueryStatement<'_> {
         Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
     }
 
-    /// Of the rows that all columns but the scores are committed to in.
+    /// The base-2 logarithm of the row length of all columns except the scores.
     pub fn row_variables(&self) -> usize {
         row_variables(self.index.layout, self.records.len())
     }
 
     pub fn transcript<O: Oracle>(&self) -> Transcript<O> {
-        // A single record of a tenant with noise that keeps all positions says what it said before there was anything else.
-        let sampled = self.kept.is_some() || self.gains.is_empty();
-        let mut t = Transcript::new(match self.format {
-            Format::Batch => "queries",
-            Format::Single if sampled => "sampled query",
-            Format::Single => "query",
-        });
+        let mut t = Transcript::new("query");
         t.bytes("context", &self.context);
         t.bytes("index", &self.index.digest());
         t.integer("capacity", self.index.layout.capacity as u64);
@@ -113,26 +106,14 @@ impl QueryStatement<'_> {
         t.integer("hi", self.hi as u64);
         t.integer("lattice", self.lattice as u64);
         t.integer("listed", self.listed as u64);
-        match self.format {
-            Format::Batch => {
-                t.integer("record count", self.records.len() as u64);
-                t.integer("noise columns", self.noise.len() as u64);
-            }
-            Format::Single => {
-                t.integer(
-                    "noise rows",
-                    self.noise.first().map_or(0, |noise| noise.len()) as u64,
-                );
-            }
-        }
+        t.integer("record count", self.records.len() as u64);
+        t.integer("noise columns", self.noise.len() as u64);
         for point in self.noise.iter().copied().flatten() {
             t.point("noise", point);
         }
-        if sampled && self.format == Format::Single {
-            t.integer("kept columns", self.kept.is_some().into());
-            for point in self.kept.unwrap_or_default() {
-                t.point("kept", point);
-            }
+        t.integer("kept columns", self.kept.is_some().into());
+        for point in self.kept.unwrap_or_default() {
+            t.point("kept", point);
         }
         for [cq, htopk] in &self.records {
             t.scalar("cq", cq);
@@ -200,16 +181,16 @@ pub struct Columns<T> {
     pub nibbles: T,
 }
 
-/// Those of one record.
+/// The columns of one record.
 #[derive(Clone)]
 pub struct RecordColumns<T> {
     /// Scores on the lattice.
     pub quantised: T,
-    /// The same of kept positions, 0 of others, where not all are kept.
+    /// The lattice scores of sampled positions, 0 at the others; None if the tenant is not sampled.
     pub scored: Option<T>,
     /// 1 for a listed position.
     pub selected: T,
-    /// Limbs of what a key has above the least listed one, or lacks below it.
+    /// Limbs of the distance between a key and the least listed key.
     pub distance: Vec<T>,
 }
 

@@ -32,7 +32,7 @@ fn parameters() -> Parameters {
     }
 }
 
-/// What a tenant may have in the place of noise for all positions.
+/// The kinds of tenants without noise for all positions.
 fn kinds() -> [Parameters; 3] {
     let coins = coins();
     let kept = || Some(coins.columns[0].rows.clone());
@@ -47,7 +47,7 @@ fn seed() -> Seed {
     Seed([1u8, 2].map(Fr::from))
 }
 
-/// Of the window: under the same nonces always, so that one is enough.
+/// The window's sampling proof. Its nonces are fixed, so the tests share one.
 fn coins() -> &'static Certificate {
     static MADE: OnceLock<Certificate> = OnceLock::new();
     MADE.get_or_init(prove_coins)
@@ -104,7 +104,7 @@ pub(crate) fn listed(
     noised_top_k(scores, &window, &noise, parameters.listed).unwrap()
 }
 
-/// The record of a query with these scores over the rows, of which these are listed, and its witness.
+/// The record of a query with these scores and this list, and its witness.
 pub(crate) fn asked(
     slot: Slot,
     context: u64,
@@ -130,7 +130,7 @@ pub(crate) fn asked(
 }
 
 impl Golden {
-    /// Of slot `slot`.
+    /// The case of slot `slot`.
     fn new(slot: u64, parameters: Parameters, low_memory: bool) -> Self {
         let (key, seed) = (IndexKey([9; 32]), seed());
         let (rows, index) = index(&key);
@@ -203,7 +203,7 @@ pub(crate) fn golden(low_memory: bool) -> Golden {
     Golden::new(1, parameters(), low_memory)
 }
 
-/// Without noise, of a sampled tenant, and of one that has both.
+/// A tenant without noise, a sampled tenant, and a sampled tenant with noise.
 pub(crate) fn golden_sampled(low_memory: bool) -> [Golden; 3] {
     // With a query that scores above 0.
     kinds().map(|parameters| Golden::new(6, parameters, low_memory))
@@ -222,7 +222,7 @@ fn answered_by(slot: u64, parameters: Parameters) -> (Record, Vec<u8>, Vec<u8>) 
     (case.record, certificate, proof)
 }
 
-/// A changed certificate or query proof is the one that its batch names.
+/// A batch names the item with a changed noise proof or query proof.
 pub(crate) fn mutations(count: usize) {
     let (_, index) = index(&IndexKey([9; 32]));
     let parameters = parameters();
@@ -371,7 +371,7 @@ fn sampled_records_verify_alone_and_in_batches() {
         let alone = |item: &Item| verify(&index, &parameters, item.clone());
         assert!(named(&items).is_empty());
         alone(&items[0]).unwrap();
-        // Another record's proof; a certificate that is missing, or that nothing asks for.
+        // Another record's proof; a missing noise proof, and one that a tenant without noise has.
         items[2].parts[1] = &cases[0].2;
         assert_eq!(named(&items), [2]);
         items[2].parts[1] = &cases[2].2;
@@ -387,7 +387,7 @@ fn sampled_records_verify_alone_and_in_batches() {
             Err(Error::Malformed { at: 0, .. })
         ));
         items[1].parts[0] = &cases[1].1;
-        // Every other kind of tenant, and kept positions of other commitments.
+        // All other kinds of tenants, and sampled positions with other commitments.
         let swapped = parameters.kept.clone().map(|mut rows| {
             rows[0] = index.points[0];
             Parameters {
@@ -406,7 +406,7 @@ fn sampled_records_verify_alone_and_in_batches() {
     }
 }
 
-/// The record's context holds the kept rows, whatever the proof says of them.
+/// The record's context contains the sample rows, independently of the proof.
 #[test]
 fn contexts_follow_the_kept_rows() {
     let (_, index) = index(&IndexKey([9; 32]));
@@ -418,17 +418,17 @@ fn contexts_follow_the_kept_rows() {
     let [exact, kept, both] = kinds();
     let mut other = kept.clone();
     other.kept = Some(vec![index.points[0]]);
-    let contexts = [&exact, &kept, &other, &parameters()].map(context);
+    let contexts = [&exact, &kept, &other].map(context);
     for (k, one) in contexts.iter().enumerate() {
         assert!(!contexts[..k].contains(one), "{k}");
     }
-    // Of gains the statement says more.
+    // The statement itself absorbs the gains.
     assert_eq!(context(&kept), context(&both));
+    assert_eq!(context(&exact), context(&parameters()));
     assert!(certify(&index, &exact, &[case.record.slot], &[seed()], false).is_err());
 }
 
-/// Bytes that are no proof and a proof of something else stand in one batch, in either order, in one chunk and in two:
-/// each has its own outcome.
+/// A malformed proof and a false proof in one batch, in either order, in one chunk and in two: each has its own outcome.
 #[test]
 fn a_malformed_proof_hides_no_false_one() {
     let (_, index) = index(&IndexKey([9; 32]));

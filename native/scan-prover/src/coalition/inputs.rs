@@ -1,4 +1,4 @@
-//! What a prover of coalition certificates has, and the columns' values that it makes of it.
+//! The inputs of a prover of coalition proofs, and the columns' values that it computes from them.
 use std::collections::HashMap;
 
 use ark_ff::PrimeField;
@@ -28,13 +28,13 @@ use ragaudit_scan_protocol::coalition::statement::{
 pub struct CoalitionSecret {
     /// int4 components, record by record.
     pub vectors: Vec<i8>,
-    /// Of each record's cq.
+    /// The salt of each record's cq.
     pub salts: Vec<Fr>,
-    /// Of each account, below the number of accounts.
+    /// The label of each account, below the number of accounts.
     pub labels: Vec<usize>,
 }
 
-/// What the columns are made of.
+/// The values from which the columns are computed.
 #[derive(Clone)]
 pub(crate) struct Witness {
     /// Component k of record i at 2^component_variables i + k.
@@ -178,7 +178,7 @@ impl Witness {
         }
     }
 
-    /// Refuses what the certificate could not show.
+    /// Refuses inputs that the proof could not show.
     pub(super) fn check(&self, statement: &CoalitionStatement) -> Result<()> {
         for (column, c) in [&self.spare, &self.spare_in_tenant]
             .into_iter()
@@ -193,7 +193,7 @@ impl Witness {
         Ok(())
     }
 
-    /// What the columns hold.
+    /// The values of the columns.
     pub(super) fn columns(
         &self,
         statement: &CoalitionStatement,
@@ -246,7 +246,7 @@ impl Witness {
         }
     }
 
-    /// What is permuted for each record's cq.
+    /// The input state of the permutation for each record's cq.
     pub(super) fn states(&self, statement: &CoalitionStatement, shape: &Shape) -> Vec<State> {
         let (dimension, elements) = (statement.dimension, statement.elements());
         let start = start_of_list::<Fast>(TAG_VECTOR, 1 + elements);
@@ -273,8 +273,8 @@ impl Witness {
             .collect()
     }
 
-    /// Distances of all pairs of two blocks from the threshold, with what excuses them: record il of the earlier and
-    /// jl of the later one at il + 2^block_variables jl.
+    /// Distances of all pairs of two blocks from the threshold, with their excuses: record il of the earlier block and jl of
+    /// the later one at il + 2^block_variables jl.
     pub(super) fn distances(
         &self,
         statement: &CoalitionStatement,

@@ -17,7 +17,7 @@ pub use records::prove_records;
 use crate::engine::Fast;
 use crate::error::Result;
 
-/// As [`ragaudit_scan_protocol::coalition::verify_coalition`].
+/// See [`ragaudit_scan_protocol::coalition::verify_coalition`].
 pub fn verify_coalition(
     statement: &CoalitionStatement,
     records_proof: &[u8],

@@ -15,7 +15,7 @@ use crate::session::{Opening, Session};
 use crate::verifier::Verifier;
 use ragaudit_scan_protocol::coalition::statement::{invalid, CoalitionStatement};
 
-/// Makes one of the [`CoalitionStatement::runs`] over pairs, given what [`prove_records`] made.
+/// Proves one of the [`CoalitionStatement::runs`] over pairs, after [`prove_records`].
 pub fn prove_pairs(
     statement: &CoalitionStatement,
     secret: &CoalitionSecret,
@@ -53,7 +53,7 @@ pub(super) fn prove_as<P: Proves>(
     prove_pairs_with::<P>(statement, &witness, distances, &of_run)
 }
 
-/// What a run over pairs follows.
+/// The results of the run over records that a run over pairs needs.
 pub(super) struct PairsRun<'a> {
     pub(super) records: &'a [u8],
     pub(super) blindings: &'a [Fr],

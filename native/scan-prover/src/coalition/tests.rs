@@ -19,7 +19,7 @@ use crate::mutations::refused;
 use crate::numbers::{from_small, power_of_two};
 use ragaudit_scan_protocol::gates::Numbers;
 
-/// Blocks of which few records fill several.
+/// Small blocks, so that few records fill several.
 const SMALL: Blocks = Blocks {
     variables: 2,
     of_run: 3,
@@ -31,7 +31,7 @@ struct Case {
     secret: CoalitionSecret,
 }
 
-/// Whether two vectors are near, as docs/estimator.md says it.
+/// Whether two vectors are near by the definition of docs/estimator.md.
 fn near(a: &[i8], b: &[i8], [p, q]: [u64; 2]) -> bool {
     let dot: i64 = a
         .iter()
@@ -43,7 +43,7 @@ fn near(a: &[i8], b: &[i8], [p, q]: [u64; 2]) -> bool {
 }
 
 impl Case {
-    /// Accounts and vectors of the records; salts are numbers. Everything else follows from what is near.
+    /// Accounts and vectors of the records; salts are numbers. All other values follow from the near pairs.
     fn new(accounts: &[usize], tenants: &[usize], vectors: &[&[i8]], tau: usize) -> Self {
         let theta = [4, 5];
         let dimension = vectors[0].len();
@@ -126,8 +126,8 @@ const D: &[i8] = &[-7, 1, 5, 2, -3, 0];
 const E: &[i8] = &[0, 0, 7, 0, 0, 6];
 const F: &[i8] = &[0, -3, 0, 6, 0, 1];
 
-/// Accounts 0, 1 and 2 are a chain over several blocks: A near B, B near C, A not near C. Account 5 is near to
-/// nobody, accounts 3 and 4 are of the other tenant, and 4 asks what 0 does.
+/// Accounts 0, 1 and 2 are a chain over several blocks: A near B, B near C, A not near C. Account 5 is near to no account,
+/// accounts 3 and 4 are of the other tenant, and account 4 has the query of account 0.
 fn chain() -> Case {
     let accounts = [0, 3, 1, 0, 3, 3, 5, 5, 2, 1, 4, 2, 0];
     let vectors = [D, E, B, A, E, D, F, F, C, D, A, C, A];
@@ -188,7 +188,7 @@ fn windows_of_every_kind_are_certified() {
     }
 }
 
-/// Accounts 0 and 1 are near, in the first block and in the last of so many records; nobody else is.
+/// Accounts 0 and 1 are near, in the first block and in the last of this number of records; no other accounts are.
 fn of_blocks_that_ship(records: usize, runs: usize) {
     let side = 1 << Blocks::default().variables;
     let mut accounts = vec![2; records];
@@ -204,7 +204,7 @@ fn of_blocks_that_ship(records: usize, runs: usize) {
     let mut other = case.clone();
     other.statement.blocks = SMALL;
     assert!(!verified(&other.statement, &certificate));
-    // A split cluster, by a prover that refuses nothing and says that its pair is excused.
+    // A split cluster, by a prover without checks that claims an excuse for its pair.
     let split = |w: &mut Witness, s: &CoalitionStatement, shape: &Shape| {
         w.labels[1] = 1;
         w.set_counts(s, shape);
@@ -221,9 +221,9 @@ fn blocks_that_ship_are_certified() {
     of_blocks_that_ship(258, 1);
 }
 
-/// 66 pairs of 11 blocks, of which a run takes 63.
+/// 66 pairs of 11 blocks, where one run takes 63 pairs.
 #[test]
-#[ignore = "ten seconds"]
+#[ignore = "proves a coalition of 11 blocks of records in two runs (10 s): make test-full"]
 fn runs_that_ship_are_certified() {
     of_blocks_that_ship(10 * 256 + 1, 2);
 }
@@ -289,7 +289,7 @@ fn a_certificate_is_for_its_statement_only() {
         theta: _,
         largest: _,
         class_variables: _,
-        // The protocol's own; its name holds what ships.
+        // The protocol's own value, which its name contains.
         blocks: _,
     } = &case.statement;
     for (k, change) in changes.iter().enumerate() {
@@ -333,7 +333,7 @@ fn holds(session: Session<Cheat>) -> Result<()> {
     accepted.then_some(()).ok_or(Error::Rejected)
 }
 
-/// Of the run over records alone.
+/// Verifies only the run over records.
 fn verify_records(statement: &CoalitionStatement, proof: &[u8]) -> Result<()> {
     let shape = statement.shape()?;
     let mut session = Session::verifier(statement.transcript(), shape.row_variables, proof);
@@ -341,7 +341,7 @@ fn verify_records(statement: &CoalitionStatement, proof: &[u8]) -> Result<()> {
     holds(session)
 }
 
-/// Of the first run over pairs alone.
+/// Verifies only the first run over pairs.
 fn verify_pairs(statement: &CoalitionStatement, records_proof: &[u8], proof: &[u8]) -> Result<()> {
     let shape = statement.shape()?;
     let shared = Shared::new(
@@ -354,7 +354,7 @@ fn verify_pairs(statement: &CoalitionStatement, records_proof: &[u8], proof: &[u
     holds(session)
 }
 
-/// Both runs of a small window, by a prover that refuses nothing.
+/// Both runs of a small window, by a prover without checks.
 struct Runs {
     case: Case,
     witness: Witness,
@@ -419,9 +419,10 @@ fn claims_and_openings_are_all_needed() {
     every_point_is_opened(|| runs.prove_pairs(), |p| runs.verify_pairs(p));
 }
 
-/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
+/// omitted.
 #[test]
-#[ignore = "a minute"]
+#[ignore = "a prover states one false value, for each claim (15 s to a minute): make test-full"]
 fn each_claim_stands_against_one_false_value() {
     let runs = Runs::new();
     let prove = || runs.prove_records();
@@ -471,8 +472,8 @@ fn false_claims_have_no_certificate() {
     }
 }
 
-/// A certificate of a prover that refuses nothing. `witness` is changed before the columns are made from it,
-/// `columns` after; `distances` are those of every run's blocks.
+/// A proof of a prover without checks. It changes `witness` before it computes the columns, and `columns` afterwards;
+/// `distances` are the distances of every run's blocks.
 fn forged(
     case: &Case,
     witness: impl Fn(&mut Witness, &CoalitionStatement, &Shape),
@@ -557,7 +558,7 @@ fn forged_records_are_refused() {
 
 #[test]
 fn forged_counts_are_refused() {
-    // One account more in the largest label, and in a tenant, than is said.
+    // The largest label, or its part in a tenant, has one account more than the statement allows.
     for which in [0, 1] {
         let mut case = chain();
         case.statement.largest[which] -= 1;
@@ -618,7 +619,7 @@ fn components_are_int4() {
     assert!(!accepted(&case, &witness, |_| ()));
 }
 
-/// Components and salts other than those that were hashed, of the same norm.
+/// Components and salts other than the hashed ones, of the same norm.
 #[test]
 fn columns_are_what_cq_commits_to() {
     let case = chain();
@@ -785,7 +786,7 @@ pub(crate) fn simulate_all(records: usize, dimension: usize, blocks: Option<Vec<
     simulate(&public(records, dimension, vec![0; records]), blocks);
 }
 
-/// The most that a certificate may have, where nothing is compared: only sizes count.
+/// The largest coalition proof, without compared pairs: only the sizes matter.
 fn simulate_full(blocks: Option<Vec<(usize, usize)>>) {
     let first = (0..MAX_RECORDS).collect();
     simulate(&public(MAX_RECORDS, MAX_COMPONENTS, first), blocks);
@@ -852,7 +853,7 @@ impl Golden {
     }
 }
 
-/// Four records of three accounts, two of which are near: one run over pairs.
+/// Four records of three accounts, two of them near: one run over pairs.
 pub(crate) fn golden() -> Golden {
     let case = Case::new(&[0, 1, 2, 0], &[0, 0, 1], &[A, B, D, A], 0).shipped();
     assert_eq!(case.statement.runs(), Ok(1));
@@ -868,12 +869,12 @@ pub(crate) fn largest_pairs() {
     simulate_full(Some((0..63).map(|i| (i, 63)).collect()));
 }
 
-/// Of 256 blocks of 256 records, each compared with those before it and with itself.
+/// 256 blocks of 256 records, each compared with all earlier blocks and with itself.
 pub(crate) fn most_pair_runs() -> u64 {
     (256 * 257 / 2u64).div_ceil(63)
 }
 
-/// Public values alone, commitments that nobody can open, and an oracle that says when it must.
+/// Public values only, commitments without a known opening, and an oracle with some answers chosen in advance.
 #[test]
 fn certificates_are_simulated_without_vectors() {
     let case = chain();

@@ -61,7 +61,7 @@ fn redraw(statement: &CoinStatement, draws: &mut Draws, n: usize, draw: i64) {
     draws.add_up(statement);
 }
 
-/// What the choice makes the distance of draw n, under these columns: right or negative.
+/// The distance of draw n under these columns' choice: correct or negative.
 fn distance(statement: &CoinStatement, draws: &Draws, n: usize) -> i64 {
     let above = statement.distribution.threshold() as i64 + draws.drawn[SMALLER][n];
     match draws.drawn[COIN][n] {
@@ -177,7 +177,7 @@ fn forged_coins_are_refused() {
             d.add_up(&base);
         })
     });
-    // As above, with the distance wrapped around: a negative number in two limbs.
+    // The same with the distance wrapped around: a negative number in two limbs.
     caught_by("constraint: lookup layer", || {
         forged(&base, |d| {
             d.drawn[COIN][n] ^= 1;
@@ -195,7 +195,7 @@ fn forged_coins_are_refused() {
     caught_by("constraint: hash outputs", || {
         forged(&base, |d| redraw(&base, d, n, draw(d, n) ^ 1))
     });
-    // A coin that is no bit, of a draw whose distance it makes right.
+    // A value that is no bit, and that makes the distance of its draw correct.
     caught_by("constraint: lookup layer", || {
         forged(&base, |d| {
             // c (2 T' - 2 t - 1) = T' - t + distance has c = 2 where the distance is 3 (T' - t) - 2.
@@ -214,7 +214,7 @@ fn forged_coins_are_refused() {
     });
 }
 
-/// A draw whose t is the bound's own: the low byte decides, and says so truly.
+/// A draw with the bound's own t: the low byte decides the outcome.
 #[test]
 fn the_low_byte_is_compared_truly() {
     let honest = stream(&statement(1, 1));
@@ -277,7 +277,8 @@ pub(crate) fn simulate(capacity: usize) {
     crate::drawn::tests::simulate(capacity, Coins::one());
 }
 
-/// Of bounds that make coins all 0, all 1 and mixed: the same messages in the same order, as many bytes.
+/// Bounds that make all bits 0, all bits 1, and mixed bits: the same messages in the same order, with the same number of
+/// bytes.
 #[test]
 fn certificates_have_one_shape() {
     let shape = |bound: u64| {

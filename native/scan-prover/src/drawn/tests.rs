@@ -1,4 +1,4 @@
-//! What the tests of every distribution hold: [`certificates`] makes a test of each for a distribution, whose own tests are
+//! The tests that every distribution has: [`certificates`] generates them for a distribution. The distribution's own tests are
 //! about its draws.
 use super::*;
 use crate::channel::Channel;
@@ -27,13 +27,13 @@ impl<D: Distribution> Protocol for DrawnStatement<D> {
     }
 }
 
-/// A distribution with what its tests are about.
+/// A distribution, with the parameters of its tests.
 pub(crate) trait Tested: Draw {
     /// With several draws a position, if it can have them, and with one.
     fn several() -> Self;
     fn one() -> Self;
 
-    /// Of the parameters of [`Self::several`].
+    /// Changes of the parameters of [`Self::several`].
     fn changes() -> Vec<fn(&mut Self)>;
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn draws<D: Draw>(statement: &DrawnStatement<D>) -> Draws {
     Draws::new(statement, &stream(statement)).unwrap()
 }
 
-/// By a prover that refuses nothing.
+/// The proof of a prover without checks.
 pub(crate) fn made_of<D: Draw>(statement: &DrawnStatement<D>, draws: &Draws) -> Vec<u8> {
     let draws = vec![draws.clone()];
     let made = prove_draws::<Cheat, D>(statement, &[seed()], draws, None);
@@ -104,7 +104,7 @@ pub(crate) fn low_memory_is_the_same<D: Tested>() {
         let [kept, anew] = [false, true].map(|low| made(&statement, low).proof);
         assert!(accepted(&statement, &anew));
         assert!(kept == anew);
-        // Of blocks that ship, these have one run; of three blocks, several.
+        // Blocks of the released size give one run; blocks of size three give several.
         let draws = vec![draws(&statement)];
         let several = prove_draws::<Cheat, D>(&statement, &[seed()], draws, Some(3)).unwrap();
         assert!(kept == several.proof);
@@ -115,7 +115,7 @@ pub(crate) fn low_memory_is_the_same<D: Tested>() {
     assert_ne!(one, other, "nonces are fresh");
 }
 
-/// Draws that no key gives take the steps of those that one does, up to the closing.
+/// Draws that no key produces take the same steps as draws that a key produces, up to the closing.
 pub(crate) fn same_work<D: Tested>() {
     use ragaudit_field_simd::count;
     let base = statement(700, D::several());
@@ -159,7 +159,6 @@ pub(crate) fn for_its_statement_only<D: Tested>() {
         slots: _,
         capacity: _,
         distribution: _,
-        format: _,
     } = &base;
     let mut changes: Vec<Change<DrawnStatement<D>>> = vec![
         Box::new(|s| s.context[0] ^= 1),
@@ -167,7 +166,6 @@ pub(crate) fn for_its_statement_only<D: Tested>() {
         Box::new(|s| s.slots[0].beacon += Fr::ONE),
         Box::new(|s| s.slots[0].slot += Fr::ONE),
         Box::new(|s| s.capacity += 1),
-        Box::new(|s| s.format = crate::together::Format::Batch),
     ];
     for change in D::changes() {
         changes.push(Box::new(move |s| change(&mut s.distribution)));
@@ -192,7 +190,8 @@ pub(crate) fn skips_no_claim<D: Tested>(each: bool) {
     all_are_needed(&base, || made_of(&base, &draws), each);
 }
 
-/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
+/// omitted.
 pub(crate) fn one_false_value<D: Tested>(name: &str) {
     let base = statement(20, D::several());
     let draws = draws(&base);
@@ -219,15 +218,15 @@ pub(crate) fn forged_columns<D: Tested>(base: &DrawnStatement<D>) {
             d.column.push(1);
         })
     });
-    // Behind them a row of a small tenant has places that no functional reads: what stands there is nobody's value.
+    // The last row of a small tenant has more places, which no functional reads: their values are arbitrary.
     assert!(forged(base, |d| {
         d.column.resize(places, 0);
         d.column.push(1);
     }));
 }
 
-/// The draws end within a block of leaves and within a row; the first, the last of a position and the last of all are
-/// held as any other, and one more value has no place.
+/// The draws end within a block of leaves and within a row. The claims protect the first draw, the last draw of a position and
+/// the last draw of all as they protect every other draw, and there is no place for one more value.
 pub(crate) fn no_draw_left_out<D: Tested>() {
     let base = statement(1200, D::one());
     for n in [0, 1199] {
@@ -256,7 +255,7 @@ pub(crate) fn non_canonical_word<D: Tested>() {
         column[0] = forged[0];
     }
     assert!(!accepted(&base, &made_of(&base, &draws)));
-    // What is lacking made negative, limb by limb: right but for its range.
+    // A negative remainder, limb by limb: correct except for its range.
     push_upper(&mut forged.high, high, above - highest());
     for (column, forged) in draws.high.iter_mut().zip(&forged.high).skip(HIGH_LIMBS) {
         column[0] = -forged[1];
@@ -270,7 +269,7 @@ pub(crate) fn non_canonical_word<D: Tested>() {
     assert!(!accepted(&base, &made_of(&base, &draws)));
 }
 
-/// A seed commitment that nobody can open.
+/// A seed commitment without a known opening.
 pub(crate) fn simulated_without_a_seed<D: Tested>() {
     let real = made(&statement(40, D::several()), false);
     let mut public = statement(40, D::several());
@@ -309,13 +308,13 @@ macro_rules! certificates {
         }
 
         #[test]
-        #[ignore = "a minute"]
+        #[ignore = "a prover skips each single claim in turn (a minute): make test-full"]
         fn every_single_claim_is_needed() {
             of::skips_no_claim::<$distribution>(true);
         }
 
         #[test]
-        #[ignore = "a quarter of a minute"]
+        #[ignore = "a prover states one false value, for each claim (15 s to a minute): make test-full"]
         fn each_claim_stands_against_one_false_value() {
             of::one_false_value::<$distribution>($name);
         }

@@ -1,4 +1,4 @@
-//! What the prover of A1 has, and the columns' values that it makes of it.
+//! The inputs of the prover of A1, and the columns' values that it computes from them.
 use ragaudit_field_simd::commitment::NIBBLES_PER_ELEMENT;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -21,10 +21,10 @@ pub struct Query {
 /// The prover's columns and values.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Witness {
-    /// By place, zeros in unused ones.
+    /// One token for each place, 0 in unused places.
     pub(crate) tokens: Vec<i64>,
     pub(crate) used: Vec<i64>,
-    /// How often each row of the table counts; row V is that of the unused places.
+    /// The multiplicity of each row of the table; row V counts the unused places.
     pub(crate) histogram: Vec<i64>,
     pub(crate) sums: Vec<i64>,
     pub(crate) vector: Vec<i64>,
@@ -35,13 +35,13 @@ pub(crate) struct Witness {
     pub(crate) distances: [Vec<i64>; 2],
 }
 
-/// What the prover claims of its columns and values, which the constraints bind to them.
+/// The prover's claims about its columns and values, which the constraints bind to them.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Claimed {
     /// At the random point: e, v and w v.
     pub(crate) at_point: [Vec<i64>; 3],
     pub(crate) packed: Vec<i64>,
-    /// Of which the squares are summed.
+    /// The components with squares that are summed.
     pub(crate) squared: Vec<i64>,
     /// w^2.
     pub(crate) root_squared: i64,
@@ -89,7 +89,8 @@ impl Witness {
             let expected = format!("numbers below {vocabulary}");
             return Err(Error::invalid("tokens", expected, bad));
         }
-        // As many rows are read and added whatever the number of tokens is, those of unused places under a zero mask.
+        // The number of rows that are read and added does not depend on the number of tokens; the rows of unused places have a
+        // zero mask.
         for place in 0..statement.tokens {
             let here = (place < number) as i64;
             let token = query.tokens.get(place).map_or(0, |t| *t as usize);
@@ -144,7 +145,7 @@ impl Witness {
         self.distances = [lower, upper];
     }
 
-    /// What the prover's columns hold.
+    /// The values of the prover's columns.
     pub(super) fn columns(
         &self,
         claimed: &Claimed,
@@ -189,7 +190,7 @@ impl Witness {
         }
     }
 
-    /// w - 1, what is left under the root, and what that lacks of 2 w.
+    /// w - 1, the remainder under the root, and the difference between 2 w and the remainder.
     pub(super) fn root_limbs(&self, claimed: &Claimed, bounds: &Bounds) -> Vec<i64> {
         [self.root - 1, self.rest, claimed.lacking]
             .into_iter()
@@ -217,7 +218,7 @@ impl Witness {
     }
 }
 
-/// The last limb takes all that is left: what does not fit then has no row in the table of limbs.
+/// The last limb has the whole rest; a rest that is too large then has no row in the table of limbs.
 pub(super) fn limb(x: i64, k: usize, limbs: usize) -> i64 {
     let rest = x >> (LIMB_BITS * k);
     if k + 1 < limbs {

@@ -42,7 +42,7 @@ fn tokens_hash(salt: Fr, tokens: &[u32]) -> Fr {
     hash_list(TAG_QUERY, &list)
 }
 
-/// Of components that are not int4 too: the packing that the proof would have to match.
+/// The hash also for components that are not int4: the packing that a proof would have to match.
 fn vector_hash(salt: Fr, vector: &[i64]) -> Fr {
     let offset = pack_nibbles(&[0])[0];
     let mut list = vec![salt];
@@ -131,7 +131,7 @@ impl Case {
         Witness::new(&self.statement(), &self.rows, &self.query).unwrap()
     }
 
-    /// By a prover that refuses nothing.
+    /// The proof of a prover without checks.
     fn made_of(&self, witness: &Witness) -> Vec<u8> {
         let secret = (witness, &Claimed::of(witness));
         prove_with::<Cheat>(&self.statement(), &self.rows, &self.query, secret).unwrap()
@@ -142,7 +142,7 @@ impl Case {
         self.says(witness, |_| ())
     }
 
-    /// Whether it does where it says something else of its columns.
+    /// Whether the prover is accepted with other claims about its columns.
     fn says(&self, witness: &Witness, lie: impl Fn(&mut Claimed)) -> bool {
         let statement = self.statement();
         let mut claimed = Claimed::of(witness);
@@ -173,7 +173,7 @@ impl Case {
         witness
     }
 
-    /// The witness with another root, where the vector is the one that it makes.
+    /// The witness with another root, and with the vector that this root gives.
     fn with_root(&mut self, root: i64) -> Witness {
         let mut witness = self.witness();
         let factor = 2 * NORM_FACTOR as i64;
@@ -247,7 +247,7 @@ fn a_proof_is_for_its_statement_only() {
     only_for(&statement, &proof, &changes);
 }
 
-/// For the tests that prove it many times, with a prover that refuses nothing.
+/// A small case for tests that prove it many times, with a prover without checks.
 fn tiny() -> Case {
     case(9, 3, 2, &[1, 8])
 }
@@ -267,7 +267,8 @@ fn claims_and_openings_are_all_needed() {
     all_are_needed(&case.statement(), || case.made_of(&witness), false);
 }
 
-/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
+/// omitted.
 #[test]
 fn each_claim_stands_against_one_false_value() {
     let case = tiny();
@@ -346,7 +347,7 @@ fn tokens_are_those_of_the_commitment() {
     assert!(!other.forged(&other.witness()), "cq of another vector");
 }
 
-/// The last of these tokens adds nothing to the sum, since the row after the vocabulary is zero.
+/// The last of these tokens adds 0 to the sum, because the row after the vocabulary is zero.
 #[test]
 fn tokens_are_of_the_vocabulary() {
     let mut case = small();
@@ -377,7 +378,7 @@ fn there_are_no_more_tokens_than_places() {
     assert!(matches!(case.prove(), Err(Error::Invalid { .. })));
 }
 
-/// hq of a list with a gap, whose packing is that of a longer list.
+/// hq of a list with a gap, with the packing of a longer list.
 #[test]
 fn used_places_come_first() {
     let mut case = case(VOCABULARY, DIMENSION, MOST, &[5, 6]);
@@ -395,7 +396,7 @@ fn used_places_come_first() {
     assert!(!case.forged(&none));
 }
 
-/// A token that the number of tokens leaves out, or one that it counts three times.
+/// A token that the number of tokens omits, or counts three times.
 #[test]
 fn every_token_has_its_mark() {
     for mark in [0, 3] {
@@ -424,7 +425,7 @@ fn components_are_the_rounded_ones() {
             }
         }
     }
-    // Distances of the true vector beside another one.
+    // Distances of the true vector with another vector.
     let mut witness = case.witness();
     witness.vector[0] -= witness.vector[0].signum();
     case.cq = vector_hash(case.query.vector_salt, &witness.vector);
@@ -487,7 +488,7 @@ fn the_root_is_the_largest_one() {
     assert!(!case.forged(&witness), "a root of zero");
 }
 
-/// Every value that is sent beside a column and belongs to another one.
+/// Every value that is sent for one column and belongs to another.
 #[test]
 fn values_are_those_of_the_columns() {
     let mut case = small();
@@ -681,7 +682,7 @@ pub(crate) fn largest() {
     simulate(MAX_TOKENS, MAX_VOCABULARY, MAX_DIMENSION, MAX_NORM_FACTOR);
 }
 
-/// Of a table that nobody has. What is sent of it is no functional then, and has the length of one.
+/// A table that no party has. The value sent for it is then no functional, and has the length of one.
 pub(crate) fn simulate(tokens: usize, vocabulary: usize, dimension: usize, norm_factor: u64) {
     let layout = Layout::new(vocabulary + 1).unwrap();
     let table = IndexCommitment {
@@ -700,7 +701,7 @@ pub(crate) fn simulate(tokens: usize, vocabulary: usize, dimension: usize, norm_
     crate::kit::simulate(&public);
 }
 
-/// The table's rows, what a proof of them says, and the proof.
+/// The table's rows, the statement of a proof about them, and the proof.
 pub(crate) struct Golden {
     pub(crate) rows: Vec<i8>,
     pub(crate) table: Arc<IndexCommitment>,
@@ -742,7 +743,7 @@ pub(crate) fn golden() -> Golden {
     }
 }
 
-/// hq and cq that nobody can open.
+/// hq and cq without a known opening.
 #[test]
 fn proofs_are_simulated_without_tokens() {
     let case = small();

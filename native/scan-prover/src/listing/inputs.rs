@@ -1,4 +1,4 @@
-//! What the prover of a list has, and what follows from it.
+//! The inputs of the prover of a list, and the values that follow from them.
 use std::sync::Arc;
 
 use ark_ff::{BigInt, PrimeField};
@@ -22,9 +22,9 @@ pub struct Listing {
     /// int4 components.
     pub query: Vec<i8>,
     pub query_salt: Fr,
-    /// Of htopk.
+    /// The salt of htopk.
     pub list_salt: Fr,
-    /// Of every position, by the index commitment's own rows.
+    /// The score of every position, by the rows of the index commitment.
     pub scores: Vec<i64>,
 }
 
@@ -45,7 +45,7 @@ pub struct Bits<'a> {
     pub held: &'a Column,
 }
 
-/// What a list comes to: the values of all positions.
+/// The resulting values of all positions of a list.
 #[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
 pub struct Outcome {
     pub(super) relevant: Vec<i64>,
@@ -57,7 +57,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// By the same steps whatever is listed.
+    /// The steps do not depend on the listed positions.
     pub fn new(
         index: &IndexCommitment,
         (threshold, most): (i64, usize),
@@ -93,7 +93,7 @@ impl Outcome {
         let mut out = Self::default();
         let mut left = most as i64;
         for (i, score) in listing.scores.iter().enumerate() {
-            // The top bit of a difference of small numbers says which is larger.
+            // The top bit of a difference of small numbers shows the larger one.
             let relevant = 1 + ((score - threshold) >> 63);
             let within = 1 + ((left - 1) >> 63);
             let listed = (chance[i] | (relevant & kept[i] & (1 - held[i]))) & within;
@@ -144,7 +144,7 @@ fn values_of<'a>(name: &str, column: &'a Column, capacity: usize) -> Result<&'a 
     }
 }
 
-/// A column of bits with its commitments, under blindings that the caller never uses again.
+/// A column of bits with its commitments. The caller never uses the blindings for other data.
 pub fn bit_column(layout: Layout, bits: Vec<i64>, blindings: Vec<Fr>) -> Result<Column> {
     let bound = Bound::Unsigned(1);
     if !bound.holds(&bits) {
@@ -160,7 +160,7 @@ pub fn bit_column(layout: Layout, bits: Vec<i64>, blindings: Vec<Fr>) -> Result<
     Column::opened("bits", rows, bits, blindings, layout)
 }
 
-/// A column of bits of which somebody made the commitments before.
+/// A column of bits with earlier commitments.
 pub fn committed_bits(
     layout: Layout,
     rows: Vec<G1Affine>,
@@ -170,13 +170,13 @@ pub fn committed_bits(
     Column::opened("bits", rows, bits, blindings, layout)
 }
 
-/// As [`ragaudit_scan_protocol::listing::nothing_held`].
+/// See [`ragaudit_scan_protocol::listing::nothing_held`].
 pub fn nothing_held(layout: Layout) -> Column {
     ragaudit_scan_protocol::listing::nothing_held::<Fast>(layout)
 }
 
-/// The hidden values of a run, in the order in which they are sent: htopk's salt and packed bits, how many positions are
-/// listed, the bits of the last place, and those of what the list lacks.
+/// The hidden values of a run, in the order of sending: htopk's salt and packed bits, the number of listed positions, the bits
+/// of the last place, and the bits of the difference between the maximum length and the list's length.
 pub(super) fn hidden_values(
     statement: &ListingStatement,
     listing: &Listing,
@@ -204,7 +204,7 @@ pub(super) struct Secret<'a> {
 }
 
 impl Secret<'_> {
-    /// As the protocol takes it.
+    /// The private values in the protocol's form.
     pub(super) fn private<'s>(
         &'s self,
         statement: &ListingStatement,

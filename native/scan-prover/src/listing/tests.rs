@@ -157,7 +157,7 @@ impl Case {
         }
     }
 
-    /// By a prover that refuses nothing.
+    /// The proof of a prover without checks.
     fn proof(&self, low_memory: Option<usize>) -> Vec<u8> {
         prove_with::<Cheat>(&self.statement(), self.secret(), low_memory).unwrap()
     }
@@ -177,7 +177,7 @@ impl Case {
         other.forged()
     }
 
-    /// Whether it does with other hidden values, of which the first ones are htopk's list.
+    /// Whether the prover is accepted with other hidden values; the first ones are htopk's list.
     fn hides(&self, lie: impl Fn(&mut [Fr])) -> bool {
         let mut other = self.again();
         let mut hidden = self.secret().hidden.clone();
@@ -209,7 +209,7 @@ impl Case {
         }
     }
 
-    /// The first position of which this holds: of chance, relevance, keeping, holding and listing.
+    /// The first position with this property of its five bits: chance, relevant, sampled, disclosed, listed.
     fn find(&self, what: impl Fn([bool; 5]) -> bool) -> usize {
         let columns = [&self.chance, &self.kept, &self.held];
         let [c, k, h] = columns.map(|c| &c.opening.as_ref().unwrap().values);
@@ -261,8 +261,8 @@ fn lists_verify() {
     }
 }
 
-/// Nothing wins, everything is held, everything wins by chance, the last position is the last of the list, and the first
-/// one the only one.
+/// A list without winners, one with all positions disclosed, one with only chance winners, one that ends at the last position,
+/// and one with only the first position.
 #[test]
 fn lists_of_every_kind_verify() {
     let capacity = 300;
@@ -374,7 +374,7 @@ fn a_proof_is_for_its_statement_only() {
     only_for(&base, &proof, &changes);
 }
 
-/// The smallest one with two rows of nothing in common, for the tests that prove it many times.
+/// The smallest case with two rows of an empty disclosed set, for tests that prove it many times.
 fn tiny() -> Case {
     case_of([250, 260, 3, 9], 40, Given::new(260))
 }
@@ -397,9 +397,10 @@ fn claims_and_openings_are_all_needed() {
     skips_no_claim(false);
 }
 
-/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
+/// omitted.
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "a prover states one false value, for each claim (15 s to a minute): make test-full"]
 fn each_claim_stands_against_one_false_value() {
     let case = tiny();
     let base = case.statement();
@@ -407,12 +408,12 @@ fn each_claim_stands_against_one_false_value() {
 }
 
 #[test]
-#[ignore = "a minute"]
+#[ignore = "a prover skips each single claim in turn (a minute): make test-full"]
 fn every_single_claim_is_needed() {
     skips_no_claim(true);
 }
 
-/// Lists of nothing, of everything and of some positions take the same steps, up to the closing.
+/// An empty list, a full list and a list of some positions take the same steps, up to the closing.
 #[test]
 fn lists_take_the_same_work() {
     use ragaudit_field_simd::count;
@@ -467,7 +468,8 @@ fn mutated_proofs_are_refused() {
     changes_are_refused(&case.statement(), &case.proof(None), 397);
 }
 
-/// Another query, other coins, nothing held, and a list that is full: the same messages in the same order, as many bytes.
+/// Another query, other Bernoulli bits, an empty disclosed set, and a full list: the same messages in the same order, with the
+/// same number of bytes.
 #[test]
 fn proofs_have_one_shape() {
     let shape = |case: &Case| crate::kit::shape(|| case.proof(None));
@@ -506,7 +508,7 @@ pub(crate) fn largest() {
     simulate(MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED);
 }
 
-/// Of an index and of bits that nobody can open.
+/// An index and bits without a known opening.
 pub(crate) fn simulate(capacity: usize, dimension: usize, most: usize) {
     let layout = Layout::new(capacity).unwrap();
     let point = vector_generators(1)[0];
@@ -531,7 +533,7 @@ pub(crate) fn simulate(capacity: usize, dimension: usize, most: usize) {
     crate::kit::simulate(&public);
 }
 
-/// As for query proofs: commitments that nobody can open.
+/// The same as for query proofs: commitments without a known opening.
 #[test]
 fn proofs_are_simulated_without_a_query() {
     let case = full();
@@ -589,7 +591,7 @@ fn malformed_inputs_are_refused() {
     assert!(bit_column(layout, vec![0; 310], vec![]).is_err());
     let (rows, blindings) = (case.kept.rows.clone(), vec![Fr::ONE; 2]);
     assert!(committed_bits(layout, rows, vec![0; 310], blindings).is_err());
-    // An honest prover makes no proof of what does not hold.
+    // An honest prover makes no proof of a false claim.
     let mut other = case.again();
     other.outcome.after[0] ^= 1;
     other.after = column(layout, other.outcome.after.clone(), 400);

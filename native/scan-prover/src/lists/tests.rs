@@ -60,7 +60,7 @@ pub(crate) struct Case {
     pub(crate) chance: Column,
     pub(crate) kept: Column,
     pub(crate) held: Column,
-    /// Of what the account holds after it.
+    /// The blindings of the disclosed set after the record.
     pub(crate) blindings: Vec<Fr>,
     after: Vec<i64>,
     chance_rows: Vec<u8>,
@@ -68,7 +68,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Of slot `slot`, after what the account held before.
+    /// The record of slot `slot`, after this disclosed set.
     fn new(slot: u64, held: Column) -> Self {
         let chance = column(&index(), &[slot as usize, 10], 80 + slot);
         Self::of(slot_of(slot), slot, held, chance)
@@ -113,7 +113,7 @@ impl Case {
         }
     }
 
-    /// The proof, and the commitments to what the account holds after it.
+    /// The proof, and the commitments to the disclosed set after the record.
     pub(crate) fn prove<P: Proves>(&self, low_memory: bool) -> (Vec<u8>, Vec<u8>) {
         let bits = Bits {
             chance: &self.chance,
@@ -182,7 +182,7 @@ fn chain(length: u64) -> Vec<Answered> {
     out
 }
 
-/// A changed proof is the one that its batch names.
+/// A batch names the changed proof.
 pub(crate) fn mutations(count: usize) {
     let index = index();
     let constants = constants(&index);
@@ -299,7 +299,7 @@ fn batch_weights_follow_everything() {
     verify(&index, &constants, &base).unwrap();
 }
 
-/// Each record starts from what the one before it left, and none from anything else.
+/// Each record starts from the disclosed set of the record before it, and is refused with every other one.
 #[test]
 fn a_chain_is_not_forked() {
     let index = index();
@@ -311,7 +311,7 @@ fn a_chain_is_not_forked() {
         items[0].1.held,
         encode_points(&nothing_held(index.layout).rows)
     );
-    // From before the record before it, from the beginning, and with what another one left.
+    // The set before the earlier record, the empty set, and another account's set.
     for (i, held) in [
         (2, items[1].1.held),
         (1, items[0].1.held),
@@ -345,7 +345,7 @@ fn batches_name_the_bad_ones() {
     items[1].2 = good[2].2;
     items[2].2 = &good[2].2[1..];
     assert_eq!(named(&items), [1, 2]);
-    // What is no encoding of points, or too few of them, hides no false proof.
+    // Bytes that encode no points, or too few points, hide no false proof.
     let mut items = good.clone();
     items[0].0.context += Fr::from(1u8);
     items[1].1.held = &[0xff; 32];
@@ -409,7 +409,7 @@ impl Certified {
     }
 }
 
-/// Certificate and list stand in one sum, in which neither makes up for the other.
+/// The proof of the bits and the list are in one sum, and neither compensates for the other.
 #[test]
 fn certificates_of_coins_are_verified_with_the_records() {
     let index = index();
@@ -418,7 +418,7 @@ fn certificates_of_coins_are_verified_with_the_records() {
     let outcomes = |items: &[Item]| verify_all(&index, constants, items);
     assert_eq!(outcomes(&good), []);
     verify(&index, constants, &good[0]).unwrap();
-    // Another slot's, one that is cut short, and commitments without what proves them.
+    // Another slot's proof, a shortened one, and commitments without a proof.
     let mut items = good.clone();
     items[0].1.chance = good[2].1.chance;
     items[1].1.chance = &good[1].1.chance[1..];
@@ -428,7 +428,7 @@ fn certificates_of_coins_are_verified_with_the_records() {
     else {
         panic!("{:?}", outcomes(&items));
     };
-    // Of a certificate that is false the commitments may be the very ones that the list is about.
+    // The commitments of a false proof can be the very ones in the list's statement.
     let mut bytes = good[1].1.chance.to_vec();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;

@@ -89,7 +89,7 @@ fn forged_draws_are_refused() {
             other_choice(d);
         })
     });
-    // As above, with the distance wrapped around: a negative number in two limbs.
+    // The same with the distance wrapped around: a negative number in two limbs.
     caught_by("constraint: lookup layer", || {
         forged(&base, |d| {
             let threshold = other_choice(d);

@@ -25,7 +25,7 @@ pub(crate) fn fifth(x: Fr) -> Fr {
     x.square().square() * x
 }
 
-/// Where a round's S-boxes stand among all.
+/// The range of a round's S-boxes among all S-boxes.
 pub(crate) fn columns_of(round: usize) -> std::ops::Range<usize> {
     let start = match round {
         r if r < HALF => r * WIDTH,
@@ -35,16 +35,16 @@ pub(crate) fn columns_of(round: usize) -> std::ops::Range<usize> {
     start..start + if is_partial(round) { 1 } else { WIDTH }
 }
 
-/// The S-box inputs of many permutations, by column; those that are not stored are `rest`, of a state of zeros.
+/// The S-box inputs of many permutations, by column; inputs that are not stored equal `rest`, from a state of zeros.
 pub(crate) struct Boxes {
     pub(crate) columns: Vec<Vec<Fr>>,
     pub(crate) rest: Vec<Fr>,
-    /// What words 1..16 have of the functional above, from one partial round to the next.
+    /// The part of the functional above in words 1..16, from one partial round to the next.
     linear: Option<Table<'static>>,
 }
 
 impl Boxes {
-    /// Of 2^variables states, all zeros from `count` on.
+    /// 2^variables states, all zeros from `count` on.
     pub(crate) fn new(
         variables: usize,
         count: usize,
@@ -53,7 +53,7 @@ impl Boxes {
         let mut rest = vec![Fr::ZERO; SBOXES];
         let mut places: Vec<&mut [Fr]> = rest.iter_mut().map(std::slice::from_mut).collect();
         sbox_inputs(&[[Fr::ZERO; WIDTH]], &mut places);
-        // Nothing stored lacks its partners in the first round.
+        // Every stored value has its partners in the first round.
         let stored = count.next_multiple_of(QUAD).min(1 << variables);
         let mut columns = vec![vec![Fr::ZERO; stored]; SBOXES];
         let mut tasks: Vec<Vec<&mut [Fr]>> = Vec::new();
@@ -99,7 +99,7 @@ impl ragaudit_scan_protocol::prover::Boxes for Boxes {
             let point = [of.record_point, of.block_point].concat();
             let apart = 1 << of.record_point.len();
             let mut weights = Weights::new(&point).prefix(of.blocks * apart);
-            // Places of no record are permutations of zeros, of which nothing is claimed.
+            // Places without a record are permutations of zeros, without a claim about them.
             let unused = weights.chunks_mut(apart);
             unused.for_each(|run| run[of.records..].fill(Fr::ZERO));
             weights
@@ -130,7 +130,7 @@ impl ragaudit_scan_protocol::prover::Boxes for Boxes {
                 left: digits.to_vec(),
             });
         }
-        // What the digits weigh is not 0 where nothing is stored.
+        // Places that are not stored also have weights other than 0.
         let weights = table(weighed);
         let tables = boxes.iter_mut();
         tables.for_each(|t| t.values.to_mut().resize(weights.len(), t.rest));
@@ -190,7 +190,7 @@ impl Table<'_> {
         self.fill_up(2);
     }
 
-    /// Gives the last values what they lack of a digit of m values.
+    /// Adds the missing values of the last digit of m values.
     pub(crate) fn fill_up(&mut self, m: usize) {
         let length = self.values.len().next_multiple_of(m);
         if length > self.values.len() {
@@ -198,7 +198,7 @@ impl Table<'_> {
         }
     }
 
-    /// Binds the lowest variable of a table whose values are paired.
+    /// Binds the lowest variable of a table with paired values.
     pub(crate) fn bind(&mut self, r: Fr) {
         let mut out = vec![Fr::ZERO; self.values.len() / 2];
         out.par_chunks_mut(TASK)
@@ -215,13 +215,13 @@ impl Table<'_> {
 /// The factors of a sum of fifth powers, times a mask that is 0 outside its values.
 pub(crate) struct Part<'a> {
     pub(crate) factors: Vec<Fr>,
-    /// Where the mask's values stand, and they.
+    /// The first place of the mask's values, and the values.
     pub(crate) first: usize,
     pub(crate) mask: Table<'a>,
 }
 
 impl Part<'_> {
-    /// The mask's values stand at `first` and after it.
+    /// The mask's values start at `first`.
     pub(crate) fn masked(first: usize, mask: Vec<Fr>, factors: Vec<Fr>) -> Self {
         let rest = Fr::ZERO;
         let values = Cow::Owned(mask);
@@ -301,8 +301,8 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// A layer digit by digit: sum_i factors_i boxes_i^5, plus the linear table. Where nothing is stored the summand is the same
-/// at all of a digit's values, and adds to the constant coefficient alone.
+/// A layer digit by digit: sum_i factors_i boxes_i^5, plus the linear table. Places that are not stored have the same summand
+/// at all values of a digit, which adds only to the constant coefficient.
 struct OfDigits<'a> {
     boxes: Vec<Table<'a>>,
     factors: Vec<Fr>,
@@ -312,7 +312,7 @@ struct OfDigits<'a> {
 }
 
 impl OfDigits<'_> {
-    /// Of the fifth powers, for the digit of four values.
+    /// The sums of fifth powers, for a digit of four values.
     fn of_quads(&self, weights: &[Fr]) -> Vec<Fr> {
         let chunks = weights.len().div_ceil(TASK);
         let task = |i: usize| {
@@ -399,8 +399,8 @@ impl Sums for OfLayer<'_> {
 /// 5 over k.
 pub(crate) const BINOMIALS: [u64; 6] = [1, 5, 10, 10, 5, 1];
 
-/// For k = 0..5, the sum over columns i and pairs (a, a + d) of weight factors_i a^(5-k) d^k; without k = 0 unless ALL.
-/// Chunk c of [`TASK`] pairs weighs as `weights(c)` says.
+/// For k = 0..5, the sum over columns i and pairs (a, a + d) of weight factors_i a^(5-k) d^k; k = 0 only if ALL. Chunk c of
+/// [`TASK`] pairs has the weights `weights(c)`.
 pub(crate) fn fifth_sums<'a, const ALL: bool>(
     boxes: &[Table],
     factors: &[Fr],

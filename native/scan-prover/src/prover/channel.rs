@@ -1,4 +1,4 @@
-//! The prover's side of a run: it sends what a verifier reads. `docs/scan/session.md`.
+//! The prover's side of a run: it sends the messages that a verifier reads. `docs/scan/session.md`.
 use ark_bn254::Fq;
 use ark_ff::Field;
 use ragaudit_field_simd::g1::normalize;
@@ -13,7 +13,7 @@ use crate::prover::opening::Folding;
 use crate::secrets::{Nonces, Secrets};
 use crate::transcript::{Hash, Transcript};
 
-/// Who has the secrets, and writes a proof.
+/// The party that has the secrets, and writes a proof.
 pub struct Prover {
     pub(crate) secrets: Secrets,
     pub(crate) proof: Vec<u8>,
@@ -98,7 +98,7 @@ impl Channel for Prover {
 }
 
 pub(crate) fn put_point(proof: &mut Vec<u8>, point: G1Projective) -> G1Affine {
-    // By an inversion whose time says nothing of the secrets, where one is needed.
+    // The inversion, if one is needed, takes a time that does not depend on the secrets.
     let point = match point.z == Fq::ONE {
         true => G1Affine::new_unchecked(point.x, point.y),
         false => normalize(&[point])[0],

@@ -17,7 +17,7 @@ trait Digits {
     /// Digits of a value.
     fn digits(self) -> usize;
 
-    /// What is added to a value so that its digits are those of an integer from 0 on.
+    /// The number that is added to a value so that its digits are the digits of an unsigned integer.
     fn raise(self) -> u64;
 }
 
@@ -42,11 +42,11 @@ pub(crate) struct Secret<'a> {
     pub bound: Bound,
 }
 
-/// Generators whose tables are made together.
+/// The number of generators with tables computed in one step.
 const BLOCK: usize = 64;
-/// Blocks whose tables a process keeps: 64 MiB. Those of longer rows are made anew for every commitment.
+/// The number of blocks with tables that a process stores: 64 MiB. Longer rows have tables that every commitment computes.
 const KEPT: usize = 128;
-/// Sums that are made together.
+/// The number of sums computed in one step.
 const TOGETHER: usize = 2048;
 
 /// The tables of generators `at * BLOCK ..`, with the points' sum.
@@ -63,7 +63,7 @@ impl Block {
         }
     }
 
-    /// Of rows of at least [`BLOCK`] values. Nothing here waits for the thread pool.
+    /// Tables for rows of at least [`BLOCK`] values. This code does not wait for the thread pool.
     fn at(generators: &[G1Affine], at: usize) -> Arc<Self> {
         static BLOCKS: [OnceLock<Arc<Block>>; KEPT] = [const { OnceLock::new() }; KEPT];
         let make = || Arc::new(Self::new(&generators[at * BLOCK..][..BLOCK]));
@@ -115,7 +115,7 @@ pub(crate) fn commit(columns: &[Secret], length: usize) -> Vec<Vec<G1Affine>> {
 }
 
 fn commit_rows(rows: &[Row], generators: &[G1Affine], block: usize) -> Vec<G1Affine> {
-    // Those with most blocks first, so that a block's rows come first.
+    // Rows with the most blocks come first, so that the rows of a block come first.
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(rows[*i].blocks));
     let digits: Vec<Digit> = order
@@ -199,7 +199,7 @@ fn block_sums(tables: &[Multiples], rows: &[Row], run: &[Digit], at: usize) -> V
     out
 }
 
-/// What a row's bound adds to half of what its digits make: (2^bits - 1) / 2 - raise times all its generators.
+/// The correction of a row for its bound: (2^bits - 1) / 2 - raise times the sum of its generators.
 fn corrections(rows: &[Row], wholes: &[G1Projective]) -> Vec<G1Affine> {
     let mut kinds: Vec<(usize, Bound)> = Vec::new();
     let places: Vec<usize> = rows
@@ -229,7 +229,8 @@ fn blinded(rows: &[Row], corrections: &[G1Affine], doubled: &[G1Affine]) -> Vec<
     fold(&low, doubled, &half())
 }
 
-/// Counts a value where it stands, so that the place that is written depends on it, and the work does not; one outside its table has no row to count it, and makes the proof fail instead.
+/// Counts a value at its place in the table. The written place depends on the value, the amount of work does not. A value
+/// outside the table has no row that counts it, and makes the proof fail.
 pub(crate) fn count(table: &mut [i64], value: i64) {
     if let Some(row) = usize::try_from(value).ok().and_then(|v| table.get_mut(v)) {
         *row += 1;

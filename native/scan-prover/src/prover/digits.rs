@@ -17,13 +17,13 @@ pub(crate) const MOST: usize = 1 << ragaudit_scan_protocol::digits::MOST;
 pub(crate) const QUAD: usize = 4;
 pub(crate) const NODES: usize = 5 * (QUAD - 1) + 1;
 
-/// As many of `count` as fill all lanes.
+/// The largest part of `count` that fills all lanes.
 #[inline(always)]
 pub(crate) fn whole<L: Lanes<Fr>>(_: L, count: usize) -> usize {
     count - count % L::N
 }
 
-/// What the first `count` places weigh.
+/// The weights of the first `count` places.
 pub(crate) fn prefix(digits: &[Digit], count: usize) -> Vec<Fr> {
     let mut out = vec![Fr::ONE];
     for digit in digits {
@@ -35,7 +35,7 @@ pub(crate) fn prefix(digits: &[Digit], count: usize) -> Vec<Fr> {
     out
 }
 
-/// A table in one digit: its values at 0, .., m - 1, and what continues them.
+/// A table in one digit: its values at 0, .., m - 1, and the factors that extrapolate it.
 #[derive(Clone, Copy)]
 struct Line<V> {
     values: [V; MOST],
@@ -53,7 +53,7 @@ impl<V: Copy> Line<V> {
         }
     }
 
-    /// For values below 16 p; those that it gives are below 16 p.
+    /// For values below 16 p; its results are below 16 p.
     #[inline(always)]
     fn new<L: Lanes<Fr, V = V>>(l: L, values: [V; MOST], m: usize) -> Self {
         let (mut ends, mut row) = ([l.zero(); MOST], values);
@@ -80,7 +80,7 @@ impl<V: Copy> Line<V> {
     }
 }
 
-/// Of N places from place N run on, the values of the digit below them.
+/// The values of the digit below N places, from place N run on.
 #[inline(always)]
 fn values<L: Lanes<Fr>>(l: L, table: &[Fr], run: usize, m: usize) -> [L::V; MOST] {
     let table = &table[m * L::N * run..][..m * L::N];

@@ -1,4 +1,4 @@
-//! The prover's sums over the records of blocks, of which runs over pairs prove a form.
+//! The prover's sums over the records of blocks, for the forms that runs over pairs prove.
 use ark_ff::AdditiveGroup;
 use ragaudit_scan_protocol::coalition::pairs::Forms;
 use rayon::prelude::*;
@@ -58,7 +58,7 @@ pub(crate) fn of_records(
     }
 }
 
-/// What the thresholds of two classes u, v are weighted with, at u + 2^class_variables v.
+/// The weights of the thresholds of two classes u, v, at u + 2^class_variables v.
 fn thresholds(classes: &[Vec<Fr>; 2], factors: &[Vec<Fr>]) -> Vec<Fr> {
     let room = classes[0].len() / factors.len();
     let right = apply(factors, &classes[1]);

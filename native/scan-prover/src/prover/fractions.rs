@@ -17,17 +17,17 @@ use crate::prover::Known;
 use crate::segments::{Count, Entry, Segment};
 use crate::small;
 
-/// Leaves in blocks of this many at most, as a power of two. A block in which nothing counts is not stored.
+/// The largest number of leaves in a block, as a power of two. A block without counting leaves is not stored.
 pub(crate) const BLOCK: usize = 10;
 
-/// Blocks of leaves that provers make at a time where not all are kept.
+/// The number of blocks of leaves that provers compute at a time if they do not store all.
 pub(crate) const RUN: usize = 1 << 9;
-/// The lowest layers, which are not kept where memory is low.
+/// The number of lowest layers that are not stored in low memory.
 pub(crate) const NOT_KEPT: usize = 3;
-/// Rounds of such a layer's sumcheck that make it again; what is kept then is smaller by as many halvings.
+/// The number of sumcheck rounds in which such a layer is recomputed; each of these rounds halves the stored part.
 pub(crate) const AGAIN: usize = 2;
 
-/// Rows of a segment that stand in one block.
+/// Rows of a segment within one block.
 pub(crate) type Piece = (usize, Range<usize>);
 
 /// The leaves that count, block by block.
@@ -37,13 +37,13 @@ pub(crate) struct Leaves<'a> {
     pub(crate) challenges: [Fr; 2],
     /// Leaves of a block, as a power of two.
     pub(crate) bits: usize,
-    /// Numbers of the stored blocks. Those in which all numerators are 1 stand first.
+    /// Numbers of the stored blocks. Blocks in which all numerators are 1 come first.
     pub(crate) blocks: Vec<usize>,
     /// How many blocks there are, stored or not.
     pub(crate) of: usize,
-    /// What the stored blocks hold.
+    /// The contents of the stored blocks.
     pub(crate) pieces: Vec<Vec<Piece>>,
-    /// How many of them stand first.
+    /// The number of blocks with ones.
     pub(crate) ones: usize,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Leaves<'a> {
         // The highest variables, which are bound several at a time, number blocks.
         let bits = BLOCK.min(depth - top_variables(depth));
         let size = 1 << bits;
-        // Rows that fill blocks with numerators 1, and all other rows by the block they stand in.
+        // Rows that fill blocks with numerators 1, and all other rows by their block.
         let full = |s: &Segment| match s.count {
             Count::Table(_) | Count::TableFirst(..) => 0,
             _ if s.variables < bits => 0,
@@ -100,7 +100,7 @@ impl<'a> Leaves<'a> {
         let mut p = vec![Fr::ZERO; (run.len() - ones) << self.bits];
         let mut q = vec![Fr::ONE; run.len() << self.bits];
         let (first, rest) = q.split_at_mut(ones << self.bits);
-        // Blocks of one segment that stand beside each other are made at once.
+        // Adjacent blocks of one segment are computed in one step.
         let mut left = &mut first[..];
         let runs = self.pieces[run.start..run.start + ones].chunk_by(|a, b| a[0].0 == b[0].0);
         for pieces in runs {
@@ -168,7 +168,7 @@ impl Fractions for Segment {
                 .map(|x| x as i64)
                 .collect()
         };
-        // What is made here, beside what columns hold.
+        // The values that are computed here, in addition to the columns' values.
         let mut numbered: Vec<(Vec<i64>, Fr)> = Vec::new();
         let mut columns: Vec<(&[i64], Fr)> = Vec::new();
         let mut hidden: Vec<(&[Expr], Fr)> = Vec::new();
@@ -207,8 +207,8 @@ pub(crate) fn tail<T>(values: &[T], first: usize) -> &[T] {
     values.get(first..).unwrap_or_default()
 }
 
-/// A layer's fractions, of the stored blocks or, when a block is down to one, of all. Where the numerators are 1 in all
-/// of a block, which stands first then, p has no place for them.
+/// A layer's fractions: of the stored blocks, or of all blocks when each has one node. p has no entries for blocks in which
+/// all numerators are 1; these blocks come first.
 #[derive(Default)]
 pub(crate) struct Layer {
     pub(crate) p: Vec<Fr>,
@@ -279,7 +279,7 @@ pub(crate) fn pairs<L: Lanes<Fr>>(l: L, of: &[Fr]) -> [L::V; 2] {
     [l.load(|i| &of[2 * i]), l.load(|i| &of[2 * i + 1])]
 }
 
-/// One entry a stored block, with `other` in the places of those that are not.
+/// One entry for each stored block, and `other` in the places of the other blocks.
 pub(crate) fn spread(entries: &[Fr], blocks: &[usize], of: usize, other: Fr) -> Vec<Fr> {
     let each = entries.len() / blocks.len();
     let mut out = vec![other; of * each];
@@ -339,7 +339,7 @@ impl<L: Lanes<Fr>> Source<L> for Mixed<L::V> {
     }
 }
 
-/// Of N pairs of nodes, from pair N run on: the children on one side of the first, and of the second.
+/// The children of N pairs of nodes, from pair N run on: of the first node of each pair, and of the second.
 #[inline(always)]
 pub(crate) fn children<L: Lanes<Fr>>(l: L, of: &[Fr], run: usize, side: usize) -> [L::V; 2] {
     let start = 4 * L::N * run;
@@ -369,7 +369,7 @@ impl Kernel for Cross {
     }
 }
 
-/// One layer's sumcheck as long as its blocks stand apart.
+/// One layer's sumcheck while its blocks are separate.
 pub(crate) struct Apart<L: Lanes<Fr>> {
     pub(crate) l: L,
     pub(crate) mu: Fr,
@@ -377,7 +377,7 @@ pub(crate) struct Apart<L: Lanes<Fr>> {
     pub(crate) mixed: Rounds<L, Mixed<L::V>, Cross>,
     /// Weights of a block's nodes.
     pub(crate) inner: Vec<Fr>,
-    /// Weights of the blocks: of those with ones, of the others, and what they lack of 1.
+    /// Weights of the blocks: of the blocks with ones, of the others, and their difference from 1.
     pub(crate) outer: [Vec<Fr>; 2],
     pub(crate) elsewhere: Fr,
 }
@@ -413,7 +413,7 @@ impl<L: Lanes<Fr>> Apart<L> {
         }
     }
 
-    /// As [`Rounds::bound`], for all stored blocks.
+    /// See [`Rounds::bound`], for all stored blocks.
     pub(crate) fn bound(l: L, again: &Again, rounds: usize) -> Self {
         let [of_mixed, all] = again.leaves.sizes();
         let pairs = |nodes: usize| nodes >> (again.height + 2 + rounds);
@@ -444,7 +444,7 @@ impl<L: Lanes<Fr>> Apart<L> {
         }
     }
 
-    /// The round polynomial at 1 and 2. Where nothing counts the summand is 2.
+    /// The round polynomial at 1 and 2. At places that do not count the summand is 2.
     pub(crate) fn sums(&mut self) -> [Fr; 2] {
         let [of_ones, of_mixed] = &self.outer;
         let ones = weighed(self.l, &mut self.ones, &self.inner, of_ones);
@@ -475,7 +475,7 @@ impl<L: Lanes<Fr>> Apart<L> {
     }
 }
 
-/// A layer that was not kept, made again from the leaves run by run.
+/// A layer that was not stored, recomputed from the leaves run by run.
 pub(crate) struct Again<'a> {
     pub(crate) leaves: &'a Leaves<'a>,
     pub(crate) height: usize,
@@ -488,12 +488,12 @@ pub(crate) struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// What the stored blocks' weights lack of 1.
+    /// 1 minus the weights of the stored blocks.
     pub(crate) fn elsewhere(&self) -> Fr {
         Fr::ONE - self.outer.iter().sum::<Fr>()
     }
 
-    /// [`Apart::sums`] of the layer with its lowest variables bound to `point`, and the layer itself after enough rounds.
+    /// [`Apart::sums`] of the layer with its lowest variables bound to `point`, and after enough rounds the layer itself.
     pub(crate) fn sums<L: Lanes<Fr>>(
         &self,
         l: L,

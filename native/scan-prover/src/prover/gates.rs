@@ -21,13 +21,8 @@ pub(crate) fn of_gate<'g>(
         Gate::Multiplied => sums::of_gate(Multiplied, degree, tau, tables),
         Gate::Choice => sums::of_gate(Choice, degree, tau, tables),
         Gate::Below { lead } => sums::of_gate(Below { lead }, degree, tau, tables),
-        Gate::Selection { threshold, chi } => {
-            sums::of_gate(Selection { threshold, chi }, degree, tau, tables)
-        }
-        Gate::Sampled { threshold, chi } => {
-            let gate = Sampled(Selection { threshold, chi });
-            sums::of_gate(gate, degree, tau, tables)
-        }
+        Gate::Selection { chi } => sums::of_gate(Selection { chi }, degree, tau, tables),
+        Gate::Sampled { chi } => sums::of_gate(Sampled(Selection { chi }), degree, tau, tables),
         Gate::List { chi } => sums::of_gate(List { chi }, degree, tau, tables),
         Gate::Numbers(numbers) => sums::of_gate(numbers, degree, tau, tables),
     }
@@ -67,7 +62,7 @@ impl Kernel for Choice {
     }
 }
 
-/// c (2 T - 1 + 2 x) - x - d for the tables c, x and d: what (2 c - 1) (T + x) - c - d lacks of T.
+/// c (2 T - 1 + 2 x) - x - d for the tables c, x and d: the polynomial (2 c - 1) (T + x) - c - d plus T.
 #[derive(Clone, Copy)]
 pub(crate) struct Below {
     /// 2 T - 1.
@@ -90,11 +85,10 @@ impl Kernel for Below {
     }
 }
 
-/// t_3 ((2 b - 1) (y - threshold) - 1 + b - d) + chi b (b - t_3) for the tables b, y, d, and t_3, which is 1 up to the
+/// t_3 ((2 b - 1) y - 1 + b - d) + chi b (b - t_3) for the tables b, y, d, and t_3, which is 1 up to the
 /// capacity.
 #[derive(Clone, Copy)]
 pub(crate) struct Selection {
-    pub(crate) threshold: Fr,
     pub(crate) chi: Fr,
 }
 
@@ -103,17 +97,16 @@ impl Kernel for Selection {
     type Nodes<W: Copy> = [W; 3];
 
     fn constants(&self) -> Vec<Fr> {
-        vec![self.threshold, self.chi, Fr::ONE]
+        vec![self.chi, Fr::ONE]
     }
 
     #[inline(always)]
     fn at<L: Lanes<Fr>>(&self, l: L, c: &[L::V], t: &[L::V]) -> L::V {
-        let (b, one) = (t[0], c[2]);
-        let above = l.weak(l.sub(t[1], c[0]));
+        let (b, one) = (t[0], c[1]);
         let sign = l.weak(l.sub(l.add(b, b), one));
         let rest = l.weak(l.sub(l.sub(b, one), t[2]));
-        let compare = l.add(l.mul(sign, above), rest);
-        let selected = l.mul(c[1], b);
+        let compare = l.add(l.mul(sign, t[1]), rest);
+        let selected = l.mul(c[0], b);
         let sum = l.mac(l.wide(), t[3], compare);
         l.reduce(l.mac(sum, selected, l.sub(b, t[3])))
     }
@@ -137,7 +130,7 @@ impl Kernel for Sampled {
     fn at<L: Lanes<Fr>>(&self, l: L, c: &[L::V], t: &[L::V]) -> L::V {
         let selection = self.0.at(l, c, t);
         let lacking = l.weak(l.sub(l.mul(t[4], t[5]), t[6]));
-        l.weak(l.add(selection, l.mul(c[3], lacking)))
+        l.weak(l.add(selection, l.mul(c[2], lacking)))
     }
 }
 
@@ -215,7 +208,7 @@ mod tests {
     use ark_ff::UniformRand;
     use ragaudit_field_simd::lanes::Portable;
 
-    /// A kernel keeps within its bounds, gives the same on all lanes, and in every place what its gate says.
+    /// A kernel stays within its bounds, gives the same results on all lanes, and equals its gate in every place.
     fn is_the_gate<K: Kernel + Copy>(kernel: K, gate: Gate, degree: usize, tables: usize) {
         let mut rng = ark_std::test_rng();
         let constants = kernel.constants();
@@ -233,16 +226,16 @@ mod tests {
 
     #[test]
     fn kernels_are_their_gates() {
-        let [threshold, chi] = [-Fr::from(3u8), Fr::from(1u128 << 100)];
+        let chi = Fr::from(1u128 << 100);
         is_the_gate(Product, Gate::Product, 2, 2);
         is_the_gate(Square, Gate::Square, 2, 1);
         is_the_gate(Multiplied, Gate::Multiplied, 2, 3);
         is_the_gate(Choice, Gate::Choice, 2, 4);
         let lead = -Fr::ONE;
         is_the_gate(Below { lead }, Gate::Below { lead }, 2, 3);
-        let selection = Selection { threshold, chi };
-        is_the_gate(selection, Gate::Selection { threshold, chi }, 3, 4);
-        is_the_gate(Sampled(selection), Gate::Sampled { threshold, chi }, 3, 7);
+        let selection = Selection { chi };
+        is_the_gate(selection, Gate::Selection { chi }, 3, 4);
+        is_the_gate(Sampled(selection), Gate::Sampled { chi }, 3, 7);
         is_the_gate(List { chi }, Gate::List { chi }, 5, 7);
     }
 

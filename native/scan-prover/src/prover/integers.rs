@@ -10,7 +10,7 @@ use crate::numbers::log2_ceil;
 use crate::prover::rounds::Source;
 use crate::small::Converting;
 
-/// Bits of what [`Converting`] takes.
+/// The number of bits of the inputs of [`Converting`].
 const BITS: usize = 52;
 /// Rows of one task.
 const TASK: usize = 1 << 10;
@@ -19,8 +19,8 @@ const TASK: usize = 1 << 10;
 pub(crate) struct Integers(Vec<Vec<i64>>);
 
 impl Integers {
-    /// Of each table the combinations of columns, one a record: entry x of record k in the place x 2^m + k. None where a
-    /// factor, which is public, or a value is too large for that: no value of an honest prover's is, as its bound is short.
+    /// For each table the combinations of columns, one per record: entry x of record k is in the place x 2^m + k. None if a
+    /// public factor or a value is too large; an honest prover's values have short bounds.
     pub(crate) fn interleaved(tables: &[Vec<Sum>]) -> Option<Self> {
         let tables = tables.iter().map(|records| interleaved(records));
         Some(Self(tables.collect::<Option<_>>()?))
@@ -65,7 +65,7 @@ fn small(factor: &Fr) -> Option<i64> {
     (high == [0; 3] && (1..1 << 32).contains(&low)).then_some(low as i64)
 }
 
-/// The integers with what makes residues of them.
+/// The integers, with the constants that convert them to residues.
 pub(crate) struct Residues<V> {
     tables: Integers,
     converting: Converting<V>,
@@ -184,7 +184,7 @@ mod tests {
         out
     }
 
-    /// On all lanes, for tables that end anywhere, at the ends of what is short.
+    /// On all lanes, for tables of any length, at the limits of short integers.
     #[test]
     fn sums_are_those_of_residues() {
         let mut rng = ark_std::test_rng();

@@ -1,4 +1,4 @@
-//! What a prover's secrets answer to the protocols: each question by the file that computes it.
+//! The answers of a prover's secrets to the protocols' requests; each request has its own file.
 use ark_ff::AdditiveGroup;
 use ragaudit_field_simd::poseidon::State;
 use ragaudit_scan_protocol::expr::Var;
@@ -123,7 +123,7 @@ impl Knows for Secrets {
         tables: &[Vec<Sum>],
     ) -> Option<Box<dyn Sums + 'g>> {
         match gate {
-            // The one whose tables are the largest of a run.
+            // The gate with the largest tables of a run.
             Gate::Choice => {
                 let tables = Integers::interleaved(tables)?;
                 Some(sums::of_integers(gates::Choice, degree, tau, tables))

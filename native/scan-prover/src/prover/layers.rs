@@ -20,14 +20,14 @@ use crate::prover::Known;
 /// All layers, or all but the lowest ones where memory is low.
 pub(crate) struct Layers<'a> {
     leaves: Leaves<'a>,
-    /// From the lowest that is kept.
+    /// The layers, from the lowest stored one.
     layers: Vec<Layer>,
     /// Blocks of leaves that are made at a time.
     size: usize,
 }
 
 impl<'a> Layers<'a> {
-    /// In `low_memory` leaves are made again where they are needed, so many blocks at a time.
+    /// With `low_memory` the prover recomputes leaves when it needs them, this number of blocks at a time.
     pub(crate) fn new(
         leaves: Leaves<'a>,
         known: &Known,
@@ -85,7 +85,7 @@ impl Tree for Layers<'_> {
     }
 }
 
-/// sum over x of (what the digits weigh x) (g(2x) q(2x+1) + g(2x+1) q(2x)).
+/// sum over x of (weight of x under the digits) (g(2x) q(2x+1) + g(2x+1) q(2x)).
 struct OfLayer<'l, L: Lanes<Fr>> {
     l: L,
     leaves: &'l Leaves<'l>,
@@ -95,14 +95,14 @@ struct OfLayer<'l, L: Lanes<Fr>> {
     /// Variables within a block, each a digit; those above them number the blocks.
     within: usize,
     point: Vec<Fr>,
-    /// What holds the layer: as long as its blocks stand apart, kept or made again; as soon as each is down to one node,
-    /// all together.
+    /// The data of the layer: while its blocks are separate, stored or recomputed; when each block has one node, all blocks in
+    /// one table.
     apart: Option<Apart<L>>,
     again: Option<Again<'l>>,
     whole: Option<Vec<Vec<Fr>>>,
 }
 
-/// What multiplies the gate of [`Cross`], as one table more in front of its own.
+/// The factor of the gate of [`Cross`], as an additional table before its own.
 struct Masked;
 
 impl Kernel for Masked {
@@ -194,7 +194,7 @@ impl<'l, L: Lanes<Fr>> OfLayer<'l, L> {
         }
         let (i, m) = (self.point.len(), digit.len());
         if i == self.digits.len() {
-            // From here on what the digits weigh is a table like the others.
+            // From here on the weights of the digits are a table like the others.
             let tables = self.whole.iter_mut();
             tables.for_each(|tables| tables.insert(0, table(&self.weighed)));
         }

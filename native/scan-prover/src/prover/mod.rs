@@ -1,5 +1,5 @@
-//! What only provers run: their side of a run, and what they add up, on all lanes. [`knows`] is what the protocols ask of
-//! them.
+//! The code that only provers run: their side of a run, and their sums, on all lanes. [`knows`] has the answers to the
+//! protocols' requests.
 pub(crate) mod boxes;
 pub(crate) mod channel;
 pub(crate) mod columns;

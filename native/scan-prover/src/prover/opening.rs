@@ -1,4 +1,4 @@
-//! What the prover opens: the combination of all columns' rows, and the sums of its folds.
+//! The prover's opening: the combination of all columns' rows, and the sums of its folds.
 use ark_ff::AdditiveGroup;
 use ragaudit_scan_protocol::prover::Folds;
 
@@ -50,7 +50,7 @@ pub(crate) struct Folding {
 }
 
 impl Folding {
-    /// Of whoever has the responses: a prover, or a simulator.
+    /// The folds of a party that has the responses: a prover, or a simulator.
     pub(crate) fn boxed(vector: Vec<Fr>) -> Box<dyn Folds> {
         let bases = vector_generators(vector.len())[..vector.len()].to_vec();
         Box::new(Self { vector, bases })

@@ -79,7 +79,7 @@ fn odd_sums(points: &[G1Affine], values: &[i8]) -> [Vec<G1Affine>; 2] {
     [normalize(&odd), plain]
 }
 
-/// What the commitments to queries of one dimension are made with.
+/// The tables for commitments to queries of one dimension.
 struct QueryBase {
     /// Q_d, which carries the salt.
     salt: FixedBase,
@@ -87,7 +87,7 @@ struct QueryBase {
     minus_half: G1Affine,
 }
 
-/// Of the dimension that was asked for last, which is kept.
+/// The stored tables of the dimension that was requested last.
 fn query_base(dimension: usize) -> Arc<QueryBase> {
     static LAST: RwLock<Option<(usize, Arc<QueryBase>)>> = RwLock::new(None);
     let lock = |e| std::sync::PoisonError::into_inner(e);

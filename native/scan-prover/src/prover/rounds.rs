@@ -7,13 +7,13 @@ use rayon::prelude::*;
 
 use crate::group::Fr;
 
-/// What a sumcheck sums: a function of several tables' values in one place. Mark its methods `#[inline(always)]`.
+/// The summand of a sumcheck: a function of several tables' values in one place. Mark its methods `#[inline(always)]`.
 pub(crate) trait Kernel: Sync {
     /// One value for each table, and one for each node 1, .., degree: arrays where the numbers are fixed.
     type Tables<V: Copy>: Row<V>;
     type Nodes<W: Copy>: Row<W>;
 
-    /// What `at` gets in all lanes.
+    /// The constants that `at` receives in all lanes.
     fn constants(&self) -> Vec<Fr> {
         Vec::new()
     }
@@ -88,7 +88,7 @@ impl Kernel for Square {
 pub(crate) trait Source<L: Lanes<Fr>>: Sync {
     fn tables(&self) -> usize;
     fn pairs(&self) -> usize;
-    /// Of table k, the entries 2 x and 2 x + 1 for the N numbers x from N run on; 0 where it has ended. Below 3 p.
+    /// The entries 2 x and 2 x + 1 of table k for the N numbers x from N run on; 0 after the table's end. Below 3 p.
     fn pair(&self, l: L, run: usize, k: usize) -> [L::V; 2];
 }
 
@@ -170,7 +170,7 @@ fn between<L: Lanes<Fr>>(l: L, r: L::V, [a, b]: [L::V; 2]) -> L::V {
     l.weak(l.add(a, l.mul(r, l.sub(b, a))))
 }
 
-/// What a round's sums are made of, run by run, each table once.
+/// The pairs for a round's sums, run by run, each table once.
 trait Pairs<L: Lanes<Fr>> {
     fn pair(&mut self, l: L, run: usize, k: usize) -> [L::V; 2];
 }
@@ -184,7 +184,7 @@ impl<L: Lanes<Fr>, S: Source<L> + ?Sized> Pairs<L> for Reading<'_, S> {
     }
 }
 
-/// Two runs of the tables become one, which is kept in `out`, for the runs from `start` on.
+/// Combines two runs of the tables to one, and stores it in `out`, for the runs from `start` on.
 struct Binding<'t, S: ?Sized, V> {
     tables: &'t S,
     r: V,
@@ -213,9 +213,9 @@ pub(crate) struct Rounds<L: Lanes<Fr>, S, G> {
     /// Until they are bound the first time.
     given: Option<S>,
     packed: Packed<L::V>,
-    /// What takes turns with `packed`.
+    /// The second buffer, which alternates with `packed`.
     spare: Vec<L::V>,
-    /// What the lowest variable is to be bound to.
+    /// The value for the lowest variable.
     r: Option<Fr>,
 }
 
@@ -311,7 +311,7 @@ impl<L: Lanes<Fr>, G: Kernel> Core<L, G> {
         sums.reduce(|| vec![Fr::ZERO; self.degree], add)
     }
 
-    /// The sums of what is left with the lowest variable bound to r, which is made in `vectors`.
+    /// The sums of the rest with the lowest variable bound to r; `vectors` receives the rest.
     fn bind<S: Source<L>>(
         &self,
         tables: &S,

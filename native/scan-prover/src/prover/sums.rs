@@ -12,8 +12,8 @@ use crate::prover::polynomials::{coefficients, of_degree_two};
 use crate::prover::rounds::{weight_runs, Kernel, Rounds, Source, Weighing};
 use crate::prover::weighted::{Factor, Weighted};
 
-/// q(0) of the round polynomial q, from its values at 1, 2, .. and what the claim says of it. (A weight of 0, once in r,
-/// would leave it open.)
+/// q(0) of the round polynomial q, from its values at 1, 2, .. and the claim. (A weight of 0, with probability 1 / r, would
+/// leave it undetermined.)
 pub(crate) fn at_zero(round: &Round, others: &[Fr]) -> Fr {
     let [first, weights @ ..] = &round.digit[..] else {
         unreachable!("a digit has values")
@@ -23,7 +23,7 @@ pub(crate) fn at_zero(round: &Round, others: &[Fr]) -> Fr {
     (value - rest) * first.inverse().unwrap_or_default()
 }
 
-/// Of a gate over tables.
+/// The sums of a gate over tables.
 pub(crate) fn of_gate<'g>(
     gate: impl Kernel + 'g,
     degree: usize,
@@ -81,7 +81,7 @@ impl<L: Lanes<Fr>, S: Source<L>, G: Kernel> Sums for OfGate<L, S, G> {
     }
 }
 
-/// A plain sum of tables, each with what multiplies it.
+/// The plain sum of tables, each with its factor.
 pub(crate) fn of_products(variables: usize, tables: Vec<(Weighting, Vec<Fr>)>) -> Box<dyn Sums> {
     let tables = tables.into_iter().map(|(w, table)| (Factor::of(w), table));
     dispatch!(l => Box::new(OfProducts {

@@ -7,7 +7,7 @@ use crate::group::Fr;
 use crate::mle::{entries, Weights};
 use crate::prover::rounds::{weight_runs, Kernel, Product, Rounds, Weighing, BLOCK};
 
-/// What a table is multiplied by: eq of a point in the lowest variables, where the others are 0, or another table.
+/// The factor of a table: eq of a point in the lowest variables, 0 at the other variables' values above 0, or another table.
 pub(crate) enum Factor {
     Eq(Vec<Fr>),
     Table(Vec<Fr>),
@@ -28,7 +28,7 @@ impl Factor {
     }
 }
 
-/// A table alone.
+/// A table without a factor.
 #[derive(Clone, Copy)]
 pub(crate) struct Single;
 
@@ -42,7 +42,7 @@ impl Kernel for Single {
     }
 }
 
-/// One table with what multiplies it.
+/// One table with its factor.
 pub(crate) enum Weighted<L: Lanes<Fr>> {
     Eq {
         l: L,

@@ -1,4 +1,4 @@
-//! What the prover of an answer has, and the columns' values that it makes of it.
+//! The inputs of the prover of an answer, and the columns' values that it computes from them.
 use std::sync::Arc;
 
 use ragaudit_field_simd::selection::ScoreWindow;
@@ -25,7 +25,7 @@ pub struct Answer {
     /// In the order of htopk.
     pub positions: Vec<i64>,
     pub list_salt: Fr,
-    /// Of every position, by the index commitment's own rows.
+    /// The score of every position, by the rows of the index commitment.
     pub scores: Vec<i64>,
 }
 
@@ -42,7 +42,7 @@ impl Answer {
 #[derive(Default, Clone)]
 pub(crate) struct Witness {
     pub(crate) quantised: Vec<i64>,
-    /// What the positions score: the same where all are kept.
+    /// The scores that count: equal to `quantised` without a sample.
     pub(crate) scored: Vec<i64>,
     pub(crate) selected: Vec<i64>,
     pub(crate) distances: Vec<i64>,
@@ -143,14 +143,14 @@ impl Witness {
     }
 }
 
-/// What opens the certificates' columns: each record's noise, and the kept positions.
+/// The openings of the earlier proofs' columns: each record's noise, and the sampled positions.
 pub(crate) struct Openings<'a> {
     pub(crate) noise: Vec<&'a Arc<Opening>>,
     pub(crate) kept: Option<&'a Arc<Opening>>,
 }
 
 impl Openings<'_> {
-    /// Noise and kept positions of one record.
+    /// Noise and sampled positions of one record.
     pub(crate) fn values(&self, record: usize) -> [Option<&[i64]>; 2] {
         [self.noise.get(record), self.kept.as_ref()].map(|o| o.map(|o| &o.values[..]))
     }
@@ -165,7 +165,7 @@ pub(crate) struct Secret<'a> {
 }
 
 impl<'a> Secret<'a> {
-    /// As the protocol takes it.
+    /// The private values in the protocol's form.
     pub(crate) fn private(&self, statement: &QueryStatement, index: Blindings<'a>) -> Private<'a> {
         let scores = |answer: &Answer| {
             Arc::new(Opening {
@@ -197,7 +197,7 @@ impl<'a> Secret<'a> {
         listed
     }
 
-    /// What the columns hold, with how often each row of a table is looked up.
+    /// The values of the columns, with the multiplicities of the tables.
     fn columns(&self, statement: &QueryStatement) -> Columns<Vec<i64>> {
         let (key_limbs, dimension) = (statement.key_limbs(), statement.index.dimension);
         let mut range = vec![0; 1 << LIMB_BITS];

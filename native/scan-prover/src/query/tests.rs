@@ -89,7 +89,7 @@ fn case_in(window: [i64; 3], sizes: [usize; 4], gains: &[u32]) -> Case {
     any_case(window, sizes, gains, None)
 }
 
-/// Of a sampled tenant.
+/// The case of a sampled tenant.
 fn sampled(sizes: [usize; 4], gains: &[u32]) -> Case {
     any_case([LO, HI, LATTICE], sizes, gains, Some(coins(sizes[1], 8)))
 }
@@ -166,7 +166,6 @@ impl Case {
             lo: self.window[0],
             hi: self.window[1],
             lattice: self.window[2],
-            format: Format::Single,
         }
     }
 
@@ -177,7 +176,7 @@ impl Case {
         }
     }
 
-    /// The bits of the kept positions.
+    /// The bits of the sampled positions.
     fn coins(&self) -> &[i64] {
         &self.kept.as_ref().unwrap().opening.as_ref().unwrap().values
     }
@@ -218,7 +217,7 @@ impl Case {
         self.try_prove(self.certified(), low_memory).unwrap()
     }
 
-    /// By a prover that refuses nothing.
+    /// The proof of a prover without checks.
     fn made_of(&self, witness: &Witness) -> Vec<u8> {
         prove_with::<Cheat>(&self.statement(), &self.secret(witness), None).unwrap()
     }
@@ -228,7 +227,7 @@ impl Case {
         verify(&self.statement(), &self.made_of(witness)).is_ok()
     }
 
-    /// The proof of a prover who makes the run about its own statement and absorbs another one.
+    /// The proof of a prover that runs the protocol for its own statement and absorbs another one.
     fn said_of(&self, claimed: &QueryStatement) -> Vec<u8> {
         let rows = claimed.row_variables();
         let session: Session<Cheat> = Session::prover(claimed.transcript(), rows, b"").unwrap();
@@ -299,7 +298,6 @@ fn a_proof_is_for_its_statement_only() {
         lo: _,
         hi: _,
         lattice: _,
-        format: _,
     } = &base;
     let rows = components(5, 30 * 70);
     let index = |rows: &[i8], dimension, capacity| {
@@ -324,7 +322,6 @@ fn a_proof_is_for_its_statement_only() {
         Box::new(|s| s.listed -= 1),
         Box::new(|s| s.gains = vec![1, 7]),
         Box::new(|s| s.gains.push(1)),
-        Box::new(|s| s.format = Format::Batch),
         Box::new(|s| s.noise = vec![&slot.rows]),
         // The same noise under other blindings.
         Box::new(|s| s.noise = vec![&shorter.rows]),
@@ -353,9 +350,10 @@ fn claims_and_openings_are_all_needed() {
     skips_no_claim(&tiny(), false);
 }
 
-/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
+/// omitted.
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "a prover states one false value, for each claim (15 s to a minute): make test-full"]
 fn each_claim_stands_against_one_false_value() {
     let case = tiny();
     let base = case.statement();
@@ -364,7 +362,7 @@ fn each_claim_stands_against_one_false_value() {
 }
 
 #[test]
-#[ignore = "a minute"]
+#[ignore = "a prover skips each single claim in turn (a minute): make test-full"]
 fn every_single_claim_is_needed() {
     skips_no_claim(&tiny(), true);
 }
@@ -385,7 +383,7 @@ fn other_lists_are_refused() {
         let mut case = small();
         case.lists(missing.clone())
     });
-    // Two claims stand against it: the list's strict order, and its multiset.
+    // Two claims refute it: the list's strict order, and its multiset.
     let mut twice = right.clone();
     twice[3] = twice[2];
     assert!(!small().lists(twice), "one position twice");
@@ -448,7 +446,7 @@ fn false_columns_are_refused() {
         lie(&mut witness);
         caught_by(claim, || case.forged(&witness));
     }
-    // An unlisted row marked, a listed one unmarked: against both stand the multiset of the list and the distance.
+    // An unlisted row with a mark, and a listed row without one: the multiset of the list and the distance refute both.
     for (row, mark) in [(out, 1), (first, 0)] {
         let mut witness = case.witness();
         witness.selected[row] = mark;
@@ -548,8 +546,8 @@ fn noise_is_the_certificate_s() {
     assert!(!case.forged(&case.witness()));
 }
 
-/// A prover who says the tenant's index and scores with another: another tenant's, and its own with two components
-/// changed round.
+/// A prover that claims the tenant's index and computes scores with another: another tenant's index, and its own with two
+/// components exchanged.
 #[test]
 fn scores_are_of_the_tenant_s_index() {
     let case = small();
@@ -625,12 +623,12 @@ pub(crate) fn largest_sampled() {
     simulate_any([MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED], &MOST_GAINS, true);
 }
 
-/// Of an index that nobody can open.
+/// An index without a known opening.
 pub(crate) fn simulate(capacity: usize, dimension: usize, listed: usize, gains: &[u32]) {
     simulate_any([capacity, dimension, listed], gains, false);
 }
 
-/// Of a sampled tenant, or without noise.
+/// A sampled tenant, or a tenant without noise.
 pub(crate) fn simulate_any([capacity, dimension, listed]: [usize; 3], gains: &[u32], kept: bool) {
     let layout = Layout::new(capacity).unwrap();
     let index = IndexCommitment {
@@ -654,7 +652,6 @@ pub(crate) fn simulate_any([capacity, dimension, listed]: [usize; 3], gains: &[u
         lo: LO,
         hi: HI,
         lattice: MAX_LATTICE,
-        format: Format::Single,
     };
     crate::kit::simulate(&public);
 }
@@ -673,7 +670,7 @@ fn low_memory_gives_the_same_proof() {
     assert!(kept == several.unwrap());
 }
 
-/// As for certificates: cq and htopk that nobody can open.
+/// The same as for noise proofs: cq and htopk without a known opening.
 #[test]
 fn proofs_are_simulated_without_a_query() {
     let case = small();

@@ -78,7 +78,7 @@ impl Case {
         }
     }
 
-    /// What the provers of both parts do, message by message.
+    /// The operation counts of both provers, message by message.
     fn counted(&self) -> [Log; 2] {
         let (parameters, slots) = (parameters(), [self.record.slot]);
         let seeds = std::slice::from_ref(&self.seed);
@@ -110,8 +110,8 @@ fn seeds() -> [[Fr; 2]; 2] {
     [[1u8, 2], [3, 4]].map(|seed| seed.map(Fr::from))
 }
 
-/// Additions, inversions, entries read and permutations are the same for every message of both proofs, whichever index
-/// and noise it is. Sums of the closing's folds alone are over scalars that masks make uniform.
+/// Additions, inversions, read entries and permutations are the same for every message of both proofs, for every index and
+/// noise. Only sums of the closing's folds are over scalars that masks make uniform.
 #[test]
 fn whole_proofs_take_the_same_work() {
     let [own, other] = seeds();

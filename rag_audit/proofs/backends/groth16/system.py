@@ -68,7 +68,7 @@ class Groth16:
     CIRCUITS = "Circuits"
     coalition: ClassVar[CoalitionProofs] = coalition.SYSTEM
 
-    def check_pins(self, circuits: Sequence[str], pins: Pins, *, later: bool) -> set[Setup]:
+    def check_pins(self, circuits: Sequence[str], pins: Pins) -> set[Setup]:
         """See `Backend.check_pins`: each circuit has a key of its own."""
         kinds: set[Setup] = set()
         for circuit in circuits:

@@ -62,7 +62,7 @@ def _columns(session: Session, link: Link | None, table: Table | None) -> list[O
             factors[column] = (factors.get(column, 0) + power * factor) % MODULUS
     opened = total(zip(delta, values, strict=False)) + (delta[-1] * known if table else 0)
     apart: list[Expr] = []
-    if link and link.several:
+    if link:
         apart = session.send("columns apart", len(link.scores))
         opened -= total((factors.pop(c), s) for c, s in zip(link.scores, apart, strict=True))
     session.constraint("opened value", opened - session.single("opened value"))
@@ -75,18 +75,13 @@ def _columns(session: Session, link: Link | None, table: Table | None) -> list[O
     if table:
         terms += [(delta[-1] * k, point) for k, point in table.index.at(rho, table.weights)]
     openings = [Opening(terms, low, single)]
-    if link and link.several:
+    if link:
         openings.append(_linked(session, link, rho, apart))
-    elif link:
-        places = [place for _, (value,) in link.functionals() for place in value.terms]
-        singles = [session.singles[-1 - place] for place in places]
-        scores = _link(session, link, rho, [(1, link.queries[0])], singles)
-        terms.append((factors[link.scores[0]], scores))
     return openings
 
 
 def _linked(session: Session, link: Link, rho: Sequence[int], apart: Sequence[Expr]) -> Opening:
-    """Several queries under powers of one challenge are as one."""
+    """All queries, combined under powers of one challenge."""
     weights = powers(session.challenge("linked records"), len(link.queries))
     singles = []
     for parts in (apart, *(values for _, values in link.functionals())):

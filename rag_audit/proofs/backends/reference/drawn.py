@@ -122,26 +122,16 @@ class Noise:
     seeds: Sequence[Seed]
     capacity: int
     gains: Sequence[int]
-    several: bool = False
-    CHOICE, LABEL, COLUMNS = "choice", "noise", "noise columns"
+    RUN, CHOICE, LABEL, COLUMNS = "noise proof", "choice", "noise", "noise columns"
     LOOKED, VALUE = 4, 3
     """How many columns are looked up in the table, the byte among them, and which has the value of a draw."""
 
     def __post_init__(self) -> None:
         count = len(self.seeds)
         limits.require(capacity=limits.positions(self.capacity), gains=limits.noised(self.gains))
-        most = limits.together(count, self.capacity, self.gains) if self.several else count == 1
-        limits.require(slots=most)
-
-    @property
-    def run(self) -> str:
-        return "noise certificates" if self.several else "noise certificate"
+        limits.require(slots=limits.together(count, self.capacity, self.gains))
 
     def absorb(self, said: Transcript) -> None:
-        if self.several:
-            said.integer("slot count", len(self.seeds))
-        for seed in self.seeds:
-            seed.absorb(said)
         said.integers(("capacity", self.capacity), ("gain count", len(self.gains)))
         said.integers(*(("gain", gain) for gain in self.gains))
         known = alias_table()
@@ -181,9 +171,9 @@ class Coins:
     seed: Seed
     capacity: int
     bound: int
-    CHOICE, LABEL, COLUMNS = "coins below the bound", "coins", "coin columns"
+    RUN, CHOICE, LABEL, COLUMNS = "Bernoulli proof", "coins below the bound", "coins", "coin columns"
     LOOKED, VALUE = 3, 1
-    run, gains = "coin certificate", (1,)
+    gains = (1,)
 
     def __post_init__(self) -> None:
         limits.require(capacity=limits.positions(self.capacity), bound=1 <= self.bound < 1 << DRAW_BITS)
@@ -193,7 +183,6 @@ class Coins:
         return [self.seed]
 
     def absorb(self, said: Transcript) -> None:
-        self.seed.absorb(said)
         said.integers(("capacity", self.capacity), ("bound", self.bound))
 
     def table(self) -> Sequence[tuple[int, ...]]:
@@ -216,9 +205,12 @@ class Coins:
 
 def read(drawing: Noise | Coins, reader: Reader) -> tuple[Session, list[Column]]:
     """The whole run: its claims, and each slot's column."""
-    reader.transcript.raw("context", drawing.context)
-    drawing.absorb(reader.transcript)
     capacity, count = drawing.capacity, len(drawing.seeds)
+    reader.transcript.raw("context", drawing.context)
+    reader.transcript.integer("slot count", count)
+    for seed in drawing.seeds:
+        seed.absorb(reader.transcript)
+    drawing.absorb(reader.transcript)
     session, lanes = Session(reader, row_bits(capacity, count)), log2(count)
     blocks, upper = sizes(capacity * len(drawing.gains))
     draws, looked = DRAWS * blocks, drawing.LOOKED

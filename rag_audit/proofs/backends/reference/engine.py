@@ -85,15 +85,15 @@ def _held(sessions: Sequence[Session]) -> bool:
 
 
 def _noise(
-    key: ScanKey, seeds: Sequence[Seed], certificate: bytes, *, several: bool
+    key: ScanKey, seeds: Sequence[Seed], certificate: bytes
 ) -> tuple[list[Session], list[Sequence[Point]]]:
     """The run of the noise proof, and the rows of each slot; neither without gains."""
     if not key.gains:
         if certificate:
             raise EncodingError("a tenant without noise has no certificate", field="certificate")
         return [], []
-    noise = Noise(key.window, seeds, key.capacity, key.gains, several)
-    session, columns = drawn.read(noise, _read(noise.run, certificate))
+    noise = Noise(key.window, seeds, key.capacity, key.gains)
+    session, columns = drawn.read(noise, _read(noise.RUN, certificate))
     return [session], [column.rows for column in columns]
 
 
@@ -106,27 +106,18 @@ def records(key: ScanKey) -> Batch[tuple[list[bytes], bytes, bytes]]:
 
     def check(item: tuple[list[bytes], bytes, bytes]) -> bool:
         statements, certificate, proof = item
-        several = len(statements) != 1
         values = [_values(statement) for statement in statements]
         seeds = [Seed(*each[:3]) for each in values]
-        sessions, rows = _noise(key, seeds, certificate, several=several)
-        count = len(statements).to_bytes(8, "big") if several else b""
+        sessions, rows = _noise(key, seeds, certificate)
+        count = len(statements).to_bytes(8, "big")
         slots = b"".join(statement[: 4 * 32] for statement in statements)
-        context = _digest(
-            _domain(key, several=several), key.window, count, slots, _digest(certificate), key.kept or b""
-        )
+        domain = b"rag-audit/scan/v1/records"
+        context = _digest(domain, key.window, count, slots, _digest(certificate), key.kept or b"")
         known = [(cq, htopk) for *_, cq, htopk in values]
-        asked = query.Asked(context, index, key.gains, window, key.listed, rows, kept, known, several=several)
-        return _held([*sessions, query.read(asked, _read(asked.run, proof))])
+        asked = query.Asked(context, index, key.gains, window, key.listed, rows, kept, known)
+        return _held([*sessions, query.read(asked, _read(query.RUN, proof))])
 
     return Batch(check)
-
-
-def _domain(key: ScanKey, *, several: bool) -> bytes:
-    if several:
-        return b"rag-audit/scan/v1/records"
-    sampled = key.kept is not None or not key.gains
-    return b"rag-audit/scan/v1/sampled record" if sampled else b"rag-audit/scan/v1/record"
 
 
 def _window(key: ScanKey) -> ScoreWindow:
@@ -143,7 +134,7 @@ def lists(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
         c_seed, beacon, slot, _, cq, htopk = _values(statement)
         old, new = (_rows(rows, key.capacity) for rows in (before, after))
         tossed = Coins(key.coins_context, Seed(c_seed, beacon, slot), key.capacity, key.probability)
-        session, (chance,) = drawn.read(tossed, _read(tossed.run, certificate))
+        session, (chance,) = drawn.read(tossed, _read(tossed.RUN, certificate))
         context = _digest(b"rag-audit/scan/v1/list", key.window, statement[: 4 * 32])
         asked = listing.Listed(context, index, key.hi, key.listed, chance.rows, kept, old, new, cq, htopk)
         return _held([session, listing.read(asked, _read(listing.RUN, proof))])
@@ -172,7 +163,7 @@ def kept_rows(capacity: int, context: bytes, slot: bytes, bound: int, proof: byt
     """
     asked = Coins(context, Seed(*_values(slot)), capacity, bound)
     try:
-        session, (column,) = drawn.read(asked, _read(asked.run, proof))
+        session, (column,) = drawn.read(asked, _read(asked.RUN, proof))
     except EncodingError as exc:
         raise ValueError(f"{MALFORMED}{exc}") from exc
     if not session.holds():

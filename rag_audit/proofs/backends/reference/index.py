@@ -80,25 +80,21 @@ class Link:
     index: Index
     queries: Sequence[Point]
     scores: Sequence[Column]
-    several: bool
     claims: list[tuple[list[int], list[Expr]]] = field(default_factory=list)
-    """Weights of the components and the salt, and the value of each query; only the value is a single."""
+    """Weights of the components and the salt, and the value of each query."""
     said: list[Said] = field(default_factory=list)
     """The lookup entries of each query's components."""
 
     @classmethod
-    def read(cls, session: Session, index: Index, queries: int, *, several: bool) -> Link:
+    def read(cls, session: Session, index: Index, queries: int) -> Link:
         points = [session.reader.point("query") for _ in range(queries)]
-        return cls(index, points, [session.column([], index.capacity) for _ in points], several)
+        return cls(index, points, [session.column([], index.capacity) for _ in points])
 
     def lists(self, session: Session) -> list[list[Expr]]:
         """The list of each cq: the salt and the packed elements."""
         d, count = self.index.dimension, len(self.queries)
         places = [range(i, min(i + PACKED, d)) for i in range(0, d, PACKED)]
-        if self.several:
-            sent = session.send("packed queries", count * (1 + len(places)))
-        else:
-            sent = [session.single("query salt"), *(session.single("packed query") for _ in places)]
+        sent = session.send("packed queries", count * (1 + len(places)))
         lists = [sent[i : i + 1 + len(places)] for i in range(0, len(sent), 1 + len(places))]
         weights = [[0] * d + [1]]
         weights += [[16 ** (j - own[0]) if j in own else 0 for j in range(d + 1)] for own in places]
@@ -109,8 +105,7 @@ class Link:
 
     def components(self) -> list[Segment]:
         """Segments that look up each query's components."""
-        say = None if self.several else (lambda session: session.single("query lookup"))
-        self.said += [Said(say) for _ in self.queries]
+        self.said += [Said() for _ in self.queries]
         return [Segment(NIBBLES_TAG, [said], 1 << log2(self.index.dimension)) for said in self.said]
 
     def functionals(self) -> list[tuple[list[int], list[Expr]]]:

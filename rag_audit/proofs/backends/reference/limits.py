@@ -37,6 +37,8 @@ def listed(most: int, capacity: int) -> bool:
     return 1 <= most <= min(MOST_LISTED, capacity)
 
 
-def together(records: int, capacity: int, gains: Sequence[int]) -> bool:
+def together(records: int, capacity: int, gains: Sequence[int], *, sampled: bool = False) -> bool:
+    """One record of a sampled tenant; otherwise up to 64 records, in a proof no larger than the largest record's."""
     entries = 1 << log2(capacity * max(1, len(gains)))
-    return 1 <= records <= max(1, min(MOST_RECORDS, (1 << MOST_ENTRIES_BITS) // entries))
+    most = 1 if sampled else max(1, min(MOST_RECORDS, (1 << MOST_ENTRIES_BITS) // entries))
+    return 1 <= records <= most

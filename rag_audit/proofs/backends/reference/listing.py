@@ -69,7 +69,7 @@ def read(asked: Listed, reader: Reader) -> Session:
     _statement(reader, asked)
     index, capacity = asked.index, asked.index.capacity
     session, n = Session(reader, row_bits(capacity)), log2(capacity)
-    link = Link.read(session, index, 1, several=False)
+    link = Link.read(session, index, 1)
     chance, kept, before, after = (session.column(rows, capacity) for rows in asked.columns)
     entries = [capacity, capacity, score_rows(index.dimension), len(NIBBLES)]
     relevant, listed, of_scores, of_nibbles = session.commit("list columns", entries)

@@ -27,8 +27,8 @@ from rag_audit.proofs.backends.reference.transcript import Reader
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.relation.tags import TAG_TOPK, TAG_VECTOR
 
-RUN, SAMPLED, SEVERAL = "query", "sampled query", "queries"
-SCORES_TAG, OWN_TAG, OWN_TAGS, LIMB_BITS, LARGEST = 2, 4, 1 << 10, 16, 254
+RUN = "query"
+SCORES_TAG, OWN_TAGS, LIMB_BITS, LARGEST = 2, 1 << 10, 16, 254
 REACH, MOST_SCORE = 49, 1 << 31
 
 
@@ -46,29 +46,21 @@ class Asked:
     kept: Sequence[Point] | None
     commitments: Sequence[tuple[int, int]]
     """cq and htopk of each record."""
-    several: bool = False
 
     def __post_init__(self) -> None:
         index, count = self.index, len(self.commitments)
         rows = (index.capacity - 1 >> row_bits(index.capacity, count)) + 1
         noised = count if self.gains else 0
-        several = limits.together(count, index.capacity, self.gains) and self.kept is None
         limits.require(
             capacity=limits.positions(index.capacity),
             dimension=limits.components(index.dimension),
             gains=not self.gains or limits.noised(self.gains),
             listed=limits.listed(self.listed, index.capacity),
             hi=self.window.hi < MOST_SCORE,
-            records=several if self.several else count == 1,
+            records=limits.together(count, index.capacity, self.gains, sampled=self.kept is not None),
             noise=[len(column) for column in self.noise] == [rows] * noised,
             kept=self.kept is None or len(self.kept) == rows,
         )
-
-    @property
-    def run(self) -> str:
-        if self.several:
-            return SEVERAL
-        return RUN if self.gains and self.kept is None else SAMPLED
 
     @property
     def limbs(self) -> int:
@@ -107,15 +99,11 @@ def _statement(reader: Reader, asked: Asked) -> None:
     said.integers(("capacity", index.capacity), ("dimension", index.dimension))
     said.integers(("gain count", len(asked.gains)), *(("gain", gain) for gain in asked.gains))
     said.integers(("lo", window.lo), ("hi", window.hi), ("lattice", window.lattice), ("listed", asked.listed))
-    if asked.several:
-        said.integers(("record count", len(asked.commitments)), ("noise columns", len(asked.noise)))
-    else:
-        said.integer("noise rows", sum(map(len, asked.noise)))
+    said.integers(("record count", len(asked.commitments)), ("noise columns", len(asked.noise)))
     for rows in asked.noise:
         said.points("noise", rows)
-    if asked.run == SAMPLED:
-        said.integer("kept columns", asked.kept is not None)
-        said.points("kept", asked.kept or [])
+    said.integer("kept columns", asked.kept is not None)
+    said.points("kept", asked.kept or [])
     for cq, htopk in asked.commitments:
         said.scalars(("cq", cq), ("htopk", htopk))
 
@@ -124,7 +112,7 @@ def read(asked: Asked, reader: Reader) -> Session:
     _statement(reader, asked)
     index, count = asked.index, len(asked.commitments)
     session = Session(reader, row_bits(index.capacity, count))
-    link = Link.read(session, index, count, several=asked.several)
+    link = Link.read(session, index, count)
     kept = None if asked.kept is None else session.column(asked.kept, index.capacity)
     records, tables = _columns(session, asked, link, sampled=kept is not None)
     lists = link.lists(session)
@@ -191,22 +179,19 @@ def _lookups(
 ) -> None:
     index, k = asked.index, asked.listed
     capacity, (of_scores, in_ranges, of_nibbles) = index.capacity, tables
-    known = [
+    named = [
         score_table(index.dimension, asked.window.quantise, of_scores),
         nibbles(of_nibbles),
         ranges(in_ranges),
     ]
-    named = known if asked.several else []
     for number, (r, components) in enumerate(zip(records, link.components(), strict=True)):
-        tag = OWN_TAGS + number if asked.several else OWN_TAG
-        scores = Segment(SCORES_TAG, [r.scores, r.step], capacity)
-        own = [
+        tag = OWN_TAGS + number
+        named += [
+            Segment(SCORES_TAG, [r.scores, r.step], capacity),
             Segment(tag, [range(capacity), Columns(r.noised)], capacity, r.selected),
             Segment(tag, [r.positions, r.values], k),
+            components,
         ]
-        named += (
-            [scores, *own, components] if asked.several else [scores, known[0], *own, components, *known[1:]]
-        )
         named += [in_range(d, capacity) for d in r.distance] + [in_range(r.order, len(r.order))] * (k > 1)
     look_up(session, named)
 
@@ -222,7 +207,7 @@ def _selection(session: Session, asked: Asked, records: Sequence[_Record], kept:
     least = [_key(capacity, r.positions[-1], r.values[-1]) for r in records]
     places, whole = 1 << log2(capacity), inside * f
     above = places * y + (places - 1) * whole - numbers(p, capacity) * f
-    above -= (inside if asked.several else 1) * total(zip(weights, least, strict=True))
+    above -= inside * total(zip(weights, least, strict=True))
     session.product("selection", b, above, chosen)
     session.product("selected rows", b, b, square)
     shown = whole * (2 * chosen - above - 1 + b - d) + chi * (square - whole * b) - claim

@@ -9,7 +9,7 @@ from rag_audit._internal.errors import EncodingError
 from rag_audit.proofs.backends.reference.group import POINT_BYTES, Point, decode, encode
 from rag_audit.relation.field import MODULUS
 
-PROTOCOL = b"rag-audit/scan/v2"
+PROTOCOL = b"rag-audit/scan/v1"
 START, BYTES, INTEGER, SCALAR, POINT, CHALLENGE = range(6)
 CLAIM = 6
 """The label that a watch receives for a claim; the transcript does not absorb it."""

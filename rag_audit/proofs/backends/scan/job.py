@@ -70,7 +70,7 @@ class ProofJob:
             proof = prove([self], certificate)
         except (ValueError, OverflowError) as exc:
             raise WitnessError("there is no proof for this record", field="record", found=str(exc)) from exc
-        return proof_json(b"" if made is None else made.proof, proof, self.key.protocol)
+        return proof_json(b"" if made is None else made.proof, proof)
 
 
 def prove(records: Sequence[ProofJob], certificate: tuple[bytes, list[bytes], list[bytes]] | None) -> bytes:
@@ -101,11 +101,11 @@ def prove(records: Sequence[ProofJob], certificate: tuple[bytes, list[bytes], li
     )
 
 
-def proof_json(certificate: bytes, proof: bytes, protocol: str = PROTOCOL) -> dict[str, Json]:
+def proof_json(certificate: bytes, proof: bytes) -> dict[str, Json]:
     """A noise proof, empty without noise, and a query proof, in their file form."""
     return {
         "system": "scan",
-        "protocol": protocol,
+        "protocol": PROTOCOL,
         "certificate": base64.b64encode(certificate).decode(),
         "proof": base64.b64encode(proof).decode(),
     }

@@ -40,7 +40,7 @@ class CoinColumn:
         engine: str = "native",
     ) -> OpenedColumn:
         """See `ColumnProofs.open`."""
-        check_pin(pins, sampled=True)
+        check_pin(pins)
         what = f"a proof of {statement.name} positions"
         [part] = parse_parts(proof.value, ("proof",), COINS_PROTOCOL, what=what, field=proof.field)
         capacity = statement.tenant.constants.capacity

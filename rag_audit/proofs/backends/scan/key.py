@@ -4,7 +4,6 @@ table."""
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 
@@ -16,50 +15,24 @@ from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
 
-VERSION = 3
+VERSION = 1
 """The version of the vectors with the argument's trace and proofs."""
 ARGUMENT = _native.scan_protocol().hex()
 """The digest of the common rules of both parties: layout, limits, and the labels and lengths of every kind of run
 (docs/scan/transcript.md)."""
-PROTOCOL = digest_hex(
-    {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A2", "A3", "A4"]}
-)
-"""The digest that names the argument where groth16 names a circuit; other rules have another digest."""
-_OTHERS = _native.scan_protocols()
-SAMPLED_PROTOCOL = digest_hex(
-    {
-        "system": "scan",
-        "version": VERSION,
-        "argument": _OTHERS["sampled"].hex(),
-        "claims": ["A2", "A3", "A4"],
-    }
-)
-"""The digest that names the argument of records of tenants that sample, or have no noise."""
-COINS_PROTOCOL = digest_hex(
-    {"system": "scan", "version": VERSION, "argument": _OTHERS["coins"].hex(), "claims": ["kept"]}
-)
+
+
+def _protocol(*claims: str) -> str:
+    return digest_hex({"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": list(claims)})
+
+
+PROTOCOL = _protocol("A2", "A3", "A4")
+"""The digest that names the argument of records, where groth16 names a circuit; other rules have another digest."""
+COINS_PROTOCOL = _protocol("kept")
 """The digest of the argument that the sampled positions are the Bernoulli bits of the seed."""
-LISTING_PROTOCOL = digest_hex(
-    {
-        "system": "scan",
-        "version": VERSION,
-        "argument": _OTHERS["listing"].hex(),
-        "claims": ["A2", "A3", "A4"],
-    }
-)
+LISTING_PROTOCOL = _protocol("A2", "A3", "A4", "randomized response")
 """The digest of the argument for records of tenants with randomized response."""
-TOGETHER_PROTOCOL = digest_hex(
-    {
-        "system": "scan",
-        "version": VERSION,
-        "argument": _OTHERS["together"].hex(),
-        "claims": ["A2", "A3", "A4"],
-    }
-)
-"""The digest of the argument for several records in one proof (docs/scan/together.md)."""
-COALITION_PROTOCOL = digest_hex(
-    {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]}
-)
+COALITION_PROTOCOL = _protocol("coalition")
 """The digest that names the argument of coalition proofs (`proofs.scan.coalition`)."""
 SLOT = ("c_seed", "beacon", "slot")
 RECORD = (*SLOT, "ctx", "cq", "htopk")
@@ -104,7 +77,7 @@ class ScanKey:
     @property
     def protocol(self) -> str:
         """The digest that names the argument of the tenant's records."""
-        return protocol_of(self.gains, sampled=self.kept is not None, listing=self.chance is not None)
+        return protocol_of(listing=self.chance is not None)
 
     @cached_property
     def index(self) -> _native.ScanIndex:
@@ -193,12 +166,9 @@ class ScanKey:
         }
 
 
-def protocol_of(gains: Sequence[int], *, sampled: bool, listing: bool = False) -> str:
-    """The digest of the argument for records. With noise and no sample, it is the digest in every window of version
-    1."""
-    if listing:
-        return LISTING_PROTOCOL
-    return SAMPLED_PROTOCOL if sampled or not gains else PROTOCOL
+def protocol_of(*, listing: bool) -> str:
+    """The digest of the argument for the records of a tenant, with or without randomized response."""
+    return LISTING_PROTOCOL if listing else PROTOCOL
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from rag_audit.proofs.backends.scan.key import (
     LISTING_PROTOCOL,
     MAX_LISTED,
     PROTOCOL,
-    SAMPLED_PROTOCOL,
     EmbedArgument,
     EmbedKey,
     ScanKey,
@@ -71,9 +70,9 @@ class Scan:
     CIRCUITS = "Protocols"
     coalition: ClassVar[CoalitionProofs] = coalition.SYSTEM
 
-    def check_pins(self, circuits: Sequence[str], pins: Pins, *, later: bool) -> set[Setup]:
+    def check_pins(self, circuits: Sequence[str], pins: Pins) -> set[Setup]:
         """See `Backend.check_pins`: one digest pins all protocols of a release."""
-        check_pin(pins, sampled=later)
+        check_pin(pins)
         return {None}
 
     def check_constants(self, constants: Constants) -> None:
@@ -196,7 +195,7 @@ class Scan:
         """See `OneRecord.open_key`. Points are published under a digest in the window header: the index's as C_idx, the
         table's among the embedder's artefacts.
         """
-        check_pin(pins, sampled=name == "retrieve" and protocol_for(tenant.constants) != PROTOCOL)
+        check_pin(pins)
         if name == "embed":
             digest = tenant.table_digest(TABLE_ARTEFACT)
             return opened_points(published, digest, lambda p: EmbedKey(_argument(tenant.constants), p))
@@ -206,7 +205,7 @@ class Scan:
         """See `OneRecord.parse_proof`."""
         if circuit == LISTING_PROTOCOL:
             return parse_list_proof(value, field=field)
-        parse = parse_proof if circuit in (PROTOCOL, SAMPLED_PROTOCOL) else embed.parse_embed
+        parse = parse_proof if circuit == PROTOCOL else embed.parse_embed
         return parse(value, circuit, field=field)
 
     def refusals(
@@ -269,7 +268,7 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
 
 def protocol_for(c: Constants) -> str:
     """The digest that names the argument of records under a tenant's constants."""
-    return protocol_of(c.gains, sampled=c.sampled, listing=c.listing)
+    return protocol_of(listing=c.listing)
 
 
 def _argument(c: Constants) -> EmbedArgument:

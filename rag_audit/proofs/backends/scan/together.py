@@ -19,8 +19,8 @@ from rag_audit.proofs.backends.scan.engine import engine as engine_of
 from rag_audit.proofs.backends.scan.engine import engines
 from rag_audit.proofs.backends.scan.job import ProofJob, proof_job, prove, retrieve_statement
 from rag_audit.proofs.backends.scan.key import (
+    PROTOCOL,
     RECORD,
-    TOGETHER_PROTOCOL,
     EmbedKey,
     ScanKey,
     parse_points,
@@ -93,7 +93,7 @@ class TogetherJob:
             ) from exc
         return {
             "system": "scan",
-            "protocol": TOGETHER_PROTOCOL,
+            "protocol": PROTOCOL,
             "records": [record_digest(job.statement).hex() for job in self.records],
             "certificate": base64.b64encode(made[0] if made else b"").decode(),
             "proof": base64.b64encode(proof).decode(),
@@ -124,7 +124,7 @@ def parse_carried(value: Json, *, field: str) -> Group:
             expected=[sorted(_CARRIES), sorted(_NAMES)],
             found=sorted(map(str, fields)),
         )
-    check_protocol(value, TOGETHER_PROTOCOL, field=field)
+    check_protocol(value, PROTOCOL, field=field)
     records = value["records"]
     if not isinstance(records, list) or not 2 <= len(records) <= MOST_TOGETHER:
         raise SchemaError(
@@ -211,7 +211,7 @@ class Together:
 
     def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[ScanKey]:
         """See `ManyRecords.open_key`."""
-        check_pin(pins, together=True)
+        check_pin(pins)
         return opened_points(published, self.c_idx, self.key)
 
     def parse_proof(self, value: Json, *, field: str) -> Group:

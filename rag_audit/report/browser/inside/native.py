@@ -200,12 +200,6 @@ def scan_protocol() -> bytes:
     return call("scan_protocol").bytes()
 
 
-def scan_protocols() -> dict[str, bytes]:
-    """Digests of the runs that not every policy asks for."""
-    found = call("scan_protocols")
-    return dict(found.list(lambda: (found.text(), found.bytes())))
-
-
 def scan_limits() -> dict[str, int]:
     """The largest value of every public parameter."""
     found = call("scan_limits")

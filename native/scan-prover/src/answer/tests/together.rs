@@ -11,7 +11,7 @@ use crate::noise::tests::MOST_GAINS;
 use crate::noise::{Noise, NoiseStatement};
 use crate::query::inputs::{Openings, Secret, Witness};
 use crate::query::{openings, prove_with, witnesses, QueryStatement, MAX_LISTED};
-use crate::together::{Format, MAX_ENTRIES, MAX_TOGETHER};
+use crate::together::{MAX_ENTRIES, MAX_TOGETHER};
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_field_simd::selection::MAX_LATTICE;
 
@@ -59,7 +59,7 @@ pub(crate) fn small() -> Case {
     case(3, [12, 3, 2], &[1, 8])
 }
 
-/// Of a tenant that lists the exact first.
+/// A tenant that lists the exact first positions.
 pub(crate) fn exact() -> Case {
     case(2, [12, 3, 2], &[])
 }
@@ -141,7 +141,7 @@ impl Case {
         query::prove_as::<Cheat>(&statement, &self.answers, certified, &self.key, false).unwrap()
     }
 
-    /// Whether a prover that refuses nothing gets through with this noise and these witnesses.
+    /// Whether a prover without checks is accepted with this noise and these witnesses.
     fn forged(&self, noise: &[Column], lie: impl Fn(&mut Vec<Witness>)) -> bool {
         let statement = self.queries(noise);
         let openings: Openings = openings(&statement, Certified { noise, kept: None }).unwrap();
@@ -179,7 +179,7 @@ fn records_verify_together() {
     let mut sampled = small();
     sampled.parameters.kept = Some(vec![sampled.index.points[0]]);
     let refusal = sampled.prove(false).map(drop).unwrap_err().to_string();
-    assert!(refusal.contains("a sampled tenant"), "{refusal}");
+    assert!(refusal.contains("1 to 1"), "{refusal}");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn proofs_are_for_their_records_only() {
         change(&mut other);
         assert!(other.verify(&parts).is_err(), "change {i}");
     }
-    // The certificate is part of what the query proof is about.
+    // The noise proof is part of the query proof's statement.
     let [first, second] = [(); 2].map(|()| case.prove(false).unwrap());
     let mixed = [first[0].clone(), second[1].clone()];
     assert!(case.verify(&mixed).is_err());
@@ -245,9 +245,8 @@ fn proofs_are_for_their_records_only() {
         lo: _,
         hi: _,
         lattice: _,
-        format: _,
     } = &base;
-    let others: [Change<QueryStatement>; 13] = [
+    let others: [Change<QueryStatement>; 12] = [
         Box::new(|s| s.context[0] ^= 1),
         Box::new(|s| s.noise.truncate(2)),
         Box::new(|s| s.noise.swap(0, 1)),
@@ -260,10 +259,9 @@ fn proofs_are_for_their_records_only() {
         Box::new(|s| s.lo += 1),
         Box::new(|s| s.hi += 1),
         Box::new(|s| s.lattice *= 2),
-        Box::new(|s| s.format = Format::Single),
     ];
     absorbed(&base, &others);
-    let others: [Change<NoiseStatement>; 8] = [
+    let others: [Change<NoiseStatement>; 7] = [
         Box::new(|s| s.context[0] ^= 1),
         Box::new(|s| s.slots[1].c_seed += Fr::ONE),
         Box::new(|s| s.slots[1].beacon += Fr::ONE),
@@ -271,7 +269,6 @@ fn proofs_are_for_their_records_only() {
         Box::new(|s| s.slots.truncate(2)),
         Box::new(|s| s.capacity += 1),
         Box::new(|s| s.distribution.gains[0] = 2),
-        Box::new(|s| s.format = Format::Single),
     ];
     absorbed(&case.slots(), &others);
 }
@@ -306,9 +303,10 @@ fn claims_and_openings_are_all_needed() {
     skips_no_claim(false);
 }
 
-/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
+/// omitted.
 #[test]
-#[ignore = "a quarter of a minute"]
+#[ignore = "a prover states one false value, for each claim (15 s to a minute): make test-full"]
 fn each_claim_stands_against_one_false_value() {
     let case = tiny();
     let noise = case.certificates().columns;
@@ -318,19 +316,19 @@ fn each_claim_stands_against_one_false_value() {
 }
 
 #[test]
-#[ignore = "a minute"]
+#[ignore = "a prover skips each single claim in turn (a minute): make test-full"]
 fn every_single_claim_is_needed() {
     skips_no_claim(true);
 }
 
-/// What one record has is not another's: its table of positions and noised scores, its noise, its query, its scores.
+/// A record cannot use another record's table of positions and noised scores, noise, query or scores.
 #[test]
 fn records_do_not_borrow_from_each_other() {
     let case = small();
     let noise = case.certificates().columns;
     assert!(case.forged(&noise, |_| ()));
     let n = case.index.layout.variables;
-    // A position with the noised score that it has in another record, and the mark in that one's table.
+    // A position with its noised score in another record, and the mark in that record's table.
     let other = (0..12).find(|p| !case.answers.iter().any(|a| a.positions.contains(p)));
     let p = other.expect("lists are short") as usize;
     let lie = |w: &mut Vec<Witness>| {
@@ -340,7 +338,7 @@ fn records_do_not_borrow_from_each_other() {
         let key = |p: i64, y: i64| crate::query::inputs::key(y, p, n);
         let last = w[0].noised.len() - 1;
         w[0].noised[last] = y;
-        // What is listed in the last one's place is bound below.
+        // The rest of the list follows from the position in the last place.
         let first = key(case.answers[0].positions[0], w[0].noised[0]);
         w[0].order[last - 1] = first - key(least, y) - 1;
         w[1].selected[p] += 1;
@@ -387,7 +385,7 @@ fn noised(noise: &Column, witness: &Witness, p: usize) -> i64 {
     witness.scored[p] + values(noise)[p]
 }
 
-/// One record among honest ones: what it does wrong is found as it would be alone.
+/// A false record among honest ones is refused, as it is in a proof of its own.
 #[test]
 fn one_false_record_spoils_the_proof() {
     let base = small();
@@ -411,7 +409,7 @@ fn one_false_record_spoils_the_proof() {
             }
         }
     }
-    // Two of them whose errors have the opposite sign.
+    // Two false records with errors of opposite sign.
     let both = |w: &mut Vec<Witness>| {
         w[0].distances[4] += 1;
         w[1].distances[4] -= 1;
@@ -432,8 +430,8 @@ fn one_false_record_spoils_the_proof() {
     }
 }
 
-/// Whoever ends the selection's sumcheck in a false value says another one in the message behind it: the product with the
-/// marks, the marks' squares, and the columns' values are held by a claim each.
+/// A prover that ends the selection's sumcheck in a false value compensates for it in the next message: one claim each
+/// protects the product with the marks, the squares of the marks, and the columns' values.
 #[test]
 fn the_selection_ends_in_the_columns_values() {
     let case = small();
@@ -574,7 +572,6 @@ pub(crate) fn simulate_slots(count: usize, capacity: usize, gains: &[u32]) {
         distribution: Noise {
             gains: gains.to_vec(),
         },
-        format: Format::Batch,
     });
 }
 
@@ -584,7 +581,7 @@ pub(crate) fn largest() {
     simulate(MAX_TOGETHER, sizes, &[1]);
 }
 
-/// Of an index that nobody can open.
+/// An index without a known opening.
 pub(crate) fn simulate(count: usize, [capacity, dimension, listed]: [usize; 3], gains: &[u32]) {
     let layout = Layout::new(capacity).unwrap();
     let point = vector_generators(1)[0];
@@ -610,11 +607,10 @@ pub(crate) fn simulate(count: usize, [capacity, dimension, listed]: [usize; 3], 
         lo: 10,
         hi: 90,
         lattice: MAX_LATTICE,
-        format: Format::Batch,
     });
 }
 
-/// Public values alone, commitments that nobody can open, and an oracle that says when it must.
+/// Public values only, commitments without a known opening, and an oracle with some answers chosen in advance.
 #[test]
 fn proofs_are_simulated_without_secrets() {
     let case = small();

@@ -1,4 +1,4 @@
-//! Provers who list something else, each in a way that one claim is there to catch.
+//! Malicious provers that list other positions; one claim detects each kind.
 use super::*;
 use crate::cheat::caught_by;
 use crate::claims::Bound;
@@ -6,7 +6,7 @@ use crate::group::Fr;
 use crate::numbers::power_of_two;
 use ark_ff::Field;
 
-/// A position is listed, or not, and what the account holds after it and the count say so too.
+/// Lists a position, or omits it, and adapts the disclosed set and the count.
 fn listed(outcome: &mut Outcome, i: usize, bit: i64) {
     outcome.count += bit - outcome.listed[i];
     outcome.listed[i] = bit;
@@ -17,7 +17,7 @@ fn listed(outcome: &mut Outcome, i: usize, bit: i64) {
 fn losers_are_not_listed() {
     let case = short();
     let nobody = [
-        // Relevant, but not kept; held already; and not relevant.
+        // Relevant but not sampled; already disclosed; not relevant.
         case.find(|[c, r, k, h, _]| !c && r && !k && !h),
         case.find(|[c, r, k, h, _]| !c && r && k && h),
         case.find(|[c, r, k, h, _]| !c && !r && k && !h),
@@ -26,7 +26,7 @@ fn losers_are_not_listed() {
         assert_eq!(case.outcome.listed[i], 0);
         caught_by("constraint: list", || case.lies(|o| listed(o, i, 1)));
     }
-    // As if it were relevant.
+    // The position is treated as relevant.
     caught_by("constraint: lookup layer", || {
         case.lies(|o| {
             o.relevant[nobody[2]] = 1;
@@ -42,7 +42,7 @@ fn winners_are_not_left_out() {
         listed(o, i, 0);
         o.after[i] = held;
     };
-    // A winner by chance that is not relevant, one that is held already, and one by relevance.
+    // A chance winner that is not relevant, one that is already disclosed, and a winner by relevance.
     for (i, held) in [
         (case.find(|[c, r, _, h, _]| c && !r && !h), 0),
         (case.find(|[c, _, _, h, _]| c && h), 1),
@@ -57,7 +57,7 @@ fn winners_are_not_left_out() {
             drop(o, i, 0);
         })
     });
-    // A place of its own behind the end of the list, which nothing but the marks says.
+    // A separate place beyond the end of the list, which only the marks show.
     caught_by("product: within the list", || {
         case.lies(|o| {
             drop(o, i, 0);
@@ -68,7 +68,7 @@ fn winners_are_not_left_out() {
     });
 }
 
-/// The coins and what is held are those of the commitments, whatever a prover says.
+/// Bernoulli bits and disclosed set are the committed ones, whatever the prover claims.
 #[test]
 fn bits_are_the_committed_ones() {
     let case = short();
@@ -93,7 +93,7 @@ fn bits_are_the_committed_ones() {
         other.after = column_of(&other);
         other.forged()
     };
-    // Chance dropped and forced, an unkept position kept, and what is held listed again.
+    // A chance bit cleared and set, a position added to the sample, and a disclosed position listed again.
     assert!(!turned(0, case.find(|[c, r, _, _, _]| c && !r)));
     assert!(!turned(0, case.find(|[c, r, _, _, _]| !c && !r)));
     assert!(!turned(1, case.find(|[c, r, k, h, _]| !c && r && !k && !h)));
@@ -142,8 +142,7 @@ fn the_list_is_of_the_first_winners() {
             o.within[last..].fill(0);
         })
     });
-    // All winners, and one more than there may be.
-    // Two claims stand against one that ends before the last position.
+    // All winners, and one more than the maximum. Two claims refute a list that ends before the last position.
     assert!(!case.lies(|o| {
         listed(o, next, 1);
         o.within[..=next].fill(1);
@@ -172,8 +171,8 @@ fn nothing_is_listed_behind_the_last_position() {
     }
 }
 
-/// Certificates and records before say nothing of what their rows hold behind the last position: it makes no honest proof
-/// false, and lists nothing.
+/// The proofs of the bits and the earlier records leave the entries beyond the last position open: such entries make no honest
+/// proof false, and list no position.
 #[test]
 fn what_stands_behind_the_last_position_counts_nothing() {
     // One more would win than wins.
@@ -242,7 +241,7 @@ fn hidden_values_are_the_list_s() {
             set(&mut hidden[room..], lacking - 1);
         })
     });
-    // Other numbers than bits, with the same sums; against the end's stand the marks too.
+    // Numbers other than bits, with the same sums; the marks also refute such an end of the list.
     let moved = |place: usize| {
         case.hides(|hidden| {
             hidden[place] += Fr::from(2u8);
@@ -285,7 +284,7 @@ fn the_query_is_the_committed_one() {
     assert!(!key.forged(), "another index's blindings");
 }
 
-/// A prover who says the policy's threshold and lists by another, and one who says the most that it lists.
+/// A prover that claims the policy's threshold and lists by another, and one that claims another maximum length.
 #[test]
 fn constants_are_the_policy_s() {
     for (threshold, most, accepted) in [(39, 20, false), (40, 21, false), (40, 20, true)] {

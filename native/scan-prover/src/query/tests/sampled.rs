@@ -4,7 +4,7 @@ use crate::cheat::{answers as said, end_is_held_by, Log};
 use crate::mle::prefix;
 use ark_ff::AdditiveGroup;
 
-/// Kept or not, with several gains, one or none; at the borders of blocks of draws and of rows.
+/// With and without a sample, with several gains, one or none; at the borders of blocks of draws and of rows.
 fn sampled_cases() -> Vec<Case> {
     let exact = |sizes| any_case([LO, HI, LATTICE], sizes, &[], None);
     vec![
@@ -39,8 +39,8 @@ fn sampled_answers_verify() {
     }
 }
 
-/// Whoever ends the selection's sumcheck in a false value says another one in a message behind it: products and columns'
-/// values are held by a claim each.
+/// A prover that ends the selection's sumcheck in a false value compensates for it in a later message: one claim each protects
+/// products and columns' values.
 #[test]
 fn the_selection_ends_in_the_columns_values() {
     let case = sampled([30, 37, 3, 4], &[1, 8]);
@@ -75,7 +75,8 @@ fn the_selection_ends_in_the_columns_values() {
     }
 }
 
-/// The first positions of the kept ones, in the order of the relation; what is not kept scores 0 and can be listed.
+/// The list has the first sampled positions, in the order of the relation; a position outside the sample scores 0 and can be
+/// listed.
 #[test]
 fn the_exact_first_of_the_kept_are_listed() {
     let case = sampled([30, 37, 70, 4], &[]);
@@ -174,17 +175,17 @@ fn sampled_claims_and_openings_are_all_needed() {
 }
 
 #[test]
-#[ignore = "a minute"]
+#[ignore = "a prover of a sampled tenant skips each single claim in turn (a minute): make test-full"]
 fn every_single_sampled_claim_is_needed() {
     each_skips_no_claim(true);
 }
 
-/// A witness in which a position scores so much, the list and its order being what they were.
+/// A witness in which a position has this score, with unchanged list and order.
 fn scoring(case: &Case, position: usize, scored: i64) -> Witness {
     let mut witness = case.witness();
     let by = scored - witness.scored[position];
     witness.scored[position] = scored;
-    // Not listed, so its distance is what its key lacks of the least listed one.
+    // The position is not listed, so its distance is the least listed key minus its key.
     witness.distances[position] -= by << case.index.layout.variables;
     witness
 }
@@ -198,7 +199,7 @@ fn what_positions_score_is_their_own() {
         let unlisted = |p: &usize| !case.answer.positions.contains(&(*p as i64));
         let least = honest.noised.last().unwrap();
         let room = |p: &usize| honest.distances[*p] >> case.index.layout.variables;
-        // One that is not kept and yet scores, one that is kept and scores more, less, or nothing.
+        // A position outside the sample that scores; a sampled position that scores more, less, or 0.
         let unkept = (0..30)
             .filter(unlisted)
             .find(|p| bits[*p] == 0 && honest.quantised[*p] > 0 && room(p) > honest.quantised[*p])
@@ -221,7 +222,7 @@ fn what_positions_score_is_their_own() {
     }
 }
 
-/// The list that the scores would give if all were kept, by a prover who says so of its certificate's column.
+/// The list of the scores without a sample, by a prover that claims it for its sampling proof's column.
 #[test]
 fn kept_positions_are_the_certificate_s() {
     for gains in [&[1, 8][..], &[]] {
@@ -237,7 +238,7 @@ fn kept_positions_are_the_certificate_s() {
             assert!(!case.forged(&witness), "a coin of the other value");
             assert!(!case.lists(order), "and the list that it makes");
         }
-        // Another slot's coins, proved truly under that slot's certificate and said to be this one's.
+        // Another slot's bits, truthfully proved for that slot, and claimed for this one.
         let mut other = sampled([30, 37, 70, 4], gains);
         other.kept = Some(coins(37, 9));
         let openings = other.kept.as_ref().unwrap().opening.as_ref().unwrap();
@@ -251,7 +252,7 @@ fn kept_positions_are_the_certificate_s() {
             ..base.statement()
         };
         assert!(verify(&claimed, &proof).is_err());
-        // A prover who absorbs the right certificate's rows and opens the other's.
+        // A prover that absorbs the right proof's rows and opens the other's.
         assert!(verify(&claimed, &other.said_of(&claimed)).is_err());
     }
 }
