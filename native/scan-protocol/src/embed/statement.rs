@@ -75,7 +75,7 @@ impl Bounds {
     }
 }
 
-// The assertions of `docs/scan/embed.md`, "No wrap-around".
+// The assertions behind the bounds in `docs/scan/embed.md`: no equation wraps around.
 const _: () = {
     let reach = MAX_TOKENS as u64 * COMPONENT as u64;
     let squares = MAX_DIMENSION as u64 * reach * reach;
