@@ -27,7 +27,10 @@ def left_out(documents: Documents) -> Documents:
 
 def added(documents: Documents) -> Documents:
     spare = next(p for p in range(8) if p not in {d["position"] for d in documents})
-    return [*documents, {"position": spare, "text": "A text at a position that was not selected."}]
+    return [
+        *documents,
+        {"position": spare, "text": "A text at a position that was not selected.", "metadata": {}},
+    ]
 
 
 def repeated(documents: Documents) -> Documents:
