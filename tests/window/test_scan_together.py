@@ -72,7 +72,7 @@ def test_attacks_that_cannot_be_read_hide_no_false_pair(paired: Finished, tmp_pa
     verdict = forge.verify(tmp_path, attacks=attacks)
     assert verdict.exit_code is FAIL
     assert verdict.deciding is not None and verdict.deciding.id == "proof.valid.law"
-    assert any("could not be read" in note for note in verdict.notes)
+    assert any("unreadable" in note for note in verdict.notes)
 
 
 def test_only_a_missing_tile_of_the_tenant_leaves_its_pairs_open(
