@@ -61,7 +61,8 @@ def test_every_part_of_a_verdict_is_escaped(passed: ReportedVerdict) -> None:
 
     def spoilt(value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: spoilt(v) for k, v in value.items()}
+            # A mechanism's name is one of a closed list, by which the verdict finds the mechanism.
+            return {k: v if k == "mechanism" and isinstance(v, str) else spoilt(v) for k, v in value.items()}
         if isinstance(value, list):
             return [spoilt(v) for v in value]
         return NASTY if isinstance(value, str) else value
