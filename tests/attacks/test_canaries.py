@@ -43,7 +43,7 @@ def test_the_file_is_private_and_comes_back(marked: list[canaries.Canary], tmp_p
         canaries.save(marked, path)
     path.chmod(0o600)
     path.write_text('{"id": "x", "prefix": "a", "suffix": "b", "inserted": 1, "perplexity": 3}\n')
-    with pytest.raises(SchemaError, match="no canary"):
+    with pytest.raises(SchemaError, match="not a canary"):
         canaries.load(path)
 
 

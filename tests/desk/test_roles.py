@@ -200,7 +200,7 @@ def test_a_trust_file_of_the_provider_s_is_none(tmp_path: Path) -> None:
     case = Case.of(ROOT / "vectors" / "windows" / "honest")
     files = [Dropped("provider", path) for path in with_forged_roles(case, tmp_path / "public")]
     [made] = assigned([files])
-    assert made.missing == "The trust file is missing: drop it in area 2." and made.options is None
+    assert made.missing == "The trust file is missing: drop yours in area 2." and made.options is None
     assert made.role_of(files, "trust.toml") == (
         "none",
         "Only your own trust file counts: drop it in area 2.",

@@ -17,6 +17,7 @@ ALLOWED = {
     "rag_audit/models/tenants.py": "a policy's field `system` has the names as its values, and so has its schema",
     "rag_audit/models/trust.py": "trust.toml has a field of this name for pins, and its schema a definition",
     "rag_audit/models/trust_template.py": "it writes these fields of trust.toml",
+    "rag_audit/cli/trust.py": "it fills these fields of trust.toml",
     "rag_audit/models/records.py": "the published schema of a tenant's entry describes both commitments",
     "rag_audit/cli/doctor/command.py": "the role is a published name, and is read where the native core cannot load",
     "rag_audit/cli/setup.py": "the command makes the keys of circuits, which are one system's alone",

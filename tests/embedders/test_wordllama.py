@@ -93,7 +93,7 @@ def test_damaged_tree_in_the_cache_is_noticed(tmp_path: Path, monkeypatch: pytes
     folder.mkdir(parents=True)
     (folder / "nodes").write_bytes(nodes)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(SetupError, match="not the pinned one") as caught:
+    with pytest.raises(SetupError, match="differs from the pinned file") as caught:
         table_tree.__wrapped__(wordllama.TABLE)
     assert caught.value.hint is not None and str(folder) in caught.value.hint
     (folder / "nodes").unlink()
@@ -108,7 +108,7 @@ def test_damaged_columns_in_the_cache_are_noticed(tmp_path: Path, monkeypatch: p
     folder.mkdir(parents=True)
     (folder / "points").write_bytes(points)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(SetupError, match="not the pinned one"):
+    with pytest.raises(SetupError, match="differs from the pinned file"):
         table_columns.__wrapped__(wordllama.TABLE)
 
 

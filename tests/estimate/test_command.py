@@ -90,7 +90,7 @@ def test_one_source_of_queries(questions: Path) -> None:
     assert run("calibrate").exit_code == 2
     assert run("calibrate", "--paper", "--questions", questions).exit_code == 2
     done = run("calibrate", "--paper", "--out", questions.parent / "nowhere")
-    assert done.exit_code == 2 and "there is no such folder" in done.output
+    assert done.exit_code == 2 and "the folder does not exist" in done.output
 
 
 def test_a_window_is_estimated_while_it_is_open(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ KEY_FAULTS: dict[str, Callable[[dict[int, bytearray]], None]] = {
     "points C ": lambda p: swap(p[8], POINT1, 1, 2),
     "points H ": lambda p: swap(p[9], POINT1, 1, 2),
     "circuit hash": lambda p: p[10].__setitem__(0, p[10][0] ^ 1),
-    "the window does not follow the last window that this witness knows": old_delta,
+    "not the one after the last": old_delta,
     "second.*proof of knowledge": other_proof,
     "delta is not multiplied": other_delta,
     "does not continue": transcript,
@@ -304,9 +304,7 @@ def test_powers_without_contributions(setup: Setup, tmp_path: Path) -> None:
     for ceremony in (6, 7):
         powers = tmp_path / f"{ceremony}.ptau"
         rewrite(setup.ptau, powers, lambda p, c=ceremony: (change(p), claim_ceremony(c)(p)))  # type: ignore[misc]
-        assert "no party contributed a secret, so anybody can forge proofs with this key" in (
-            _native.ptau_fault(powers, part=True) or ""
-        )
+        assert "nobody contributed" in (_native.ptau_fault(powers, part=True) or "")
 
 
 def test_powers_that_claim_a_larger_ceremony(setup: Setup, tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_a_folder_names_its_database(database: Cluster, tmp_path: Path) -> None:
     place.choose(file, place.SQLITE)
     with place.open_ledger(path, file) as store:
         assert isinstance(store, LedgerStore) and len(store) == 0
-    with pytest.raises(StoreError, match="no such"):
+    with pytest.raises(StoreError, match="is unknown"):
         place.choose(file, "mysql://x")
     file.write_text("{}")
     with pytest.raises(SchemaError):

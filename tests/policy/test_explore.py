@@ -265,7 +265,7 @@ def test_lists_of_several_tenants_need_a_choice(tmp_path: Path) -> None:
     assert [p.text for p in load_passages(tmp_path, "law")] == ["law"]
     with pytest.raises(SampleError, match="name one of the folder"):
         load_passages(tmp_path)
-    with pytest.raises(SampleError, match="there is no such tenant"):
+    with pytest.raises(SampleError, match="no tenant has this name"):
         load_passages(tmp_path, "tax")
 
 
@@ -487,7 +487,7 @@ def test_a_tenant_whose_files_were_all_omitted_is_missing_and_the_files_are_name
         (files / "index" / name).parent.mkdir(parents=True)
         (files / "index" / name).write_text(content)
     done = explore_of(files, files / "index", "--skip-unreadable", "--tenant", "law")
-    assert done.exit_code == 2 and "there is no such tenant" in done.stderr
+    assert done.exit_code == 2 and "no tenant has this name" in done.stderr
     assert "omitted 1: the file holds no text: law/empty.txt" in done.stderr
 
 

@@ -31,8 +31,8 @@ def dimension(value: int) -> Change:
     return lambda v: v["embedder"]["schema"].update(dimension=value)
 
 
-def previous(abandoned: int, **empty: int) -> Change:
-    named = {"opening": "0" * 64, "root": "0" * 64, "abandoned": abandoned, **empty}
+def previous(abandoned: int, empty: int = 0) -> Change:
+    named = {"opening": "0" * 64, "root": "0" * 64, "abandoned": abandoned, "empty": empty}
     return lambda v: v["entries"][0].update(previous=named)
 
 
