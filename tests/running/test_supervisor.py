@@ -266,7 +266,7 @@ def test_without_nonce_lines_a_run_waits_and_says_of_whom(play: Play) -> None:
     assert play.settle(run) == ["prepare w-1", "ended prepare w-1"]
     assert any("w-1 waits for nonce lines of w2" in line for line in play.said)
     run.step()
-    assert sum("noise is no nonce line" in line for line in play.said) == 1
+    assert sum("noise is not a nonce line" in line for line in play.said) == 1
     play.nonces(1, "w2")
     assert play.settle(run)[:1] == ["open w-1"]
     run.stop(1)

@@ -247,7 +247,7 @@ def test_files_of_the_cache_are_this_users_alone(cache: Path) -> None:
     for name in ("key", f"{WINDOW}.log"):
         assert (cache / name).stat().st_mode & 0o777 == 0o600
     (cache / "key").chmod(0o644)
-    with pytest.raises(SetupError, match="others than its owner"):
+    with pytest.raises(SetupError, match="other users can access a secret file"):
         VerifiedProofs(WINDOW)
 
 

@@ -111,7 +111,7 @@ def test_a_key_is_one_accounts(tmp_path: Path) -> None:
         EnrolmentRequest.sign(one.roster_entry.model_copy(update={"account": name}), one.keys.newest,
                               origin=ORIGIN, window=NEXT) for name in ("a", "b")
     ]  # fmt: skip
-    with pytest.raises(SchemaError, match="key is on the roster"):
+    with pytest.raises(SchemaError, match="the key is already on the roster"):
         admit(tmp_path / "roster.json", requests)
     assert not (tmp_path / "roster.json").exists()
 

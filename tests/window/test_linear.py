@@ -201,7 +201,7 @@ def test_windows_given_twice_are_found() -> None:
     policy = draft(
         window="w", opens_at=1, closes_at=2, capacities={"a": 8}, n=1, k_max=1, eps_acc="14", top_k=2
     )
-    with pytest.raises(PolicyError, match="given twice"):
+    with pytest.raises(PolicyError, match="the same window is supplied twice"):
         compose([WindowPart("one", policy), WindowPart("two", policy)])
 
 

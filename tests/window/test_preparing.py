@@ -85,7 +85,7 @@ def test_the_next_window_is_prepared_while_one_serves_and_follows_it(
             previous=[first.directory / "public" / "window.json"],
         )
     assert verdict.passed, verdict.deciding
-    assert "1 before this one" in next(c.found for c in verdict.checks if c.id == "opening.chain")
+    assert "1 earlier window, " in next(c.found for c in verdict.checks if c.id == "opening.chain")
 
 
 def test_a_preparation_that_was_killed_goes_on_where_it_stopped(service: Service, work: list[Any]) -> None:

@@ -37,7 +37,7 @@ def test_an_altered_ledger_is_not_read(tmp_path: Path) -> None:
         store._db.execute("UPDATE entry SET private = 'other'")
         with pytest.raises(StoreError, match="altered"):
             read_ledger(path)
-    with pytest.raises(StoreError, match="there is no ledger"):
+    with pytest.raises(StoreError, match="the folder contains no ledger"):
         read_ledger(tmp_path / "none")
 
 
@@ -94,12 +94,12 @@ def test_another_release_of_the_embedder_makes_no_estimate(
         service.ask(window, "law-1", QUESTIONS["law"][0])
         part = {**window.context.embedder.manifest(), "kind": "another"}
         monkeypatch.setattr(type(window.context.embedder), "manifest", lambda self: part)
-        with pytest.raises(StoreError, match="not the committed one"):
+        with pytest.raises(StoreError, match="the embedder differs from the committed embedder"):
             WindowReader(window.directory).estimate()
 
 
 def test_a_folder_without_a_window_is_named(service: Service, tmp_path: Path) -> None:
-    with pytest.raises(WindowStateError, match="no window in this folder"):
+    with pytest.raises(WindowStateError, match="the folder contains no window"):
         WindowReader(tmp_path / "none")
     with service.open() as window:
         assert load_stored(window.directory).opening == window.opening

@@ -557,7 +557,7 @@ def test_a_damaged_certificate_costs_a_new_one_and_nothing_else(
         path = window.directory / "certificates" / "law-1-1"
         path.write_bytes(path.read_bytes()[:1_000])
         service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
-        assert "made again" in caplog.text and not path.exists()
+        assert "the noise proof of law-1, i = 1 is made a second time" in caplog.text and not path.exists()
         service.finish(window)
         file = WindowFile.load(window.directory / "public")
     receipts = service.receipts(window, tmp_path / "receipts")

@@ -160,7 +160,7 @@ def test_a_text_beside_a_closed_digest_is_refused(asked: tuple[Service, Window, 
                 position=position, text="a text that nobody committed to", metadata={}
             )
     forged = answer.model_copy(update={"documents": [texts[p] for p in body.positions]})
-    with pytest.raises(InvalidProof, match="not the committed document"):
+    with pytest.raises(InvalidProof, match="a text or its metadata differs from the committed document"):
         check_documents(forged, receipt, withholds=True)
 
 
