@@ -59,7 +59,9 @@ def test_an_older_copy_of_a_folder_is_explained(served: Served, tmp_path: Path) 
     assert done.exit_code == 2 and "older copy" in done.stderr
     value, text = status(served, copy)
     assert (value["used"], value["left"], value["recorded"], value["without_receipt"]) == (3, 5, 3, [2, 3])
-    assert "older copy" in value["hint"] and text.startswith("3 of 8 queries used, 5 left\n2 of these queries are ")
+    assert "older copy" in value["hint"] and text.startswith(
+        "3 of 8 queries used, 5 left\n2 of these queries are "
+    )
     value, text = status(served, account.directory)
     assert (value["used"], value["left"], value["recorded"], value["without_receipt"]) == (3, 5, 3, [])
     assert "hint" not in value and text == "3 of 8 queries used, 5 left\n"

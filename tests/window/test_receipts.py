@@ -93,7 +93,9 @@ def test_a_receipt_is_checked_under_the_committed_policy_only(finished: Finished
     public = Publication.load(finished.window / "public")
     check_receipt(text, public, finished.service.key.verifier)
     changed = public.model_copy(update={"policy": {**public.policy, "top_k": 3}})
-    with pytest.raises(InvalidProof, match="a published document differs from the committed document") as caught:
+    with pytest.raises(
+        InvalidProof, match="a published document differs from the committed document"
+    ) as caught:
         check_receipt(text, changed, finished.service.key.verifier)
     assert caught.value.field == "opening.c_policy"
 

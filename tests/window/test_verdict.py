@@ -26,7 +26,11 @@ def test_the_score_window_is_in_line_figures_and_report(finished: Finished) -> N
     verdict = finished.verify()
     assert " scores=101..810" in verdict.line
     assert (verdict.figures["scores"], verdict.figures["dimension"]) == ("101..810", 256)
-    assert f"scores         101..810 of at most {64 * 256}, in " in render(verdict)
+    assert verdict.figures["lattice"] == 64
+    assert (
+        f"scores         101..810 of at most {64 * 256}; a score outside counts as the nearer end"
+        in render(verdict)
+    )
 
 
 def test_what_is_said_before_the_window_is_what_the_verdict_says(finished: Finished) -> None:
