@@ -153,7 +153,8 @@ def test_files_that_are_not_read_are_named_and_the_one_that_is_read_is_not(
     done = CliRunner().invoke(main, [*command, "--json"])
     assert done.exit_code == 0, done.output
     assert (
-        "omitted 1: the folder has <tenant>.jsonl files, and only these files are read: notes.md" in done.stderr
+        "omitted 1: the folder has <tenant>.jsonl files, and only these files are read: notes.md"
+        in done.stderr
     )
     assert ".jsonl are not read" not in done.stderr
     assert [entry["name"] for entry in json.loads(done.stdout)["inventory"]["omitted"]] == ["notes.md"]
