@@ -1,7 +1,7 @@
 """Time and memory of the accountant: `python -m bench.accounting [--json]`.
 
-Each policy's bounds are computed in a process of its own, so that nothing is cached and the memory is that
-policy's alone. Targets: 100 ms for a typical policy, under 5 s and 1 GiB for any with up to 10^7 queries.
+Each policy's bounds are computed in a separate process. No result is cached, and the memory figure covers one policy
+only. Targets: 100 ms for a typical policy, under 5 s and 1 GiB for any with up to 10^7 queries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rag_audit.mechanisms.accounting import Mechanism, audit_bounds, membership
 from rag_audit.mechanisms.accounting.calibration import calibrate
 
 POLICIES: list[tuple[str, tuple[int, ...], int, int, int]] = [
-    # name, gains, lattice, n, k; membership composes twice n k, of which the accountant takes 2^24
+    # name, gains, lattice, n, k; membership composes 2n k queries, and the accountant accepts at most 2^24
     ("one query", (1, 8), 128, 1, 1),
     ("typical", (1, 8, 64), 32, 200, 10),
     ("the paper's own noise", (1, 8, 64, 512, 3547), 16, 10_000, 50),
@@ -26,7 +26,7 @@ POLICIES: list[tuple[str, tuple[int, ...], int, int, int]] = [
 
 
 def measure(policy: tuple[str, tuple[int, ...], int, int, int]) -> dict[str, Any]:
-    """What a policy's bounds and its membership figures cost from a cold start, with the imports' memory."""
+    """Measure a policy's bounds and its membership figures from a cold start, including the imports' memory."""
     name, gains, lattice, n, k = policy
     mechanism = Mechanism(gains, lattice)
     costs = {}

@@ -1,9 +1,11 @@
 """A window of many accounts, step by step: `python -m bench.accounts [--accounts N] [--roster N] [--json]`.
 
-The accounts ask to be enrolled, the provider approves them, opens a window over the roster, enrols more while it is
-open, reads the window back, answers questions of different accounts, closes it, and a verifier reads and verifies it.
-All parties are in this process, on one disk; proofs are stand-ins, as in `bench.verify`. A second roster, which may be
-larger, goes through what happens to rosters alone. What grows with the square of either number shows here.
+The accounts request enrolment. The provider approves them, opens a window over the roster, enrols more accounts while
+the window is open, reads the window back, answers questions of different accounts and closes the window. A verifier
+reads and verifies it. All parties run in this process, on one disk. Proofs are stand-ins, as in `bench.verify`.
+
+The script also runs the roster functions over a second roster, which may be larger. The figures reveal each cost that
+grows with the square of either number.
 """
 
 from __future__ import annotations
@@ -44,13 +46,13 @@ from rag_audit.witness.witness import Witness
 
 ORIGIN, WINDOW, TENANT = "bench.example", "bench", "bench"
 DOCUMENTS, ASKED = 1000, 1000
-"""Of the requests, so many are measured: what one costs is an fsync, which does not depend on their number."""
+"""The number of enrolment requests that are measured. Each request costs one fsync, whatever their total number."""
 T = TypeVar("T")
 
 
 @dataclass
 class Costs:
-    """What each step took."""
+    """The cost of each step."""
 
     of: dict[str, Cost]
 
@@ -61,7 +63,7 @@ class Costs:
 
 
 def keys_and_lines(count: int, prefix: str = "account") -> list[tuple[SigningKey, RosterEntry]]:
-    """Accounts' keys, and their lines."""
+    """Make the accounts' keys and their roster lines."""
     made = []
     for number in range(count):
         key = SigningKey.generate(name := f"{prefix}-{number}")
@@ -71,7 +73,7 @@ def keys_and_lines(count: int, prefix: str = "account") -> list[tuple[SigningKey
 
 
 def policy_of(accounts: int, embedder: Embedder) -> Policy:
-    """A policy of one scan tenant that gives each account two queries."""
+    """Draft a policy of one scan tenant that gives each account two queries."""
     now = int(time.time() * 1000)
     return draft_policy(
         Period(WINDOW, now + 3_600_000, now + 86_400_000),
@@ -82,7 +84,7 @@ def policy_of(accounts: int, embedder: Embedder) -> Policy:
 
 
 def rosters(costs: Costs, root: Path, count: int, embedder: Embedder) -> None:
-    """What happens to a roster of so many accounts by itself."""
+    """Measure the roster functions on a roster of `count` accounts."""
     lines = [line for _, line in keys_and_lines(count)]
     policy, path = policy_of(count + 1, embedder), root / "large.json"
     costs.step("write", lambda: add_to_roster(path, *lines))
@@ -110,7 +112,7 @@ class Bench:
         return int(time.time() * 1000) + self.ahead
 
     def run(self) -> None:
-        """All steps."""
+        """Run all steps."""
         self._enrolments()
         window = self._open()
         self.costs.step("enrol", lambda: window.enrol_all([line for _, line in self.late], self._beacon()))
@@ -129,7 +131,7 @@ class Bench:
             self._verify(window)
 
     def _enrolments(self) -> None:
-        """From requests to a roster."""
+        """Measure the steps from the enrolment requests to the roster."""
         with EnrolmentBook(self.root / "book.sqlite") as book:
             intake = Intake(
                 book, self.key, ORIGIN, windows=lambda: [WINDOW], open_=lambda: None, clock=self.clock,
@@ -175,12 +177,13 @@ class Bench:
                                        index=index, path=path))  # fmt: skip
 
     def _draw(self, window: Window) -> None:
-        """What the witness does when it looks at the enrolments."""
+        """Let the witness read the enrolments, cosign them and reveal its nonce."""
         public = window.context.layout.public
         file = WindowFile.load(public.folder)
         entries = [jcs(e) for e in file.entries]
         tree, last = HashTree(leaf_hash(e) for e in entries), len(entries) - 1
-        time.sleep(1.0)  # an entry is not stamped after its quorum, whose time has whole seconds
+        # An entry's time must not be later than its quorum's time, which has whole seconds.
+        time.sleep(1.0)
         note = self.witness.cosign(
             public.checkpoint(tree.size).read_text(),
             log_key=self.key.verifier,
@@ -195,7 +198,7 @@ class Bench:
         return publication
 
     def _requests(self, publication: Publication) -> list[SignedRequest]:
-        """A question of each of so many accounts, those of the roster and those that joined by turns."""
+        """Sign one question for each account, in turns from the roster and from the accounts that joined later."""
         digest, rng, made = publication.opening_digest(), Random(2), []
         pairs = [
             pair for both in zip(self.accounts, self.late, strict=False) for pair in both
@@ -252,7 +255,7 @@ class Bench:
                 "verify", lambda: verify_window(whole, trust=trust, receipts=[self.root / "receipts"])
             )
         wrong = {c.id for c in verdict.checks if c.status is not Status.PASS} - {"coalition.cap"}
-        if wrong:  # random questions are alike, and whoever asks them counts as one coalition
+        if wrong:  # random questions are similar, so the estimator counts their accounts as one coalition
             raise SystemExit(f"the window does not pass: {', '.join(sorted(wrong))}")
 
 

@@ -1,9 +1,10 @@
 """Witnesses of `retrieve` by plan and by circom's own code, and a proof of each: `python -m bench.assignment [--json]`.
 
-For each size, list of gains and number of records in a proof, both ways in turns, and a proof after each pair.
-Processor seconds count all threads, and for circom's code its process too; medians of the rounds, the first of which is
-not counted. `share` is a witness's part of what a witness and a proof take together. The first use of a size compiles
-its circuit and makes its key and plan, which is not measured.
+For each size, list of gains and number of records in a proof, the script makes a witness in both ways, alternating, and
+a proof after each pair. Processor seconds count all threads, including those of the process that runs circom's code.
+The figures are medians of the rounds; the first round is not counted. `share` is the part that the witness has in the
+total of witness and proof. The first use of a size compiles its circuit and makes its key and plan; the script does not
+measure this preparation.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def generators_seconds() -> float:
-    """Processor seconds of the processes of circom's code so far."""
+    """Return the processor seconds that the processes of circom's code have used so far."""
     total = 0.0
     for kept in generator._kept.values():
         fields = Path(f"/proc/{kept._process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -37,14 +38,14 @@ def generators_seconds() -> float:
 
 
 def whole(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds by the clock, and of all processors, circom's process included."""
+    """Return wall-clock seconds, and the seconds of all processors including circom's process."""
     before = generators_seconds()
     cost, _ = measured(work)
     return cost.seconds, cost.cpu_seconds + generators_seconds() - before
 
 
 def measure(documents: int, gains: tuple[int, ...], queries: int, rounds: int) -> dict[str, Any]:
-    """Medians over the rounds."""
+    """Return the medians over the rounds."""
     one = record(documents, gains)
     instance = replace(one.instance, queries=queries)
     circuit, keys = compile_circuit(instance), proving_key(instance)

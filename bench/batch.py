@@ -1,8 +1,8 @@
 """Peak memory of verifying many records: `python -m bench.batch [--documents N] [--records 64,640,2048] [--json]`.
 
-One proof is verified so many times over, as records of one tenant would be: a chunk of them is held at a time. For each
-number of records: seconds, cpu_seconds (all threads) and peak_bytes (the whole process). docs/scan/verification.md has
-what was measured.
+The script verifies one proof many times, in place of the proofs of many records of one tenant. The verifier decodes the
+proofs in chunks and has one chunk in memory at a time. The script prints for each number of records: seconds,
+cpu_seconds (all threads) and peak_bytes (the whole process). docs/scan/verification.md lists the measured figures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rag_audit.proofs.statements.retrieve import Statement
 
 
 def tenant(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[ScanKey, ProofJob, bytes]:
-    """A tenant, the job of one of its records, and the noise of the record's slot."""
+    """Make a tenant, the job of one of its records, and the noise of the record's slot."""
     case = make_case(documents, dimension, gains, 5)
     rows, vector, scores, noise, positions = case
     points = commit_index(rows.tobytes(), dimension, documents, BLINDING_KEY)
@@ -32,7 +32,7 @@ def tenant(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[Scan
 
 
 def proved(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[ScanKey, bytes, Statement]:
-    """A tenant, and one of its records with its proof."""
+    """Make a tenant, and one of its records with its proof."""
     key, job, _ = tenant(documents, dimension, gains)
     return key, SYSTEM.parse_proof(job.run(), PROTOCOL, field="proof"), job.statement
 
@@ -50,7 +50,7 @@ def main() -> None:
     costs: dict[str, Cost] = {}
     for text in args.records.split(","):
         count = int(text)
-        # A copy a record, made when it is asked for, as a file's proofs are decoded.
+        # Each record gets a copy of the proof on request, because the reader of a file decodes its proofs on request.
         proofs = Lazy(count, lambda _: bytes(bytearray(wire)))
         statements = Lazy(count, lambda _: statement)
         costs[text], bad = measured(lambda p=proofs, s=statements: SYSTEM.refusals(key, p, s))  # type: ignore[misc]

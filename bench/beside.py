@@ -1,11 +1,16 @@
-"""Groth16 beside the scan argument, at sizes that both reach: `python -m bench.beside [--documents 64 256] [--json]`.
+"""Groth16 compared with the scan argument at common sizes: `python -m bench.beside [--documents 64 256] [--json]`.
 
-One record of the same rows, vector and policy (d = 256, K = 5) by both, in one run, for each size and for each list of
-gains. The first use of a size compiles its circuit and makes its key, which is not measured: at N = 256 and three gains
-that is a set-up of 2^19 rows, and minutes. A first witness, which makes or reads the circuit's plan, is not counted.
-`ratio` is Groth16's figure over the scan argument's: of all
-that is proved, of what is left to prove once the query is there (its certificate is made ahead), of one verification,
-and of bytes.
+Both systems prove one record of the same rows, vector and policy (d = 256, K = 5) in one run, for each size and for
+each list of gains. The first use of a size compiles its circuit and makes its key, which is not measured: at N = 256
+and three gains that is a set-up of 2^19 rows and takes minutes. The first witness makes or reads the circuit's plan and
+is not counted.
+
+`ratio` is Groth16's figure divided by the scan argument's figure, for:
+
+- the whole proof;
+- the part that remains to be proved after the query arrives (the noise proof is precomputed);
+- one verification;
+- the bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ SALT, SALT_C, SALT_K = 6, 7, 8
 
 
 def record(documents: int, gains: tuple[int, ...]) -> RetrieveInputs:
-    """A record from fixed numbers."""
+    """Make a record from fixed numbers."""
     rows, vector, _, _, positions = scan.make_case(documents, DIMENSION, gains, LISTED)
     instance = RetrieveInstance(documents, DIMENSION, LISTED, gains, scan.LO, scan.HI, scan.LATTICE)
     statement = Statement(
@@ -59,7 +64,7 @@ def record(documents: int, gains: tuple[int, ...]) -> RetrieveInputs:
 
 
 def groth16(documents: int, gains: tuple[int, ...]) -> dict[str, Any]:
-    """Witness, proof and verification of one record."""
+    """Measure witness, proof and verification of one record."""
     one = record(documents, gains)
     statement, circuit, keys = one.statement, compile_circuit(one.instance), proving_key(one.instance)
     inputs = RecordsJob(one.instance, (one,)).inputs()
@@ -76,7 +81,7 @@ def groth16(documents: int, gains: tuple[int, ...]) -> dict[str, Any]:
 
 
 def beside(documents: int, gains: tuple[int, ...]) -> dict[str, Any]:
-    """Both systems at one size, and the ratios."""
+    """Measure both systems at one size, and compute the ratios."""
     ours = scan.measure(documents, DIMENSION, gains, LISTED, 1)
     theirs = groth16(documents, gains)
     a, b = theirs["seconds"], ours["seconds"]

@@ -1,9 +1,11 @@
 """Proving on a local Dask cluster: `python -m bench.cluster [--documents N] [--records R] [--workers W] [--json]`.
 
-A window of synthetic texts answers R queries; then its records are proved by W workers of one thread each, sealed as on
-other machines. The processor time is of all workers and of the provider's process while the command runs, after each
-worker has loaded the package and made a proof of each kind. Dask's processes use some while they do nothing, in
-proportion to the clock, and so to what else the machine does: that is measured first, and `of_jobs` goes without it.
+A window of synthetic texts answers R queries. Then W workers of one thread each prove its records. The jobs are sealed,
+as for workers on other machines. The processor time is the sum over all workers and the provider's process while the
+command runs, after each worker has loaded the package and made a proof of each kind.
+
+Idle Dask processes also use processor time, in proportion to the wall-clock time and therefore to the machine's other
+load. The script measures this idle time first, and `of_jobs` excludes it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ IDLE_S = 5.0
 
 
 def process_seconds() -> float:
-    """The processor time that this process has used, all threads."""
+    """Return the processor time that this process has used, all threads."""
     return time.process_time()
 
 

@@ -1,9 +1,9 @@
 """Coalition proofs of the scan argument: `python -m bench.coalition [--records N] [--tau T] [--json]`.
 
-A window of honest accounts, with ten that share a probe. For making a certificate and for verifying it: seconds,
-cpu_seconds (all threads; what to compare while other jobs run) and peak_bytes of the process, after a small certificate
-that makes generators and tables. Target at 3,000 records of 256 components on two cores: 20 s, 200 KB, and 0.2 s to
-verify.
+The window has honest accounts, and ten accounts that share a probe. The script measures making and verifying the
+coalition proof: seconds, cpu_seconds (all threads; compare this figure while other jobs run) and peak_bytes of the
+process. It first makes a small proof, which makes the generators and tables. Target at 3,000 records of 256 components
+on two cores: 20 s, 200 KB, and 0.2 s to verify.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ DIMENSION, SCALE, THETA, TENANTS, COALITION = 256, 0.22, (4, 5), 3, 10
 
 
 def commitment(salt: int, row: list[int]) -> int:
-    """cq, by the native hash."""
+    """Compute cq with the native hash."""
     elements = b"".join(map(to_bytes, [salt, *pack_nibbles(row)]))
     return int.from_bytes(native.poseidon_hash_list(TAG_VECTOR, elements), "big")
 
 
 def window(records: int, accounts: int, tau: int) -> tuple[CoalitionStatement, CoalitionPrivate]:
-    """Vectors uniform on the sphere, quantised as embedders do; the first ten accounts share one."""
+    """Make vectors uniform on the sphere, quantised as embedders do; the first ten accounts share one vector."""
     rng = np.random.default_rng(1)
     unit = rng.standard_normal((records, DIMENSION))
     askers = np.arange(records) % accounts

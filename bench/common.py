@@ -1,4 +1,4 @@
-"""What every measurement shares: its options, the machine it ran on, and how its figures are printed."""
+"""The functions that all measurements share: command line options, a description of the machine, and the output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Cost(NamedTuple):
-    """What one step took: the wall clock, all threads' processor time, and the process's largest size meanwhile."""
+    """The cost of one step: wall-clock time, processor time of all threads, and the process's peak size meanwhile."""
 
     seconds: float
     cpu_seconds: float
@@ -30,7 +30,7 @@ class Cost(NamedTuple):
 
 
 def measured(work: Callable[[], T]) -> tuple[Cost, T]:
-    """A step's cost, and what came out. Where the peak cannot be set back (not Linux), it is the peak so far."""
+    """Run a step; return its cost and result. Where the peak cannot be reset (not Linux), it is the peak so far."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     before, start = _cpu_seconds(), time.perf_counter()
@@ -39,7 +39,7 @@ def measured(work: Callable[[], T]) -> tuple[Cost, T]:
 
 
 def by_figure(costs: Mapping[str, Cost]) -> dict[str, dict[str, float]]:
-    """Costs of steps as every measurement prints them: seconds, cpu_seconds and peak_bytes, each by step."""
+    """Format costs of steps for the output of every measurement: seconds, cpu_seconds and peak_bytes, each by step."""
     return {figure: {step: getattr(cost, figure) for step, cost in costs.items()} for figure in Cost._fields}
 
 
@@ -49,7 +49,7 @@ def _cpu_seconds() -> float:
 
 
 def resident_bytes() -> int:
-    """The process's memory at this moment; where the system does not say it (not Linux), the largest so far."""
+    """Return the process's current memory; where the system does not report it (not Linux), the peak so far."""
     return _status("VmRSS:")
 
 
@@ -66,7 +66,7 @@ def _status(name: str) -> int:
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser with --json, to which a script adds its own options."""
+    """Make a parser with --json; each script adds its own options."""
     result = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -77,7 +77,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 def parsed(
     options: argparse.ArgumentParser, *, help: str = "threads of the native pool"
 ) -> argparse.Namespace:
-    """The options given, with --threads, which is set."""
+    """Parse the options, including --threads, and set the number of threads."""
     options.add_argument("--threads", type=int, default=_native.threads(), help=help)
     args = options.parse_args()
     _native.set_threads(args.threads)
@@ -85,7 +85,7 @@ def parsed(
 
 
 def machine() -> dict[str, Any]:
-    """Where, by which lanes and on which revision a figure was measured; `load` is the one-minute average now."""
+    """Describe the machine, lanes and revision of a measurement; `load` is the current one-minute average."""
     lanes, products = _native.lanes()
     return {
         "cpu": _cpu(),
@@ -102,7 +102,8 @@ def machine() -> dict[str, Any]:
 def emit(figures: Mapping[str, Any], *, as_json: bool) -> None:
     """Print the figures with machine and threads: one JSON object, or a line each with nested names joined by dots.
 
-    Names that mean the same in every measurement: documents, gains, seconds, cpu_seconds, bytes, peak_bytes, threads.
+    These names have the same meaning in every measurement: documents, gains, seconds, cpu_seconds, bytes, peak_bytes,
+    threads.
     """
     result = Result("", machine(), _native.threads(), figures)
     if as_json:

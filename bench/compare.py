@@ -1,8 +1,9 @@
-"""Two reports side by side: `python -m bench.compare OLD NEW [--only NAME ..] [--changed PERCENT]`.
+"""Compare two reports: `python -m bench.compare OLD NEW [--only NAME ..] [--changed PERCENT]`.
 
-Each figure that both have, with NEW over OLD; then what is missing in one of them. OLD and NEW are reports of
-`bench.suite`, or what single scripts print with --json. What makes figures hard to compare is said first: another
-machine, other lanes or threads, another load. Measurements of other commands are not compared.
+OLD and NEW are reports of `bench.suite`, or the output of single scripts with --json. For each figure in both reports
+the script prints the ratio NEW / OLD. It then lists the figures that one of the reports lacks. Before the figures it
+reports differences that make a comparison difficult: another machine, other lanes or threads, another load. The script
+does not compare measurements whose commands differ.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ class Pair(NamedTuple):
 
 
 def common(old: Result, new: Result) -> list[Pair]:
-    """The numbers that both have."""
+    """Return the numbers that both results contain."""
     a, b = old.flat(), new.flat()
     return [Pair(name, a[name], b[name]) for name in a if name in b and _number(a[name]) and _number(b[name])]
 
 
 def differences(old: Result, new: Result) -> Iterator[str]:
-    """Why two results may differ without a change of the program."""
+    """Yield the reasons why two results may differ without a change of the program."""
     for name in PLACE:
         if old.machine.get(name) != new.machine.get(name):
             yield f"{name}: {old.machine.get(name)}, then {new.machine.get(name)}"
@@ -50,15 +51,15 @@ def differences(old: Result, new: Result) -> Iterator[str]:
 
 
 def compare(old: Report, new: Report, *, changed: float = 0.0, only: list[str] | None = None) -> list[str]:
-    """The comparison as lines of Markdown.
+    """Return the comparison as lines of Markdown.
 
-    :param changed: leave out figures whose ratio is nearer to 1 than so many percent
-    :param only: these measurements alone
+    :param changed: leave out figures with a ratio nearer to 1 than this many percent
+    :param only: compare only these measurements
     """
     a, b = old.by_name(), new.by_name()
     if (
         len(a) == len(b) == 1 and not old.made and not new.made
-    ):  # two scripts' outputs, whatever their files are called
+    ):  # the outputs of two scripts, whatever the files' names
         b = {next(iter(a)): next(iter(b.values()))}
     lines, missing = [], []
     for name in dict.fromkeys([*a, *b]):

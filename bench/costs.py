@@ -1,10 +1,13 @@
-"""A cost model: what each step takes as a function of public sizes, fitted to a report of `bench.suite`.
+"""A cost model: the cost of each step as a function of public sizes, fitted to a report of `bench.suite`.
 
-A term is a sum of features with coefficients that are not negative, found by least squares of relative errors;
-`FEATURES` has the features, and `observations` says from which measurements each term is fitted. Costs are processor
-seconds of one record, position or window on the report's machine, where nothing else is said, for vectors of 256
-components. `python -m bench.costs REPORT --out FILE` fits a model and says how far each term is from what it was fitted
-to.
+    python -m bench.costs REPORT --out FILE
+
+The command fits a model and prints how far each term is from its measured values.
+
+- A term is a sum of features with non-negative coefficients, found by least squares of relative errors.
+- `FEATURES` lists the features. `observations` selects the measurements for each term.
+- Costs are processor seconds of one record, position or window on the report's machine, unless stated otherwise, for
+  vectors of 256 components.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from bench.model import Report, ReportError, Result, table
 FORMAT = "rag-audit-costs/1"
 MODELS = Path(__file__).parent / "models"
 Sizes: TypeAlias = Mapping[str, float]
-"""What a cost depends on: n positions, g gains, q records in one proof, count records in one batch."""
+"""The variables of a cost: n positions, g gains, q records in one proof, count records in one batch."""
 Observation: TypeAlias = tuple[dict[str, float], float]
 
 FEATURES = {
@@ -44,28 +47,28 @@ TERMS = {
     "index": ("1", "n"),  # committing to a tenant's index
     "certificate": ("1", "n", "ng"),
     "query proof": ("1", "n"),
-    "kept": ("1", "n"),  # the coin certificate of a sampled tenant, once a window
+    "kept": ("1", "n"),  # the sampling proof of a sampled tenant, once for each window
     "sampled proof": ("1", "n"),
-    "together": ("1", "1/q", "ng"),  # certificate and query proof of one record of q in one proof
-    "low memory": ("1",),  # proving together in low memory, over proving together as usual
+    "together": ("1", "1/q", "ng"),  # noise proof and query proof of one record in a proof of q records
+    "low memory": ("1",),  # a proof of several records in low memory, relative to the usual way
     "together bytes": ("1", "1/q"),
     "together verify": ("1", "1/q"),
     "verify": ("1", "root", "count", "count root"),  # a batch of count records
     "verify sampled": ("1", "root", "count", "count root"),
-    "bytes": ("1", "log", "root"),  # of certificate and query proof
+    "bytes": ("1", "log", "root"),  # of noise proof and query proof
     "bytes sampled": ("1", "log", "root"),
     "a1": ("1",),
     "a1 verify": ("1",),
     "a1 bytes": ("1",),
-    "besides": ("1",),  # what proving a window's record takes beside its proofs, noise and scores
-    "first": ("1", "n", "ng"),  # a process's first record, for which it makes generators and tables
+    "besides": ("1",),  # proving a window's record, without its proofs, noise and scores
+    "first": ("1", "n", "ng"),  # a process's first record, including generators and tables
     "draw": ("1", "ng"),  # one slot's noise
-    "query": ("1", "n"),  # answering, the noise drawn ahead
-    "texts": ("1", "n"),  # opening a window: all but embedding and the index commitment
+    "query": ("1", "n"),  # answering; the noise is precomputed
+    "texts": ("1", "n"),  # opening a window, without embedding and the index commitment
     "resume": ("1", "n"),
     "resident": ("1", "n"),  # bytes of the serving process, without drawn noise
     "witness": ("1",),  # of one window, one witness
-    "entry": ("1",),  # verifying a record, proof aside
+    "entry": ("1",),  # verifying a record, without its proof
     "entry bytes": ("1",),
     "appends": ("1",),  # durable appends a second of one ledger
 }
@@ -75,8 +78,8 @@ TERMS = {
 class Term:
     """One cost.
 
-    :param worst: the largest relative error at the points that it was fitted to
-    :param largest: the largest n among them; beyond it the model extrapolates
+    :param worst: the largest relative error at the points of the fit
+    :param largest: the largest n among these points; beyond it the model extrapolates
     """
 
     features: tuple[str, ...]
@@ -86,13 +89,13 @@ class Term:
     largest: float
 
     def at(self, **sizes: float) -> float:
-        """The cost at these sizes."""
+        """Return the cost at these sizes."""
         return sum(c * FEATURES[f](sizes) for f, c in zip(self.features, self.coefficients, strict=True) if c)
 
 
 @dataclass(frozen=True)
 class Model:
-    """All terms, and where they come from."""
+    """All terms, and the machine and time of their report."""
 
     machine: Mapping[str, Any]
     made: str
@@ -112,7 +115,7 @@ class Model:
     def load(cls, path: Path) -> Model:
         """Read a model file.
 
-        :raises ReportError: the file cannot be read, or is none
+        :raises ReportError: the file cannot be read, or is not a model
         """
         try:
             value = json.loads(path.read_text("utf-8"))
@@ -132,7 +135,7 @@ class Model:
 
 
 def observations(report: Report) -> dict[str, list[Observation]]:
-    """What a report says of each term: sizes and the measured value."""
+    """Extract the observations of each term from a report: sizes and the measured value."""
     found: defaultdict[str, list[Observation]] = defaultdict(list)
     for result in report.results:
         kind, figures = result.name.partition("-")[0], result.figures
@@ -143,7 +146,7 @@ def observations(report: Report) -> dict[str, list[Observation]]:
     slow = [(tuple(s.items()), value) for s, value in found.pop("low over alone", [])]
     found["low memory"] = [({}, value / usual[sizes]) for sizes, value in slow if sizes in usual]
     committed = [(s["n"], value) for s, value in found["index"]]
-    if committed:  # what opening takes beside it
+    if committed:  # opening, without the index commitment
         index = fit(TERMS["index"], found["index"])
         found["texts"] = [(s, value - index.at(**s)) for s, value in found["texts"]]
     return dict(found)
@@ -218,7 +221,7 @@ def _verify(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[
             ("entry", {}, (cpu["read"] + cpu["verify"]) / int(records)),
             ("entry bytes", {}, window["bytes"] / int(records)),
         ]
-    return made[-2:]  # of the largest, where what a window costs at all counts least
+    return made[-2:]  # the largest window only, where the window's fixed cost has the smallest share
 
 
 def _ledger(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
@@ -240,8 +243,9 @@ _OF_A_RECORD = ("certificate", "query proof", "a1", "draw", "query")
 
 
 def fit(features: Sequence[str], points: Sequence[Observation]) -> Term:
-    """Least squares of relative errors with coefficients that are not negative: of all sets of features with such a
-    solution the one that comes nearest, by exhaustion, as there are few.
+    """Fit non-negative coefficients by least squares of relative errors.
+
+    The function tries every set of features and returns the solution with the smallest error; the sets are few.
 
     :raises ReportError: there are no points
     """
@@ -265,15 +269,15 @@ def fit(features: Sequence[str], points: Sequence[Observation]) -> Term:
 
 
 def fit_all(report: Report) -> Model:
-    """A model of everything that the report has measurements for.
+    """Fit a model of every term that the report has measurements for.
 
-    :raises ReportError: it has none
+    :raises ReportError: the report has no such measurement
     """
     found = observations(report)
     records = found.pop("record", [])
     terms = {name: fit(features, found[name]) for name, features in TERMS.items() if found.get(name)}
     if records and set(_OF_A_RECORD) <= set(terms):
-        # A mean, as it is a small difference of large figures.
+        # The term is a mean, because it is a small difference of large figures.
         left = [value - sum(terms[name].at(**s) for name in _OF_A_RECORD) for s, value in records]
         mean = max(0.0, float(np.mean(left)))
         worst = max(abs(part - mean) / value for part, (_, value) in zip(left, records, strict=True))
@@ -284,9 +288,9 @@ def fit_all(report: Report) -> Model:
 
 
 def default_model() -> Path:
-    """The newest model in bench/models.
+    """Return the newest model in bench/models.
 
-    :raises ReportError: there is none
+    :raises ReportError: the folder has no model
     """
     paths = sorted(p for p in MODELS.glob("*.json") if not p.name.startswith("runs"))
     if not paths:
@@ -295,7 +299,7 @@ def default_model() -> Path:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Fit, write and say how good the fit is."""
+    """Fit and write the model, and print the quality of the fit."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,8 +1,8 @@
-"""Proofs of claim A1 for one record: `python -m bench.embed [--words W] [--batch B] [--json]`.
+"""Proofs of the query embedding (claim A1) for one record: `python -m bench.embed [--words W] [--batch B] [--json]`.
 
-The default embedder's committed table, and a question of so many words. For making a proof and for verifying it alone
-and in a batch: seconds, cpu_seconds (all threads) and peak_bytes, after a proof that makes generators and tables. What
-it costs does not depend on the index.
+The script takes the default embedder's committed table and a question of W words. It measures making a proof, verifying
+one proof, and verifying a batch of proofs: seconds, cpu_seconds (all threads) and peak_bytes. It first makes one proof,
+which makes the generators and tables. The cost does not depend on the index.
 """
 
 from __future__ import annotations

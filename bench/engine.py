@@ -1,9 +1,13 @@
 """Time of the engine at 10^5 documents: `python -m bench.engine [--json] [--documents N] [--threads N]`.
 
-Targets on two cores: a query under 5 ms with the slot's noise drawn, drawing it under 0.4 s at three gains; a sampled
-tenant's exact top K and a listing tenant's list under 1 ms, what 1,000 accounts hold in under 200 MB.
-faiss, which has neither noise nor the lattice, is timed beside it on the same vectors: scores of one query,
-and of a batch.
+Targets on two cores:
+
+- a query under 5 ms with the slot's noise already drawn, and drawing the noise under 0.4 s at three gains;
+- a sampled tenant's exact top K and a listing tenant's list under 1 ms;
+- the disclosed sets of 1,000 accounts in under 200 MB.
+
+For comparison the script times faiss, which has neither noise nor the lattice, on the same vectors: scores of one
+query, and of a batch.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ ACCOUNTS = 1000
 
 
 def timed(work: Callable[[], object], runs: int, each: int = 1) -> dict[str, float]:
-    """Seconds of one of the `each` steps of a run: median and slowest of the runs."""
+    """Return the seconds of one of the `each` steps of a run: median and slowest of the runs."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -44,12 +48,12 @@ def timed(work: Callable[[], object], runs: int, each: int = 1) -> dict[str, flo
 
 
 def bell(rng: np.random.Generator, count: int) -> Int8Array:
-    """Vectors like an encoder's: bell-shaped components, clipped at 7."""
+    """Draw vectors like an encoder's: bell-shaped components, clipped at 7."""
     return np.clip(np.rint(rng.normal(0, 2, (count, DIMENSION))), -7, 7).astype(np.int8)
 
 
 def faiss_figures(rows: Int8Array, queries: Int8Array, threads: int) -> dict[str, Any]:
-    """The nearest thing that faiss has: exact inner products, in float32 and on 8-bit components."""
+    """Time the nearest equivalent in faiss: exact inner products, in float32 and on 8-bit components."""
     try:
         import faiss
     except ImportError:
@@ -91,7 +95,7 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
     silent, rules = no_noise(documents), ListingRules(threshold=WINDOW.hi, chance=CHANCE, most=MOST)
     held, before = HeldBits(), resident_bytes()
     for account in range(ACCOUNTS):
-        # Lists of other positions each, as an account is handed none twice.
+        # Each list has other positions than the lists before it, because an account receives a position only once.
         held.before(f"{account}", 4, documents, lambda i: range(i * MOST, i * MOST + MOST))
     accounts_bytes = resident_bytes() - before
 
@@ -111,7 +115,7 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
 
     queries_asked = 20
     with NoisePool(draw, depth=2, limit=queries_asked) as pool:
-        # One account that asks without a pause: the worst case for the background thread.
+        # One account asks without a pause: the worst case for the background thread.
         slots = [SlotKey("t", "a", i) for i in range(1, queries_asked + 1)]
         start = time.perf_counter()
         for number, slot in enumerate(slots):

@@ -1,14 +1,19 @@
-"""The coalition estimator: its time, its false alarms on real questions, and what evading it keeps.
+"""The coalition estimator: its time, its false alarms on real questions, and the success of attackers who evade it.
 
     python -m bench.estimate [--queries N] [--tau N] [--trials N] [--json]
 
-Three parts. Time and memory of the exact estimate, beside the float32 products that it replaces. False clusters
-among honest accounts that ask SQuAD dev v1.1 questions (RAG_AUDIT_DATA). And a coalition
-that aims at one paragraph with queries that stay below theta: the membership AUC that it keeps while c is 1. An
-evading account asks one text again and again (an account is never near itself), a random choice of the target's
-words, rejected while it is near to another account's. A query tells whether the target's position was selected; the
-attacker knows every selection probability, so the AUC is that of the likelihood ratio. Noise is integrated by
-sampling the K-th best of the other positions and summing the exact tail of the target's own noise.
+The script has three parts:
+
+- time and memory of the exact estimate, and of the float32 products that it replaces;
+- false clusters among honest accounts that ask SQuAD dev v1.1 questions (RAG_AUDIT_DATA);
+- a coalition that attacks one paragraph with queries that stay below theta: the membership AUC that the coalition still
+  reaches while c is 1.
+
+Each evading account repeats one text, because the estimator never compares an account with itself. The text is a random
+choice of the target's words, rejected while it is near to another account's text. A query tells whether the target's
+position was selected. The attacker knows every selection probability, so the AUC is that of the likelihood ratio. The
+script integrates over the noise: it samples the K-th best of the other positions and sums the exact tail of the
+target's own noise.
 """
 
 from __future__ import annotations
@@ -52,7 +57,7 @@ DRAWS = 500
 
 @dataclass(frozen=True)
 class Query:
-    """What the estimator reads of a record."""
+    """The fields of a record that the estimator reads."""
 
     seq: int
     ts: int
@@ -65,7 +70,7 @@ def bell(rng: np.random.Generator, count: int) -> Int8Array:
 
 
 def scale(queries: int, tau: int) -> dict[str, Any]:
-    """Seconds and peak memory of one window, in which ten accounts share a probe."""
+    """Measure seconds and peak memory of one window in which ten accounts share a probe."""
     rng = np.random.default_rng(1)
     vectors = bell(rng, queries)
     askers = rng.integers(ACCOUNTS, size=queries)
@@ -90,7 +95,7 @@ def scale(queries: int, tau: int) -> dict[str, Any]:
 
 
 def honest(vectors: Int8Array, trials: int) -> list[dict[str, Any]]:
-    """False clusters at theta = 0.80, and the theta that holds 5 %, by window size."""
+    """Return false clusters at theta = 0.80, and the theta with a rate of at most 5 %, by window size."""
     reports = [
         calibrate_questions(vectors, k_max=K_MAX, accounts=a, queries=n, trials=trials) for a, n in SIZES
     ]
@@ -99,7 +104,7 @@ def honest(vectors: Int8Array, trials: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Target:
-    """One paragraph under attack, among the others of its tenant."""
+    """One attacked paragraph, among the other paragraphs of its tenant."""
 
     text: str
     vector: Int8Array
@@ -107,7 +112,7 @@ class Target:
 
 
 def near(a: Int8Array, b: Int8Array, theta: tuple[int, int]) -> bool:
-    """The estimator's predicate, exactly."""
+    """Compute the estimator's predicate, exactly."""
     s, aa, bb = (int(np.dot(u.astype(np.int64), v)) for u, v in ((a, b), (a, a), (b, b)))
     return s > 0 and s * s * theta[1] ** 2 >= theta[0] ** 2 * aa * bb
 
@@ -115,7 +120,7 @@ def near(a: Int8Array, b: Int8Array, theta: tuple[int, int]) -> bool:
 def probes(
     target: Target, embedder: Embedder, rng: Random, count: int, theta: tuple[int, int]
 ) -> list[Int8Array]:
-    """Vectors of texts made of the target's words: best scores first, none near to another."""
+    """Make vectors of texts made of the target's words: best scores first; no two vectors are near."""
     words = target.text.split()
     candidates = []
     for _ in range(CANDIDATES):
@@ -150,7 +155,7 @@ def selection(
 
 
 def auc(chances: Sequence[tuple[float, float]], rng: np.random.Generator, samples: int = 20_000) -> float:
-    """AUC of the likelihood ratio over N selections of each probe."""
+    """Return the AUC of the likelihood ratio over N selections of each probe."""
     inside, outside = (np.clip(np.array([c[w] for c in chances]), 1e-9, 1 - 1e-9) for w in (0, 1))
     weight = np.log(inside / outside) - np.log((1 - inside) / (1 - outside))
     with_target, without = (

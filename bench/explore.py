@@ -1,14 +1,16 @@
-"""What noise leaves of retrieval, beside eps: `python -m bench.explore [--json] [--questions N] [--picture DIR]`.
+"""The recall and the eps of noise levels: `python -m bench.explore [--json] [--questions N] [--picture DIR]`.
 
-The policy explorer on public collections from RAG_AUDIT_DATA: SQuAD dev v1.1, a fixed sample
-of questions against all paragraphs, and SciFact. Two grids for each:
+The script runs the policy explorer on public collections from RAG_AUDIT_DATA: SQuAD dev v1.1, with a fixed sample of
+questions against all paragraphs, and SciFact. It computes two grids for each collection:
 
-- `reference`: noise on cosines cut to 0..1 and eps of one query at delta 1e-6, beside figures measured elsewhere with
-  all-MiniLM-L6-v2 (recall@5 on SQuAD, exact eps of a Gaussian). Ours are the default embedder's, a static table that
-  starts from 75 % instead of 86 %: what compares is the fall, `of_quiet`, the share of the recall without noise.
+- `reference`: noise on cosines cut to 0..1, and eps of one query at delta 1e-6. The grid also has figures that were
+  measured elsewhere with all-MiniLM-L6-v2 (recall@5 on SQuAD, exact eps of a Gaussian). This project's figures are the
+  default embedder's, a static table with 75 % recall without noise; all-MiniLM-L6-v2 has 86 %. Compare the relative
+  recall `of_quiet`, the share of the recall without noise.
 - `policies`: the explorer's own ladder at the default score window, 200 queries an account, 10 accounts.
 
-And the mechanisms made of coins, at as many positions as a power of two has that holds the passages (4,096 for SQuAD).
+The script also measures sampling and listing (randomized response). Their number of positions is the smallest power of
+two with room for the passages (4,096 for SQuAD).
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ TOP_K = 5
 
 
 def sample_of(collection: Collection, embedder: wordllama.WordLlama, capacity: int | None = None) -> Sample:
-    """All passages at as many positions, or at `capacity`, and the questions."""
+    """Put all passages at as many positions, or at `capacity`, and embed the questions."""
     passages = [Passage((str(number),), text) for number, text in enumerate(collection.passages)]
     questions = [
         Question(text, tuple(map(str, sorted(places))), f"question {number}")
@@ -52,7 +54,7 @@ def sample_of(collection: Collection, embedder: wordllama.WordLlama, capacity: i
 
 
 def reference(sample: Sample, embedder: wordllama.WordLlama, *, compare: bool) -> list[dict[str, Any]]:
-    """The grid that was measured elsewhere with another embedder."""
+    """Compute the grid that was measured elsewhere with another embedder."""
     unit = int(np.rint(float((7 / embedder.scale) ** 2)))
     noises = [Noise(gains, ScoreWindow(0, unit, lattice)) for gains, lattice, *_ in REFERENCE]
     found = explore(sample, Grid(noises, [1], [1]), top_k=TOP_K, delta="1e-6", delta_acc="1e-7")
@@ -73,13 +75,13 @@ def reference(sample: Sample, embedder: wordllama.WordLlama, *, compare: bool) -
 
 
 def policies(sample: Sample, embedder: wordllama.WordLlama) -> Exploration:
-    """The explorer's ladder."""
+    """Run the explorer's ladder."""
     noises = [Noise(g, ScoreWindow.for_scale(embedder.scale, r)) for g, r in DEFAULT_MECHANISMS]
     return explore(sample, Grid(noises, [200], [10]), top_k=TOP_K, delta="1e-5")
 
 
 def made_of_coins(collection: Collection, embedder: wordllama.WordLlama) -> list[CoinPoint]:
-    """Sampling and listing, in one window after another until each question was asked often enough."""
+    """Measure sampling and listing over consecutive windows, until every question has been asked often enough."""
     capacity = 1 << max(12, (len(collection.passages) - 1).bit_length())
     sample = sample_of(collection, embedder, capacity)
     repeats = enough_repeats(len(sample.queries))
@@ -88,7 +90,7 @@ def made_of_coins(collection: Collection, embedder: wordllama.WordLlama) -> list
 
 
 def show(name: str, rows: list[dict[str, Any]], ladder: Exploration, points: list[CoinPoint]) -> None:
-    """The grids for people."""
+    """Print the grids as text."""
     print(f"{name}: noise on cosines in 0..1, eps of one query at delta 1e-6")
     print("  sigma/Delta  recall@5  of quiet   MiniLM's  of quiet        eps  Gaussian")
     for row in rows:

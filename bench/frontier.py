@@ -1,11 +1,16 @@
-"""What mechanisms find, promise and leak under attack: `python -m bench.frontier [--json] [--out FOLDER]`.
+"""Recall, certified bounds and attacks by mechanism: `python -m bench.frontier [--json] [--out FOLDER]`.
 
-Collections come from RAG_AUDIT_DATA: SQuAD dev v1.1, SciFact and PubMedQA, each a tenant of
-its own. For every mechanism: recall among the first 5, the certified figures for coalitions of 1, 2 and 10 accounts
-with 200 queries each, and the strongest of the attacks in `bench.lists`, whose lower bound on epsilon (confidence
-0.95) has to lie below the certified bound in every cell; the smallest distance is printed, and exit code 1 says that
-a cell lies above. `--out` takes the figures as JSON, the tables and a picture of recall against epsilon,
-and lets an interrupted run go on.
+The collections come from RAG_AUDIT_DATA: SQuAD dev v1.1, SciFact and PubMedQA, each a separate tenant. The script
+computes for every mechanism:
+
+- recall among the first 5;
+- the certified figures for coalitions of 1, 2 and 10 accounts with 200 queries each;
+- the strongest of the attacks in `bench.lists`.
+
+The attack's lower bound on epsilon (confidence 0.95) must be below the certified bound in every cell. The script prints
+the smallest distance, and exit code 1 reports a cell with a lower bound above the certified bound. `--out` is the
+folder for the figures as JSON, the tables and a picture of recall against epsilon. An interrupted run continues from
+this folder.
 """
 
 from __future__ import annotations
@@ -56,11 +61,11 @@ CANDIDATES = 6
 class Cell:
     """One mechanism against one size of coalition.
 
-    :param certified: the bound on epsilon over all outcomes; inf where there is none
+    :param certified: the bound on epsilon over all outcomes; inf if the mechanism has no such bound
     :param odds_unlisted: the certified factor for a document of one position that no account received; None where it is
         not claimed
     :param attacks: by probe strategy, each with the epsilon that it refutes
-    :param odds_shown: the factor that the attack shows for positions that are listed to nobody
+    :param odds_shown: the factor that the attack shows for positions that no account receives
     """
 
     mechanism: str
@@ -76,12 +81,12 @@ class Cell:
 
     @property
     def attack(self) -> Attack:
-        """The strongest attack."""
+        """Return the strongest attack."""
         return max(self.attacks, key=lambda attack: (attack.eps, attack.auc))
 
     @property
     def distance(self) -> float:
-        """Certified minus shown, of the figures that are finite; negative where one of the two is wrong."""
+        """Certified minus shown, of the figures that are finite; negative if one of the two is wrong."""
         found = [self.certified - self.attack.eps] if math.isfinite(self.certified) else []
         if self.odds_unlisted is not None and self.odds_shown is not None:
             found.append(math.log(self.odds_unlisted / self.odds_shown))
@@ -89,7 +94,7 @@ class Cell:
 
 
 def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str, Any]:
-    """All cells of one collection."""
+    """Compute all cells of one collection."""
     sample, vectors = _sample(texts, embedder, options.seed)
     say = _said(texts.name)
     target = _target(texts, sample, vectors, embedder, options)
@@ -113,7 +118,7 @@ def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str
 
 
 def _sample(texts: Collection, embedder: Embedder, seed: int) -> tuple[Sample, lists.Int8Array]:
-    """The collection as a tenant, and its documents' vectors in the collection's order."""
+    """Make the collection a tenant, and return its documents' vectors in the collection's order."""
     vectors = embedder.embed_documents(texts.passages)
     index = build_index(vectors, max(8, 1 << (len(vectors) - 1).bit_length()), Random(seed))
     queries = np.stack([embedder.embed_query(question) for question in texts.questions])
@@ -124,7 +129,7 @@ def _sample(texts: Collection, embedder: Embedder, seed: int) -> tuple[Sample, l
 def _target(
     texts: Collection, sample: Sample, vectors: lists.Int8Array, embedder: Embedder, options: Namespace
 ) -> Target:
-    """Of a few random documents the one that a pilot of its own lists most clearly."""
+    """Choose among a few random documents the one with the clearest result in a separate pilot run."""
     rng, made = Random(options.seed + 1), []
     asked: dict[int, list[str]] = {}
     for question, places in zip(texts.questions, texts.relevant, strict=True):
@@ -173,7 +178,7 @@ def _noised(
 
 
 def _certified(noise: Noise, k: int) -> tuple[float, float, float]:
-    """eps, AUC and TPR at 1 % of the exact accountant; inf and ones where the noise has no bound."""
+    """Return eps, AUC and TPR at 1 % of the exact accountant; inf and ones where the noise has no bound."""
     try:
         mechanism = accounting.Mechanism(noise.gains, noise.window.lattice)
     except PolicyError:
@@ -237,7 +242,7 @@ def _listed(sample: Sample, target: Target, options: Namespace, say: Callable[[s
 
 
 def _said(name: str) -> Callable[[str], Callable[[int, int], None] | None]:
-    """Progress of long steps on standard error, where it is a terminal."""
+    """Print the progress of long steps on standard error if it is a terminal."""
 
     def step(words: str) -> Callable[[int, int], None] | None:
         def show(done: int, total: int) -> None:
@@ -250,7 +255,7 @@ def _said(name: str) -> Callable[[str], Callable[[int, int], None] | None]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """One collection's cells in Markdown."""
+    """Format one collection's cells in Markdown."""
     head = (
         f"### {result['collection']}\n\n{result['documents']:,} passages on {result['capacity']:,} positions,"
         f" {result['questions']:,} questions; exact top {TOP_K} finds"
@@ -278,7 +283,7 @@ def _number(value: float) -> str:
 
 
 def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
-    """Recall against the certified epsilon of a coalition of two, a panel for each collection."""
+    """Draw recall against the certified epsilon of a coalition of two, a panel for each collection."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -316,13 +321,13 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
 
 
 def _asked(args: Namespace) -> dict[str, Any]:
-    """What a collection's figures depend on."""
+    """Return the options and the revision that determine a collection's figures."""
     names = ("questions", "lists", "windows", "repeats", "seed")
     return {name: getattr(args, name) for name in names} | {"revision": machine()["revision"]}
 
 
 def kept(args: Namespace, name: str) -> dict[str, Any] | None:
-    """A collection's figures from an earlier run with the same options at the same revision, or None."""
+    """Read a collection's figures from an earlier run with the same options at the same revision, or return None."""
     path = args.out and args.out / f"frontier-{name}.json"
     if not path or not path.exists():
         return None
@@ -331,7 +336,7 @@ def kept(args: Namespace, name: str) -> dict[str, Any] | None:
 
 
 def keep(args: Namespace, name: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Keep a collection's figures in `--out`, so that an interrupted run goes on with the next one."""
+    """Store a collection's figures in `--out`, so that an interrupted run continues with the next collection."""
     if args.out:
         value = {"asked": _asked(args), "machine": machine(), "result": result}
         replace_file(args.out / f"frontier-{name}.json", json.dumps(value).encode())
@@ -339,7 +344,7 @@ def keep(args: Namespace, name: str, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measure, print, and say whether a lower bound lies above its certified bound."""
+    """Measure, print, and report whether a lower bound exceeds its certified bound."""
     options = parser(__doc__)
     options.add_argument(
         "--collections", nargs="+", default=list(NAMES), help="of " + ", ".join(WITH_QUESTIONS)

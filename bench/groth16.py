@@ -1,8 +1,9 @@
 """Time and memory of Groth16: `python -m bench.groth16 [--powers 15 17] [--snarkjs] [--json]`.
 
-The circuit is a chain of products of two-term combinations with full-size values, a quarter of its rows bits:
-the multi-scalar multiplications get no easier scalars than real circuits give them. `--snarkjs` runs snarkjs
-on the same files in the same run. cpu_seconds are there because the clock's depend on what else runs.
+The circuit is a chain of products of two-term combinations with full-size values; a quarter of its rows are bits. The
+scalars of the multi-scalar multiplications are therefore as large as in real circuits. `--snarkjs` runs snarkjs on the
+same files in the same run. The output includes cpu_seconds, because the wall-clock time depends on the machine's other
+load.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def container(magic: bytes, version: int, *bodies: bytes) -> bytes:
 
 
 def chain(constraints: int) -> tuple[bytes, bytes, list[int]]:
-    """A constraint system, a witness for it (both as files) and its public inputs."""
+    """Make a constraint system, a witness for it (both as files) and its public inputs."""
     values = [1, *(secrets.randbelow(MODULUS) for _ in range(PUBLIC))]
     one, minus_one, three = le(1), le(MODULUS - 1), le(3)
     body = bytearray()
@@ -63,12 +64,12 @@ def chain(constraints: int) -> tuple[bytes, bytes, list[int]]:
 
 
 def prove_alone(zkey: str, wtns: bytes, r1cs: str) -> tuple[Cost, bytes]:
-    """A proof in a process of its own, whose memory is this proof's alone."""
+    """Make a proof in a separate process, to measure the memory of this proof only."""
     return measured(lambda: _native.groth16_prove(zkey, wtns, r1cs))
 
 
 def measure(power: int, folder: Path, *, ceremony: bool, snarkjs: bool) -> dict[str, Any]:
-    """Figures for 2^power rows."""
+    """Return the figures for 2^power rows."""
     constraints = (1 << power) - PUBLIC - 1
     r1cs, wtns, inputs = chain(constraints)
     paths = {name: folder / f"{power}.{name}" for name in ("r1cs", "wtns", "ptau", "zkey")}
@@ -104,7 +105,7 @@ def measure(power: int, folder: Path, *, ceremony: bool, snarkjs: bool) -> dict[
 
 
 def compare(paths: dict[str, Path], folder: Path) -> dict[str, float]:
-    """snarkjs on the same files; seconds by the clock with its start-up."""
+    """Run snarkjs on the same files; return wall-clock seconds including its start-up."""
     from rag_audit.proofs.backends.groth16 import snarkjs
 
     commands = {
@@ -122,7 +123,7 @@ def compare(paths: dict[str, Path], folder: Path) -> dict[str, float]:
 
 
 def batch(folder: Path) -> dict[str, Any]:
-    """Verification of many proofs at once, all good and with one bad among them."""
+    """Verify many proofs at once: all of them good, and with one bad proof among them."""
     r1cs, wtns, inputs = chain(100)
     (folder / "b.r1cs").write_bytes(r1cs)
     _native.groth16_setup_one_party(folder / "b.r1cs", folder / "b.zkey")

@@ -1,11 +1,13 @@
 """Load on a window over HTTP: `python -m bench.http [--documents N] [--accounts N] [--rate R] [--kills K] [--json]`.
 
-The real server, `rag-audit provider serve --http`, in a process of its own on loopback, and a bounded client in this
-one.
-Requests are signed before the clock runs; then they are sent at a fixed rate, whatever becomes of the others, and a
-latency counts from the moment that a request was due. The server is killed (SIGKILL) and started again so many times in
-a second run, in which every account repeats the request that it has no answer to. At the end each receipt is checked,
-and the ledger: every request has its one record.
+The real server, `rag-audit provider serve --http`, runs in a separate process on loopback. A client with a bounded
+number of connections runs in this process. The client signs all requests before the measurement starts. It then sends
+them at a fixed rate, even if earlier requests have no answer yet. A request's latency counts from the time at which the
+request was due.
+
+In a second run the script kills the server (SIGKILL) and restarts it K times. Every account then repeats its unanswered
+request. At the end the script checks each receipt and the ledger: the ledger must have exactly one record for every
+request.
 """
 
 from __future__ import annotations
@@ -39,14 +41,14 @@ from rag_audit.retrieval.query import OpenedQuery
 
 ATTEMPTS = 400
 PAUSE_S = 0.1
-"""Between two attempts after a connection that ended; with `ATTEMPTS`, how long a restart may take."""
+"""The pause between two attempts after a broken connection; with `ATTEMPTS`, the longest time for a restart."""
 TIMEOUT_S = 30.0
 CONNECTIONS = 128
 
 
 @dataclass
 class Server:
-    """The command that serves, which can be killed and started again at the same port."""
+    """The command that serves. The measurement can kill it and start it at the same port."""
 
     folder: Path
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -55,7 +57,7 @@ class Server:
     _process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Start it, and wait until it listens."""
+        """Start the server, and wait until it listens."""
         command = [
             sys.executable,
             "-m",
@@ -84,11 +86,11 @@ class Server:
         self.port = int(found[0].rpartition(":")[2])
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """End the server at once, as a crash does."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """End it as an operator does.
+        """End the server as an operator does.
 
         :returns: its exit code
         """
@@ -111,7 +113,7 @@ class Server:
 
 @dataclass
 class Ticket:
-    """One signed request and what became of it."""
+    """One signed request and its result."""
 
     request: SignedRequest
     body: bytes
@@ -126,10 +128,10 @@ class Ticket:
 def sign(
     accounts: Sequence[Account], window: Publication, embedder: Embedder, firsts: Mapping[str, int], each: int
 ) -> list[Ticket]:
-    """The next requests of every account, in the order in which they are sent.
+    """Sign the next requests of every account, in the order of sending.
 
-    :param firsts: the number of each account's first; 1 if it has none here
-    :param each: of each account
+    :param firsts: the number of each account's first request; 1 for an account that is not in it
+    :param each: the number of requests of each account
     """
     rng, origin, digest = (
         Random(sum(firsts.values())),
@@ -155,7 +157,7 @@ def sign(
 
 
 class Client:
-    """A bounded number of connections to one loopback port, each kept for the next request."""
+    """A bounded number of connections to one loopback port; the client reuses each connection."""
 
     def __init__(self, server: Server, connections: int = CONNECTIONS) -> None:
         self._server = server
@@ -163,7 +165,7 @@ class Client:
         self._places = asyncio.Semaphore(connections)
 
     async def post(self, body: bytes) -> tuple[int, bytes]:
-        """Status and body of one response.
+        """Post one request; return status and body of the response.
 
         :raises OSError: the connection ended, or could not be made
         """
@@ -192,16 +194,16 @@ class Client:
         return int(answer[9:12]), await reader.readexactly(length)
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the open connections."""
         for _, writer in self._free:
             writer.close()
 
 
 async def send_all(server: Server, tickets: Sequence[Ticket], rate: float, kills: int) -> dict[str, Any]:
-    """Send every request when it is due, and again until it is answered.
+    """Send every request when it is due, and repeat it until it is answered.
 
-    :param rate: requests a second, or 0 for as many as there are connections for
-    :param kills: how often the server is killed and started again meanwhile
+    :param rate: requests a second, or 0 for as many as the connections allow
+    :param kills: how often the server is killed and restarted meanwhile
     """
     client, began, answered, restarts = Client(server), time.perf_counter(), 0, []
 
@@ -261,7 +263,7 @@ async def send_all(server: Server, tickets: Sequence[Ticket], rate: float, kills
 
 
 async def _in_turn(tickets: Sequence[Ticket], settle: Any, together: int = 32) -> None:
-    """Settle the requests as fast as `together` of them at a time are answered."""
+    """Settle the requests, at most `together` at a time."""
     left = iter(tickets)
 
     async def work() -> None:
@@ -274,7 +276,7 @@ async def _in_turn(tickets: Sequence[Ticket], settle: Any, together: int = 32) -
 def check(
     folder: Path, window: Publication, provider: VerifierKey, tickets: Sequence[Ticket]
 ) -> dict[str, int]:
-    """Check every receipt, and that the ledger holds the one record of each request and no other."""
+    """Check every receipt, and that the ledger has exactly one record for each request and no other records."""
     records = [
         entry
         for body, _ in read_ledger(folder / "ledger.sqlite")
@@ -300,7 +302,7 @@ def check(
 
 
 def measure(root: Path, options: Any) -> dict[str, Any]:
-    """Open a window, or take one that lies there, and load it."""
+    """Open a window, or reuse the window in the folder, and load it."""
     gains = tuple(int(gain) for gain in options.gains.split(",") if gain)
     folder = root / "window"
     if not folder.exists():

@@ -1,9 +1,9 @@
-"""Durable appends a second: the ledger store beside pymerkle's own SQLite tree, on the same disk.
+"""Durable appends a second: the ledger store compared with pymerkle's own SQLite tree, on the same disk.
 
     python -m bench.ledger [--records N] [--appenders N] [--json]
 
-An append counts once it is acknowledged, that is, once it is on the disk. The folder is made in the current
-one, so that a memory file system is not measured by mistake.
+An append counts after its acknowledgement, when the record is on the disk. The script makes its folder in the current
+folder, because the folder for temporary files may be a memory file system.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def record(index: int, account: str, i: int) -> bytes:
 
 
 def store_rate(directory: Path, records: int, appenders: int) -> float:
-    """Records a second with `appenders` threads that each wait for their own record."""
+    """Return records a second with `appenders` threads that each wait for their own record."""
     each = -(-records // appenders)
 
     def run(account: str) -> None:
@@ -49,7 +49,7 @@ def store_rate(directory: Path, records: int, appenders: int) -> float:
 
 
 def pymerkle_rate(directory: Path, records: int) -> float:
-    """Records a second of `SqliteTree.append_entry`, one commit each."""
+    """Return records a second of `SqliteTree.append_entry`, one commit each."""
     tree = SqliteTree(str(directory / "pymerkle.sqlite"))
     start = time.perf_counter()
     for index in range(records):
@@ -58,7 +58,7 @@ def pymerkle_rate(directory: Path, records: int) -> float:
 
 
 def open_seconds(directory: Path, appenders: int) -> tuple[int, float]:
-    """How many records a file holds, and how long opening it with the check of every row takes."""
+    """Return the number of records in a file, and the time to open it with the check of every row."""
     start = time.perf_counter()
     with LedgerStore(directory / f"store-{appenders}.sqlite") as store:
         return len(store), time.perf_counter() - start

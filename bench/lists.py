@@ -1,14 +1,15 @@
-"""Attacks on the lists of the engine, as strong as we know them, on one position of a real collection.
+"""The strongest attacks that we know on the lists of the engine, on one position of a real collection.
 
-The game is the one that the bounds are about: a coalition knows the whole index but one position, which holds one text
-or another (or none). It asks and sees lists of positions. What is drawn (noise, kept positions, chance) is drawn by
-the engine's own functions; scores are those of the int4 index.
+The attacks play the game of the privacy bounds. A coalition knows the whole index except one position. This position
+contains one text or another text (or no text). The coalition asks questions and sees lists of positions. The engine's
+own functions draw the noise, the sampled positions and the Bernoulli bits. Scores are those of the int4 index.
 
-Under the noise the answers are independent given the world, so a coalition's best use of one probe is to count the
-lists with the position in them, and the rates of one answer give the rates of every count. Under sampling nothing is
-gained by a second question: the position is listed at once, or never. Under listing the coalition asks for the other
-text first and then for the text itself: the outcome "nobody was listed it at the first question and everybody at the
-second" is the one at which the bound is attained.
+- Noise: the answers are independent given the world. The coalition's best use of one probe is therefore to count the
+  lists that contain the position, and the rates of one answer determine the rates of every count.
+- Sampling: a second question gives the coalition no advantage. The position is listed at once, or never.
+- Listing (randomized response): the coalition asks for the other text first and then for the text itself. The bound is
+  attained at this outcome: at the first question no account receives the position, at the second question every
+  account receives it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ ASKED = 8
 
 @dataclass(frozen=True)
 class Attack:
-    """What one probe strategy shows of one position against a coalition's bound.
+    """The result of one probe strategy against one position, for comparison with a coalition's bound.
 
     :param auc: of the best test by the measured rates; `tpr` at a false-positive rate of 1 %
     :param eps: the epsilon that the trials refute at confidence 0.95
@@ -54,10 +55,10 @@ class Attack:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """One position, the two vectors that it may hold, and probes that ask for the first.
+    """One position, the two vectors that it may contain, and probes that ask for the first vector.
 
-    :param index: with the first vector at `position`
-    :param other: the vector that the other world holds there, shape (d,)
+    :param index: the index with the first vector at `position`
+    :param other: the vector at the position in the other world, shape (d,)
     :param probes: by strategy, each shape (probes, d)
     """
 
@@ -67,14 +68,14 @@ class Target:
     probes: dict[str, Int8Array]
 
     def scores(self, query: Int8Array) -> tuple[Int32Array, Int32Array]:
-        """Raw scores of all positions in both worlds."""
+        """Return the raw scores of all positions in both worlds."""
         first = self.index.scores(query)
         second = first.copy()
         second[self.position] = int(self.other.astype(np.int64) @ query.astype(np.int64))
         return first, second
 
     def world(self, other: bool) -> TenantIndex:
-        """The index of one world."""
+        """Return the index of one world."""
         if not other:
             return self.index
         rows = self.index.rows.copy()
@@ -91,8 +92,10 @@ def make_target(
     embedder: Embedder,
     seed: int,
 ) -> Target:
-    """A target with its probes: its own text again and again, paraphrases (a random 7 in 10 of its words), and the
-    collection's own questions about it.
+    """Make a target with its probes.
+
+    The probes are repetitions of the target's text, paraphrases (a random 7 in 10 of its words), and the collection's
+    own questions about it.
     """
     rng, words = Random(seed), text.split()
     kept = max(1, round(KEPT_WORDS * len(words)))
@@ -109,7 +112,7 @@ def make_target(
 
 
 def key(*parts: object) -> int:
-    """The key of a draw, as a slot's is: a field element of which nothing else is known."""
+    """Derive the key of a draw: a field element that is unpredictable, like the key of a slot."""
     return digest_to_field("/".join(map(str, parts)).encode())
 
 
@@ -122,10 +125,10 @@ def count_noised(
     seed: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[tuple[int, str], tuple[int, int]]:
-    """For each noise and probe strategy how many of `lists` hold the position, in both worlds.
+    """Count for each noise and probe strategy how many of `lists` contain the position, in both worlds.
 
-    Noises with the same gains are measured on the same draws, and both worlds too: a limit holds for each rate by
-    itself.
+    Noises with the same gains are measured on the same draws, and so are both worlds. This is valid because each limit
+    applies to one rate.
     """  # fmt: skip
     found = {(row, name): [0, 0] for row in range(len(noises)) for name in target.probes}
     sides = {
@@ -149,10 +152,10 @@ def count_noised(
 
 
 def by_counting(probes: str, counts: tuple[int, int], lists: int, repeats: int, delta: str) -> Attack:
-    """What a coalition shows that counts its `repeats` lists."""
+    """Return the attack of a coalition that counts the position in its `repeats` lists."""
     if (
         counts[0] < counts[1]
-    ):  # a probe that lists the other world's text more often is read the other way round
+    ):  # if a probe lists the other world's text more often, the attacker reverses the test
         counts = counts[1], counts[0]
     fpr, tpr = counted_roc(counts[0] / lists, counts[1] / lists, repeats)
     eps = counted_epsilon((counts[0], lists), (counts[1], lists), repeats, delta=delta, confidence=CONFIDENCE)
@@ -161,9 +164,9 @@ def by_counting(probes: str, counts: tuple[int, int], lists: int, repeats: int, 
 
 @dataclass(frozen=True)
 class Unlisted:
-    """What sampling shows: a position is listed at the first question, or it never is.
+    """The result of an attack on sampling: a position is listed at the first question, or never.
 
-    :param odds: the factor in the odds of a position that no list has, refuted at confidence 0.95
+    :param odds: the factor in the odds of an unlisted position, refuted at confidence 0.95
     """
 
     auc: float
@@ -174,8 +177,10 @@ class Unlisted:
 def sampled(
     target: Target, sampling: Sampling, window: ScoreWindow, *, top_k: int, windows: int, seed: int
 ) -> dict[str, Unlisted]:
-    """By probe strategy: ask its first `ASKED` probes in so many windows, each of which keeps positions of its own; the
-    position counts as listed if any list has it.
+    """Attack sampling with each probe strategy.
+
+    Each of `windows` windows draws its own sampled positions. The attacker asks the strategy's first `ASKED` probes in
+    every window. The position counts as listed if any list contains it.
     """
     quiet = no_noise(target.index.capacity).tobytes()
     sides = {
@@ -204,11 +209,11 @@ def _unlisted(listed: Sequence[int], windows: int) -> Unlisted:
 
 @dataclass
 class _Seen:
-    """How many accounts saw what, by whether the window kept the position: [not kept, kept]."""
+    """Counts of accounts and of observations, by whether the window sampled the position: [not sampled, sampled]."""
 
     accounts: list[int]
     attained: list[int]
-    """Accounts that were not listed the position at the first question, and were at a later one."""
+    """Accounts that received the position at a later question, but not at the first."""
 
 
 def listed(
@@ -222,11 +227,13 @@ def listed(
     sizes: Sequence[int],
     seed: int,
 ) -> dict[int, Attack]:
-    """Each account asks for the other text, then with a strategy's first `ASKED` probes for the text itself, with the
-    engine's lists and its own held bits.
+    """Attack listing with one probe strategy.
 
-    Accounts are independent once the window's kept positions are given; so the rates of one account, by whether the
-    position is kept, give those of a coalition of every size.
+    Each account asks for the other text, then with the strategy's first `ASKED` probes for the text itself. The lists
+    come from the engine, and each account has its own disclosed set.
+
+    Accounts are independent given the window's sampled positions. The rates of one account, by whether the position is
+    sampled, therefore determine the rates of a coalition of every size.
     """
     asked = [target.other, *target.probes[strategy][: 1 if strategy == "repeated" else ASKED]]
     worlds = (target.index, target.world(True))
@@ -254,8 +261,8 @@ def listed(
 
 
 def _coalition(strategy: str, seen: Sequence[_Seen], kept_windows: int, windows: int, k: int) -> Attack:
-    """The test "everybody saw it", for k accounts: a mixture over whether the window keeps the position."""
-    each = 1 - (1 - CONFIDENCE) / 6  # six limits are used, and have to hold together
+    """Test whether all k accounts saw the position: a mixture over whether the window samples the position."""
+    each = 1 - (1 - CONFIDENCE) / 6  # six limits are used and must be valid simultaneously
     low, high = clopper_pearson(kept_windows, windows, each)
 
     def limit(world: int, bit: int, side: int) -> float:
@@ -278,5 +285,5 @@ def _coalition(strategy: str, seen: Sequence[_Seen], kept_windows: int, windows:
 
 
 def _one_corner(false: float, true: float) -> tuple[float, float]:
-    """AUC, and the true-positive rate at a false-positive rate of 1 %, of a test that says yes or no."""
+    """Return AUC, and the true-positive rate at a false-positive rate of 1 %, of a test with a binary result."""
     return 0.5 + (true - false) / 2, float(np.interp(0.01, [0, false, 1], [0, true, 1]))

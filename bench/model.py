@@ -1,7 +1,7 @@
-"""What a measurement found, and a report of several: one JSON file, and the tables that are made of it.
+"""The result of a measurement, and a report of several: one JSON file, and the tables derived from it.
 
-A measurement's figures keep the names and the nesting that its script gave them; costs stand as
-`bench.common.by_figure` writes them, so they become the columns of one table. Nothing here measures.
+A measurement's figures have the names and the nesting of its script's output. Costs have the format of
+`bench.common.by_figure` and become the columns of one table. This module does not measure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 FORMAT = "rag-audit-bench/1"
 COST = ("seconds", "cpu_seconds", "peak_bytes", "bytes")
-"""Figures whose parts are the same steps: rows and columns of one table."""
+"""Figures with the same steps as their parts: they form the rows and columns of one table."""
 
 
 class ReportError(Exception):
@@ -25,11 +25,11 @@ class ReportError(Exception):
 class Result:
     """One measurement.
 
-    :param name: what it is called in reports, which two runs have in common
-    :param command: what makes it again; two results compare if it is the same
-    :param machine: where it was made (`bench.common.machine`); `load` is the average when it ended
+    :param name: its name in reports, the same in every run
+    :param command: the command that repeats it; two results compare if their commands are equal
+    :param machine: the machine it ran on (`bench.common.machine`); `load` is the average at its end
     :param figures: numbers, texts and lists by name, nested
-    :param load_before: the one-minute load when it began, where that is known
+    :param load_before: the one-minute load at its beginning, if known
     """
 
     name: str
@@ -40,11 +40,11 @@ class Result:
     load_before: float | None = None
 
     def flat(self) -> dict[str, Any]:
-        """The figures under names joined by dots."""
+        """Return the figures under names joined by dots."""
         return dict(flat("", self.figures))
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in a report."""
+        """Return the result in the format of a report."""
         return {
             "name": self.name,
             "command": self.command,
@@ -55,14 +55,14 @@ class Result:
         }
 
     def output(self) -> dict[str, Any]:
-        """As its script prints it with --json."""
+        """Return the result in the format of its script's output with --json."""
         return {"machine": dict(self.machine), "threads": self.threads, **self.figures}
 
     @classmethod
     def of_output(
         cls, value: Any, *, name: str, command: str = "", load_before: float | None = None
     ) -> Result:
-        """A script's output read back.
+        """Parse the output of a script.
 
         :raises ReportError: it has no machine or threads
         """
@@ -80,8 +80,8 @@ class Result:
 class Report:
     """Several measurements of one run.
 
-    :param made: when it ended, UTC, as ISO 8601
-    :param missing: why a measurement is not here, by name
+    :param made: the time at which the run ended, UTC, as ISO 8601
+    :param missing: the reason for each absent measurement, by name
     """
 
     made: str
@@ -92,7 +92,7 @@ class Report:
         return {result.name: result for result in self.results}
 
     def dumps(self) -> str:
-        """The JSON file."""
+        """Return the JSON file."""
         value = {
             "format": FORMAT,
             "made": self.made,
@@ -103,9 +103,9 @@ class Report:
 
     @classmethod
     def load(cls, path: Path) -> Report:
-        """Read a report, or the output of one script as a report of one.
+        """Read a report, or the output of one script as a report of one measurement.
 
-        :raises ReportError: the file cannot be read, or is neither
+        :raises ReportError: the file cannot be read, or has neither format
         """
         try:
             value = json.loads(path.read_text("utf-8"))
@@ -124,7 +124,7 @@ class Report:
             raise ReportError(f"{path}: a part of the report is missing or unknown: {exc}") from exc
 
     def markdown(self) -> str:
-        """The report as tables: machine and lanes once for each machine, command and load at each measurement."""
+        """Format the tables: machine and lanes once for each machine, command and load at each measurement."""
         lines = ["# Measurements", "", f"Made {self.made}.", ""]
         machines = {_where(result.machine, result.threads) for result in self.results}
         lines += [f"- {where}" for where in sorted(machines)]
@@ -141,7 +141,7 @@ class Report:
 
 
 def flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A value's figures with names joined by dots; lists of objects by number."""
+    """Yield a value's figures with names joined by dots; lists of objects by number."""
     children: Any = None
     if isinstance(value, Mapping):
         children = value.items()
@@ -155,7 +155,7 @@ def flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def shown(value: Any) -> str:
-    """A figure with as many digits as are worth reading."""
+    """Format a figure with its significant digits."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         text = ", ".join(map(shown, value)) if isinstance(value, list) else str(value)
         return text.replace("|", "\\|")
@@ -165,7 +165,7 @@ def shown(value: Any) -> str:
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:
-    """A Markdown table."""
+    """Format a Markdown table."""
     return [f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows]]
 
 
@@ -181,7 +181,7 @@ def _where(machine: Mapping[str, Any], threads: int) -> str:
 
 
 def _tables(figures: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """A table of the steps whose costs stand here, one of the other figures, then those of objects inside."""
+    """Format a table of the other figures, one of the steps' costs, then the tables of nested objects."""
     costs = {name: figures[name] for name in COST if _by_step(figures.get(name))}
     steps = list(dict.fromkeys(step for cost in costs.values() for step in cost))
     inner = {

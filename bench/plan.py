@@ -1,10 +1,16 @@
-"""What a service needs: `python -m bench.plan --positions N --tenants T --accounts A --queries-a-day Q ..`
+"""The resources of a service: `python -m bench.plan --positions N --tenants T --accounts A --queries-a-day Q ..`
 
-From a cost model (`bench.costs`) of one machine: cores to prove in full and in sampled mode, bytes a day, memory and
-cores of the serving processes, what verifying takes, and the ledger's and witnesses' work. Positions are of all tenants
-together, and tenants are alike. Tenants above `--shard` positions are cut into shards, for which docs/scale.md has the
-protocol; all else is what the program does today. `--check REPORT` says what the model makes of runs that were measured
-(`whole-..` and `cluster` of a report), beside what they took.
+The script takes a cost model (`bench.costs`) of one machine and computes:
+
+- cores to prove in full and in sampled mode, and bytes a day;
+- memory and cores of the serving processes;
+- the cost of verifying;
+- the work of the ledger and of the witnesses.
+
+N is the total of all tenants' positions. All tenants have the same size. Tenants above `--shard` positions are divided
+into shards; docs/scale.md describes the protocol for shards. The current program already does everything else.
+
+`--check REPORT` compares the model's predictions with measured runs (`whole-..` and `cluster` of a report).
 """
 
 from __future__ import annotations
@@ -27,23 +33,23 @@ from rag_audit.retrieval.noise_pool import READY_BYTES, READY_SLOTS
 DAY = 86_400
 BASE64 = 4 / 3
 MOST_POSITIONS = 1 << 24
-"""A tenant's, or a shard's: the argument proves no larger index."""
+"""The maximum for a tenant or a shard: the argument cannot prove a larger index."""
 GIB = 1 << 30
 
 
 @dataclass(frozen=True)
 class Service:
-    """What is asked for.
+    """The size of the service to plan for.
 
-    :param positions: of all tenants together
-    :param gains: of the noise; 0 for tenants that are sampled instead
-    :param sampled: records that a challenge draws of a window, of which each tenant group has one a day
+    :param positions: the total over all tenants
+    :param gains: gains of the noise; 0 for tenants with sampling instead of noise
+    :param sampled: records that a challenge draws from a window; each tenant group has one window a day
     :param together: records in one proof
-    :param shard: the most positions of one index
-    :param memory_gib: of one serving machine
-    :param noise_mib: the most memory of noise drawn ahead, as `provider serve --noise-memory`
-    :param busy: the share of a core that work may fill
-    :param peak: queries in the busiest second over those of an average one
+    :param shard: the maximum number of positions of one index
+    :param memory_gib: memory of one serving machine
+    :param noise_mib: the maximum memory of precomputed noise, as `provider serve --noise-memory`
+    :param busy: the maximum share of a core that work may use
+    :param peak: the ratio of queries in the busiest second to queries in an average second
     """
 
     positions: int
@@ -85,12 +91,12 @@ class Service:
 
     @property
     def of_tenant(self) -> int:
-        """Positions of one tenant."""
+        """Return the positions of one tenant."""
         return ceil(self.positions / self.tenants)
 
     @property
     def shards(self) -> int:
-        """Shards of one tenant."""
+        """Return the number of shards of one tenant."""
         return ceil(self.of_tenant / self.shard)
 
     @property
@@ -99,7 +105,7 @@ class Service:
 
 
 def record_cost(model: Model, service: Service, together: int, *, low_memory: bool = False) -> float:
-    """Processor seconds to prove one record: all its shards, A1 and, where there are several shards, the merge.
+    """Return the processor seconds to prove one record: all its shards, A1 and, if there are several shards, the merge.
 
     :param low_memory: whether a proof of several records is made in low memory
     """
@@ -117,12 +123,12 @@ def record_cost(model: Model, service: Service, together: int, *, low_memory: bo
 
 
 def merge_cost(model: Model) -> float:
-    """A merge is a query proof over the smallest table that the argument has."""
+    """Return the cost of a merge: a query proof over the smallest table that the argument has."""
     return model["query proof"].at(n=1024)
 
 
 def record_bytes(model: Model, service: Service, together: int) -> float:
-    """Bytes of one record's proofs as they stand in a window file."""
+    """Return the bytes of one record's proofs in a window file."""
     n, g = service.of_shard, service.gains
     own = model["bytes"].at(n=n, g=g) if g else model["bytes sampled"].at(n=n, g=0)
     if together > 1:
@@ -132,7 +138,7 @@ def record_bytes(model: Model, service: Service, together: int) -> float:
 
 
 def verify_cost(model: Model, service: Service, records: int, together: int) -> float:
-    """Processor seconds to verify the proofs of so many records, a batch for each tenant."""
+    """Return the processor seconds to verify the proofs of `records` records, a batch for each tenant."""
     n, g, tenants = service.of_shard, service.gains, min(service.tenants, records)
     each = ceil(records / tenants)
     term = model["verify"] if g else model["verify sampled"]
@@ -144,7 +150,7 @@ def verify_cost(model: Model, service: Service, records: int, together: int) -> 
 
 
 def plan(model: Model, service: Service) -> dict[str, dict[str, float]]:
-    """What the service needs, by topic; seconds are the machine's of the model, by processor."""
+    """Compute the needs of the service, by topic; seconds are processor seconds of the model's machine."""
     service.check()
     queries, busy = service.queries_a_day, service.busy
     modes = {"full": queries} | ({} if service.sampled is None else {"sampled": service.sampled})
@@ -185,11 +191,12 @@ def plan(model: Model, service: Service) -> dict[str, dict[str, float]]:
 
 
 def _serving(model: Model, service: Service) -> dict[str, float]:
-    """Memory and cores of the processes that answer."""
+    """Compute memory and cores of the processes that answer."""
     n, indices = service.of_shard, service.tenants * service.shards
     slot = 4 * n if service.gains else 0
     wanted = slot * min(READY_SLOTS, max(2, ceil(2 * service.accounts / service.tenants)))
-    drawn = max(slot, min(wanted, service.noise_mib << 20))  # one slot is held whatever its size
+    # A process stores at least one slot, whatever its size.
+    drawn = max(slot, min(wanted, service.noise_mib << 20))
     base = model["resident"].at(n=0.0)
     own = model["resident"].at(n=n) - base + drawn
     room = service.memory_gib * GIB * service.busy - base
@@ -214,7 +221,7 @@ def _serving(model: Model, service: Service) -> dict[str, float]:
 
 
 def _proving_memory(service: Service) -> dict[str, float]:
-    """Bytes of one job, as the program computes them before it starts."""
+    """Return the bytes of one job, as the program computes them before it starts."""
     n, gains = service.of_shard, [1] * service.gains
     if service.together > 1:
         needed = [memory.together_bytes(n, gains, service.together, low_memory=low) for low in (False, True)]
@@ -227,7 +234,7 @@ def _proving_memory(service: Service) -> dict[str, float]:
 
 
 def check(model: Model, report: Report) -> Iterator[tuple[str, str, float, float]]:
-    """Runs that were measured: (measurement, figure, predicted, measured)."""
+    """Compare the model with measured runs: (measurement, figure, predicted, measured)."""
     for result in report.results:
         kind = result.name.partition("-")[0]
         if kind not in ("whole", "cluster"):

@@ -1,10 +1,11 @@
-"""Groth16 provers side by side, in one run at equal size: `python -m bench.provers [--powers 16 17] [--json]`.
+"""Groth16 provers compared in one run at equal size: `python -m bench.provers [--powers 16 17] [--json]`.
 
-Ours, snarkjs, arkworks (ark-groth16), taceo-groth16 and gnark: those that build here, with the reason for each that
-does not. All but gnark prove the same constraint system and witness (`bench.groth16.chain`); gnark reads no r1cs and
-compiles the same chain itself. Each proves twice in a process of its own, and the second proof counts; snarkjs proves
-once, its start included. The sources of the others lie in bench/provers, a workspace that no build of the project sees
-and that is compiled on first use.
+The provers are this project's, snarkjs, arkworks (ark-groth16), taceo-groth16 and gnark. The script measures the
+provers that build on this machine, and prints the reason for each prover that does not build. All except gnark prove
+the same constraint system and witness (`bench.groth16.chain`); gnark reads no r1cs and compiles the same chain itself.
+Each prover proves twice in a separate process, and the second proof counts; snarkjs proves once, including its start.
+The sources of the other provers are in bench/provers, a workspace that is outside all builds of the project. The script
+compiles it on first use.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ HERE = Path(__file__).parent / "provers"
 
 
 def native(zkey: Path, wtns: Path, r1cs: Path) -> dict[str, Any]:
-    """The second of two proofs, in a process of its own."""
+    """Return the second of two proofs, in a separate process."""
     with get_context("spawn").Pool(1) as pool:
         return pool.apply(_native_twice, (str(zkey), wtns.read_bytes(), str(r1cs)))
 
@@ -42,7 +43,7 @@ def _native_twice(zkey: str, wtns: bytes, r1cs: str) -> dict[str, Any]:
 
 
 def snarkjs(zkey: Path, wtns: Path) -> dict[str, Any]:
-    """One proof by the command, its start included."""
+    """Make one proof with the command, including its start."""
     cli = npm_packages() / "snarkjs" / "build" / "cli.cjs"
     out = [str(wtns.with_suffix(name)) for name in (".proof.json", ".public.json")]
     command = [find_node().node, str(cli), "groth16", "prove", str(zkey), str(wtns), *out]
@@ -60,7 +61,7 @@ def snarkjs(zkey: Path, wtns: Path) -> dict[str, Any]:
 
 
 def build(tool: str, arguments: list[str], folder: Path, environment: dict[str, str]) -> str | None:
-    """Build with a tool that may be missing; the reason if there is nothing to run."""
+    """Build with a tool that may be missing; return the reason if the build fails."""
     path = shutil.which(tool)
     if path is None:
         return f"{tool} is not installed"
@@ -71,7 +72,7 @@ def build(tool: str, arguments: list[str], folder: Path, environment: dict[str, 
 
 
 def report(*command: object) -> dict[str, Any]:
-    """What a prover prints."""
+    """Run a prover and parse its output."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures

@@ -1,14 +1,17 @@
-"""What int4 and a cut to the first components cost a ranking: `python -m bench.quantisation [--json] [--documents N]`.
+"""The loss of recall by int4 and by cut components: `python -m bench.quantisation [--json] [--documents N]`.
 
-Recall@K is the share of the exact top K (unit vectors in floating point, all components) that the compared vectors'
-top K has, over all queries, in percent. It says nothing of relevance: what is lost are mostly documents whose scores
-are near.
+Recall@K is the share of the exact top K (unit vectors in floating point, all components) that the compared vectors also
+rank in their top K, over all queries, in percent. Recall@K does not measure relevance: most lost documents have scores
+near those of the documents that replace them.
 
-Synthetic vectors have a stated spectrum. Of `even`, component variances j^-s in a basis that is turned at random, so
-that all components are alike; of `nested`, the same variances in the order of the components, as models trained for
-cuts (Matryoshka) have them. Either kind has 50 documents a topic; documents of a topic and their questions are drawn
-around a centre of the same spectrum. The last rows are the default embedder's own vectors before its integers, of the
-standard library's docstrings, and of the first sentences of some of them as queries.
+Synthetic vectors have a stated spectrum:
+
+- `even`: component variances j^-s in a randomly rotated basis, so that all components are alike;
+- `nested`: the same variances in the order of the components, like models trained for cuts (Matryoshka).
+
+Both kinds have 50 documents a topic. Documents of a topic and their questions are drawn around a centre of the same
+spectrum. The last rows use the default embedder's own vectors before conversion to integers: the documents are the
+standard library's docstrings, and the queries are the first sentences of some of these docstrings.
 """
 
 from __future__ import annotations
@@ -36,13 +39,13 @@ FACTORS = (2.0, 2.5, 3.0, 3.5)
 CUTS = (5, 20)
 TOPIC = 50
 OWN = 0.6
-"""The length of what a document has of its own, beside its topic's centre of length 1."""
+"""The length of a document's own component; its topic's centre has length 1."""
 
 
 def synthetic(
     dimension: int, slope: float, count: int, queries: int, *, even: bool, seed: int
 ) -> tuple[Floats, Floats]:
-    """Unit vectors of documents and of queries."""
+    """Draw unit vectors of documents and of queries."""
     draw = np.random.default_rng(seed)
     deviations = np.arange(1, dimension + 1, dtype=np.float32) ** np.float32(-slope / 2)
     deviations /= np.linalg.norm(deviations)
@@ -66,13 +69,13 @@ def unit(x: Floats) -> Floats:
 
 
 def int4(x: Floats, scale: Fraction) -> Floats:
-    """`quantise_unit` of each row, in floats whose products are exact."""
+    """Apply `quantise_unit` to each row, in floats; their products are exact."""
     steps = np.rint(MAX_COMPONENT * x.astype(np.float64) / float(scale))
     return np.clip(steps, -MAX_COMPONENT, MAX_COMPONENT).astype(np.float32)
 
 
 def first(rows: Floats, queries: Floats) -> npt.NDArray[np.int64]:
-    """The best rows of each query, in order; equal scores by position."""
+    """Return the best rows of each query, in order; equal scores by position."""
     found = []
     for scores in queries @ rows.T:
         least = np.partition(scores, -max(CUTS))[-max(CUTS)]
@@ -82,7 +85,7 @@ def first(rows: Floats, queries: Floats) -> npt.NDArray[np.int64]:
 
 
 def kept(exact: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> dict[str, float]:
-    """The share of the exact top K among those found, by K, percent."""
+    """Return the share of the exact top K among the found rows, by K, percent."""
     return {
         f"recall@{k}": round(
             100 * float(np.mean([len({*a[:k]} & {*b[:k]}) / k for a, b in zip(exact, found, strict=True)])), 1
@@ -98,7 +101,7 @@ def turns(x: Floats) -> Floats:
 def rows_of(
     name: str, rows: Floats, queries: Floats, cuts: Sequence[int], factors: Sequence[float]
 ) -> Iterator[dict[str, Any]]:
-    """One row of the table for each cut, and for each scale as the components are; the published rule turns first."""
+    """Yield a row for each cut, and for each scale without rotation; the published rule rotates the vectors first."""
     exact, dimension = first(rows, queries), rows.shape[1]
     for cut in (dimension, *cuts):
         short, asked = unit(rows[:, :cut]), unit(queries[:, :cut])

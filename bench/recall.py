@@ -1,9 +1,9 @@
 """Recall of the default embedder and of the noised engine: `python -m bench.recall [--json] [--questions N]`.
 
-Collections come from RAG_AUDIT_DATA: SQuAD dev v1.1, a fixed sample of questions
-against all paragraphs, and SciFact. Recall@K is the share of a question's relevant passages among the first
-K, averaged over questions; hit@K asks for one of them (the same where a question has one). Beside the
-engine's int4 vectors stands the same table in floating point.
+The collections come from RAG_AUDIT_DATA: SQuAD dev v1.1, with a fixed sample of questions against all paragraphs, and
+SciFact. Recall@K is the share of a question's relevant passages among the first K, averaged over questions. hit@K
+requires only one relevant passage (the two are equal if a question has one). The script measures the engine's int4
+vectors and, for comparison, the same table in floating point.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def float_vectors(texts: Sequence[str], limit: int) -> npt.NDArray[np.float32]:
 
 
 def recall(rank: Callable[[int], Sequence[int]], relevant: Sequence[Set[int]]) -> dict[str, float]:
-    """Recall and hits at each cut, percent; `rank` gives a question's first passages."""
+    """Return recall and hits at each cut, percent; `rank` gives a question's first passages."""
     totals = {f"{name}@{cut}": 0.0 for name in ("recall", "hit") for cut in CUTS}
     for number, wanted in enumerate(relevant):
         found = rank(number)
@@ -88,7 +88,7 @@ def noised(
     gains: list[int],
     lattice: int,
 ) -> dict[str, Any]:
-    """Recall of the engine under one mechanism, without and with its noise."""
+    """Return recall of the engine under one mechanism, without and with its noise."""
     window = ScoreWindow.for_scale(embedder.scale, lattice)
     quiet = np.zeros(index.capacity, np.int32)
 

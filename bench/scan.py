@@ -1,11 +1,19 @@
 """The scan argument at one size: `python -m bench.scan [--documents N] [--gains 1,8,64] [--batch B] [--mechanisms]`.
 
-Figures are of single steps, after a small proof that makes generators and tables. For each step: seconds, cpu_seconds
-(all threads; what to compare while other jobs run) and peak_bytes (the whole process, its index included). Targets at
-10^5 documents of 256 components on two cores: certificate 0.6 s (one gain) and 1.5 s (three), query proof 0.5 s, both
-proofs together 100 KB, index commitment 10 s; docs/performance.md has them all beside what was measured. With
-`--mechanisms` the same process measures sampled and listing tenants too: the certificate of kept positions, a sampled
-query without noise, the certificate of a slot's coins, and the list.
+The script first makes a small proof, which makes the generators and tables. It then measures single steps: seconds,
+cpu_seconds (all threads; compare this figure while other jobs run) and peak_bytes (the whole process, including its
+index).
+
+Targets at 10^5 documents of 256 components on two cores:
+
+- noise proof (`certificate`): 0.6 s (one gain) and 1.5 s (three);
+- query proof: 0.5 s;
+- size of both proofs: 100 KB in total;
+- index commitment: 10 s.
+
+docs/performance.md lists all targets and the measured figures. With `--mechanisms` the same process also measures
+sampled and listing tenants: the sampling proof, a sampled query without noise, the proof of a slot's Bernoulli bits,
+and the list.
 """
 
 from __future__ import annotations
@@ -37,7 +45,7 @@ BLINDING_KEY = bytes(32)
 
 
 class Case(NamedTuple):
-    """One query of one tenant: what both proof systems prove."""
+    """One query of one tenant: the common input of both proof systems."""
 
     rows: Int8Array
     vector: Int8Array
@@ -46,7 +54,7 @@ class Case(NamedTuple):
     positions: list[int]
 
     def statement(self, c_idx: int) -> Statement:
-        """The public values of the query's record, over the index of that commitment."""
+        """Return the public values of the query's record, over the index of that commitment."""
         return Statement(
             ctx=5,
             c_seed=seed_commitment(S0, S1),
@@ -59,7 +67,7 @@ class Case(NamedTuple):
 
 
 def make_case(documents: int, dimension: int, gains: tuple[int, ...], listed: int) -> Case:
-    """A case from fixed numbers."""
+    """Make a case from fixed numbers."""
     rng = np.random.default_rng(1)
     rows = rng.integers(-7, 8, (documents, dimension), dtype=np.int8)
     vector = rng.integers(-7, 8, dimension, dtype=np.int8)
@@ -78,7 +86,7 @@ def measure(
     *,
     mechanisms: bool = False,
 ) -> dict[str, Any]:
-    """All figures: by step, in the units that their names say."""
+    """Return all figures: by step, in the units in their names."""
     costs: dict[str, Cost] = {}
     case = make_case(documents, dimension, gains, listed)
     rows, vector, scores, noise, positions = case
@@ -108,7 +116,7 @@ def measure(
 def measure_mechanisms(
     plain: ScanKey, case: Case, asked: Statement, batch: int
 ) -> tuple[dict[str, Cost], dict[str, int]]:
-    """Figures of a sampled and of a listing tenant over the same index."""
+    """Return the figures of a sampled and of a listing tenant over the same index."""
     costs: dict[str, Cost] = {}
     documents, vector = plain.capacity, case.vector.tobytes()
     slot = asked.encode(SLOT)

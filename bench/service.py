@@ -1,8 +1,8 @@
-"""Where a query's time goes, at the server and at the account: `python -m bench.service [--documents N] [--json]`.
+"""The time of a query at the server and at the account, by step: `python -m bench.service [--documents N] [--json]`.
 
-One window of one scan tenant over synthetic texts, in this process and on its disk; accounts ask one after another.
-Processor time of the answering thread, step by step; noise is drawn ahead by threads of its own and stands by itself,
-as does everything that the account does. What is left of the whole is parsing, checks and locks.
+One window of one scan tenant over synthetic texts runs in this process and on its disk. Accounts ask one after another.
+The script prints the processor time of the answering thread, step by step. Separate threads precompute the noise; the
+noise and all work of the account have separate figures. The rest of the total is parsing, checks and locks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rag_audit.witness.witness import Witness
 TENANT = "bench"
 WORDS = ("index", "query", "account", "tenant", "noise", "record", "proof", "ledger", "witness", "policy")
 LEAD_MS = 60_000
-"""From everything committed to the opening, which a busy machine's witness must reach with its cosignature."""
+"""The time between the commitments and the opening. The witness must cosign in this time, even on a busy machine."""
 STEPS = (
     "check_signed",
     "check_opened",
@@ -47,7 +47,7 @@ STEPS = (
 
 
 def text(rng: Random) -> str:
-    """A text of a dozen words and numbers, which has a direction of its own."""
+    """Make a text of a dozen words and numbers, with a direction of its own."""
     return " ".join(f"{rng.choice(WORDS)} {rng.randrange(10_000)}" for _ in range(6))
 
 
@@ -64,7 +64,7 @@ def opened(
     texts: Sequence[str] | None = None,
     lead_ms: int = LEAD_MS,
 ) -> tuple[Window, SigningKey, list[Account]]:
-    """An active window: provider, one witness and the accounts in this process."""
+    """Open a window: provider, one witness and the accounts run in this process."""
     rng, key = Random(1), SigningKey.generate("bench.example.org")
     witness = Witness.init(root / "witness", "witness")
     asking = [Account.create(root / f"account-{i}", f"account-{i}", TENANT) for i in range(accounts)]
@@ -94,7 +94,7 @@ def opened(
         checkpoint.read_text(), entry, log_key=key.verifier, witnesses=[witness.vkey], quorum=1
     )
     window.admit([str(reveal)])
-    ahead.append(lead_ms)  # nobody waits for the opening
+    ahead.append(lead_ms)  # the clock skips the time to the opening
     return window, key, asking
 
 
@@ -125,7 +125,7 @@ def timed(costs: dict[str, float]) -> Iterator[None]:
 
 
 def measure(root: Path, documents: int, queries: int, gains: tuple[int, ...]) -> dict[str, Any]:
-    """Processor time of a query, in milliseconds, after a few that warm caches."""
+    """Return the processor time of a query, in milliseconds, after a few queries that warm caches."""
     accounts, warm = 4, 4
     window, key, asking = opened(root, documents, accounts, 2 * (queries + warm), gains)
     publication, rng = Publication.load(window.directory / "public"), Random(2)

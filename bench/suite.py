@@ -1,9 +1,9 @@
 """Every measurement in one command: `python -m bench.suite [--full] [--only NAME ..] [--tiny] [--out FOLDER]`.
 
-Writes `bench.json`, one report of all measurements, and `bench.md`, its tables, after each measurement, so that an
-interrupted run leaves what it has. A report that lies there already is kept as `before.json`, for `python -m
-bench.compare`. A measurement that fails is named in the report with its reason, and the run goes on and ends with exit
-1; one that lacks its data is named too, and is no failure.
+After each measurement the command writes `bench.json`, one report of all measurements, and `bench.md`, its tables. An
+interrupted run therefore leaves the results so far. The command renames an earlier report to `before.json`, for `python
+-m bench.compare`. If a measurement fails, the report gives its name and the reason, and the run continues and ends with
+exit code 1. The report also names each measurement that lacks its data; this is not a failure.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bench.model import Report, ReportError, Result
 
 ROOT = Path(__file__).resolve().parents[1]
 NO_DATA = 2
-"""The exit code of a measurement whose collections are not there."""
+"""The exit code of a measurement that finds no collections."""
 
 
 @dataclass(frozen=True)
 class Measurement:
     """A script with its options.
 
-    :param tiny: options that measure nothing, for a test of the way from script to report
+    :param tiny: the smallest options, for a test of the way from script to report; the figures have no meaning
     :param full: left out of a short run: it takes many minutes, several GB, or both
     """
 
@@ -43,7 +43,7 @@ class Measurement:
         return "bench." + self.name.partition("-")[0]
 
     def command(self, *, tiny: bool = False) -> str:
-        """What a person types."""
+        """Return the command line."""
         return f"python -m {self.module} {(self.tiny or '') if tiny else self.options}".rstrip()
 
 
@@ -96,7 +96,7 @@ MEASUREMENTS = (
 
 
 def run(measurement: Measurement, *, tiny: bool) -> Result | str:
-    """A measurement's result, or why there is none."""
+    """Return a measurement's result, or the reason for its absence."""
     command = measurement.command(tiny=tiny)
     load = round(os.getloadavg()[0], 1)
     words = [sys.executable, *shlex.split(command)[1:], "--json"]
@@ -113,7 +113,7 @@ def run(measurement: Measurement, *, tiny: bool) -> Result | str:
 
 
 def write(report: Report, folder: Path) -> None:
-    """Write the report as it stands."""
+    """Write the current report."""
     for name, text in (("bench.json", report.dumps()), ("bench.md", report.markdown())):
         part = folder / f".{name}"
         part.write_text(text, "utf-8")
@@ -144,7 +144,7 @@ def _now() -> str:
 
 
 def main() -> int:
-    """Measure, and say where the report lies."""
+    """Measure, and print the report's path."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,8 +1,8 @@
-"""Several records in one proof beside as many alone: `python -m bench.together [--documents N] [--count Q] [--json]`.
+"""Several records in one proof, and in single proofs: `python -m bench.together [--documents N] [--count Q] [--json]`.
 
-For proofs of one record and for one proof of Q: bytes a record, processor seconds a record to prove and to verify in a
-batch (all threads), and the peak memory of the whole process, of which the proofs of single records are made last.
-docs/scan/together.md has what was measured.
+The script measures proofs of one record and one proof of Q records: bytes a record, processor seconds a record to prove
+and to verify in a batch (all threads), and the peak memory of the whole process. It makes the proofs of single records
+last. docs/scan/together.md lists the measured figures.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Verification of large windows, proofs aside: `python -m bench.verify --records 1000 10000 100000 [--json]`.
+"""Verification of large windows without proofs: `python -m bench.verify --records 1000 10000 100000 [--json]`.
 
-A process of its own writes a window of so many records: really signed by accounts, provider and witnesses, with
-enrolments, their beacons and receipts, but with stand-ins where proofs would be, as long as --proof-bytes says. Another
-one measures reading the file and verifying it, down to the statements of proofs; only decoding a proof and its
-verification are left out. The verdict must be PASS. Target: 10^5 records in 60 s and 1.5 GB, and 2 GB with proofs of
-10 KB each.
+A separate process writes a window of N records. Accounts, provider and witnesses really sign it, with enrolments, their
+beacons and receipts. Stand-ins of --proof-bytes characters replace the proofs. Another process reads and verifies the
+file up to the statements of the proofs, and is measured; it leaves out only decoding a proof and verifying it. The
+verdict must be PASS. Target: 10^5 records in 60 s and 1.5 GB, and 2 GB with proofs of 10 KB each.
 """
 
 from __future__ import annotations
@@ -81,12 +80,12 @@ TENANTS = ("law", "medicine")
 WITNESSES = ("w1", "w2")
 CAPACITY, TOP_K = 8, 2
 STAND_IN: dict[str, Json] = {"retrieve": "none", "embed": "none"}
-"""What stands where a record's proofs would be."""
+"""The content of a record's proofs in these windows."""
 TEXTS = ("One thing.", "Another thing.", "A third thing.")
 
 
 class Builder:
-    """A window whose parties are all here. Everything but proofs is as a service makes it.
+    """A window with all its parties in one process. It equals a service's window, except that it has no proofs.
 
     :param enrolments: how many of the accounts join while the window is open, evenly between the records
     """
@@ -144,7 +143,7 @@ class Builder:
         ts = self.opening.opens_at
         for number in range(records):
             if number % every == 0 and waiting:
-                # The beacon's witnesses need whole seconds: nothing happens in the window meanwhile.
+                # The beacon's witnesses need whole seconds, so the window has no other entries for two seconds.
                 line = waiting.pop()
                 ts += 2_000
                 self._enrol(line, ts)
@@ -226,7 +225,7 @@ class Builder:
                         value=combine(nonces, head.root).hex(), notes=notes, checkpoint=checkpoint)
         )  # fmt: skip
 
-    # -- what a verifier gets --------------------------------------------------------------------------------
+    # -- the verifier's files --------------------------------------------------------------------------------
 
     def save(self) -> None:
         """Write window.json, trust.toml and the receipts."""
@@ -280,7 +279,7 @@ def trust_text(
     verifiers: Sequence[tuple[str, str]] = (),
     **changes: Any,
 ) -> str:
-    """A verifier's trust file, whose limits a policy of `_policy` meets."""
+    """Return a verifier's trust file with limits that a policy of `_policy` meets."""
     wanted: dict[str, Any] = {
         "max_epsilon": "1000",
         "max_delta": "1e-5",
@@ -315,7 +314,7 @@ def trust_text(
 
 
 def keys_of(tenants: Iterable[CommittedTenant], embedder: Embedder) -> dict[str, Json]:
-    """What proofs about these tenants would be verified under."""
+    """Return the keys for verifying proofs about these tenants."""
     table = embedder.table
     assert table is not None
     keys: dict[str, Json] = {t.entry.c_idx: points_json(t.points) for t in tenants}
@@ -324,7 +323,7 @@ def keys_of(tenants: Iterable[CommittedTenant], embedder: Embedder) -> dict[str,
 
 
 def _policy(embedder: Embedder, records: int, accounts: int) -> Policy:
-    # Of those that enrol late each asks at most what the first ones do.
+    # Each account that enrols late asks at most as often as each of the first accounts.
     return draft_policy(
         Period("bench", START, START + 30 * DAY),
         Tenants(dict.fromkeys(TENANTS, CAPACITY), accounts_max=accounts),
@@ -344,7 +343,7 @@ def _estimate(policy: Policy) -> CoalitionEstimate:
 def build(
     folder: str, records: int, accounts: int, enrolments: int, receipts: int, proof_bytes: int = 0
 ) -> int:
-    """Write a window, its trust file and receipts; how many bytes it has."""
+    """Write a window, its trust file and receipts; return the window's size in bytes."""
     (Path(folder) / "receipts").mkdir()
     Builder(Path(folder), records, accounts, enrolments, receipts, proof_bytes).save()
     written = [*Path(folder).glob("*.json"), *Path(folder).glob("tiles/*.json")]
@@ -354,7 +353,7 @@ def build(
 def _read_only(
     key: object, proofs: Sequence[bytes], statements: Sequence[object], **_: object
 ) -> dict[int, RagAuditError]:
-    """Where proofs would be verified: their statements are made, and all hold."""
+    """Replace the verification of proofs: make every statement, and accept it."""
     for _number in range(len(statements)):
         proofs[_number], statements[_number]
     return {}
@@ -366,14 +365,14 @@ def _as_it_stands(value: Json, *_: object, **__: object) -> bytes:
 
 @contextmanager
 def without_proofs() -> Iterator[None]:
-    """Take stand-ins for proofs that hold; everything up to their statements is as in a real window."""
+    """Accept stand-ins for proofs; the rest of the check is the same as for a real window."""
     nothing: dict[str, Any] = {"parse_proof": _as_it_stands, "refusals": _read_only}
     with mock.patch.multiple(SYSTEM, **nothing):
         yield
 
 
 def check(folder: str) -> tuple[dict[str, Cost], str]:
-    """Cost of reading and of verifying what `build` wrote, and the verdict's line."""
+    """Return the cost of reading and of verifying the files of `build`, and the verdict's line."""
     place, costs = Path(folder), {}
     with without_proofs():
         costs["read"], window = measured(lambda: WindowFile.load(place))

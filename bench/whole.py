@@ -1,12 +1,12 @@
 """One window from its texts to its verdict: `python -m bench.whole [--documents N] [--queries Q] [--json]`.
 
-The window is opened, answers queries, is closed, proved and verified, with nothing left out: keys, witness, ledger,
-documents, receipts, A1. Opening, serving, proving and verifying are processes of their own, so that each one's memory
-is its own. Texts are synthetic; what embedding them takes is said apart, since another embedder takes another time.
-`serve` gives the resident memory between queries, and one slot's noise drawn ahead.
+The script opens a window, answers queries, closes, proves and verifies the window. It includes all parts: keys,
+witness, ledger, documents, receipts, A1. Opening, serving, proving and verifying run in separate processes, so that
+each memory figure covers one phase. The texts are synthetic. The time to embed them is a separate figure, because it
+depends on the embedder. `serve` gives the resident memory between queries, and one slot's precomputed noise.
 
-A verifier's challenge draws `--alone` plus `--together` records; the first ones are proved by themselves and the others
-in one proof, and the window has to pass in sampled mode.
+A verifier's challenge draws `--alone` plus `--together` records. The first `--alone` records get one proof each, the
+other records share one proof, and the window must pass in sampled mode.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ ACCOUNTS = 4
 WARM = ACCOUNTS
 DRAWS = 3
 LEAD_MS = 3_600_000
-"""From everything dated to the opening: between them 10^6 texts are stored, and the machine may be busy."""
+"""The time between the dates in the window and the opening: 10^6 texts are stored, and the machine may be busy."""
 
 
 class Embedding:
-    """An embedder that knows how long its documents took, and embeds none twice."""
+    """An embedder that measures its time for documents, and embeds each document only once."""
 
     def __init__(self) -> None:
         self._embedder, self.seconds, self.cpu_seconds = get_embedder(), 0.0, 0.0
@@ -74,14 +74,14 @@ class Embedding:
 
 
 def clock() -> int:
-    """The time by which the window is open already."""
+    """Return a time after the opening of the window."""
     return int(time.time() * 1000) + LEAD_MS
 
 
 def open_window(
     root: str, documents: int, distinct: int, queries: int, gains: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Commit to everything, the beacon included."""
+    """Commit to everything, including the beacon."""
     place, embedder, rng = Path(root), Embedding(), Random(1)
     different = [text(rng) for _ in range(min(distinct, documents))]
     texts = [different[number % len(different)] for number in range(documents)]
@@ -113,7 +113,7 @@ def open_window(
 def serve(root: str, queries: int, niceness: int) -> dict[str, Any]:
     """Read the window back, answer queries one after another, and close.
 
-    :param niceness: what is added to the process's own, before it has threads
+    :param niceness: the number to add to the process's niceness, before it has threads
     """
     os.nice(niceness)
     place, rng = Path(root), Random(2)
@@ -161,7 +161,7 @@ def serve(root: str, queries: int, niceness: int) -> dict[str, Any]:
 
 
 def _drawn_ahead(window: Window, slot: SlotKey) -> None:
-    """Wait until a slot's noise is there, as between questions of people."""
+    """Wait until a slot's noise is drawn, like the pause between two questions of a person."""
     pool = window.noise_pool
     pool.prepare(slot)
     while True:
@@ -172,7 +172,7 @@ def _drawn_ahead(window: Window, slot: SlotKey) -> None:
 
 
 def _end(window: Window, key: SigningKey, place: Path) -> None:
-    """The witness's part at the end: it reads the window, cosigns, and the provider takes the cosignature."""
+    """Let the witness read the finished window and cosign it, and give the cosignature to the provider."""
     witness = Witness(place / "witness", clock=clock)
     file = WindowFile.load(window.context.layout.public.folder)
     entries = [jcs(e) for e in file.entries]
@@ -198,7 +198,7 @@ def prove(root: str, alone: int, together: int, low_memory: bool) -> dict[str, A
             verifier, opening.origin, opening.window, tree.size, tree.root(), alone + together
         )
         drawn = challenge.positions([record.seq for record in window.records])
-        if alone:  # the first one finds no generators and tables
+        if alone:  # the first proof includes making generators and tables
             costs["first"], _ = measured(lambda: window.prove(drawn[:1]))
         if alone > 1:
             costs["alone"], _ = measured(lambda: window.prove(drawn[1:alone]))
@@ -209,7 +209,7 @@ def prove(root: str, alone: int, together: int, low_memory: bool) -> dict[str, A
 
 
 def verify(root: str, challenged: int) -> dict[str, Any]:
-    """Read and verify the window as somebody else does."""
+    """Read and verify the window as an independent verifier does."""
     place, costs = Path(root), {}
     key, witness = SigningKey.load(place / "provider.skey"), SigningKey.load(place / "witness" / "key")
     verifier = SigningKey.load(place / "verifier.skey").verifier
@@ -217,7 +217,7 @@ def verify(root: str, challenged: int) -> dict[str, Any]:
         (line.account, line.key)
         for line in (Account(place / f"account-{i}").roster_entry for i in range(ACCOUNTS))
     ]
-    # So many records show nine tenths that are bad with this probability.
+    # A challenge of this size misses a fraction of 0.9 bad records with probability at most eta.
     sampled = {
         "mode": "sampled",
         "beta": "0.9",
@@ -248,7 +248,7 @@ def _figures(cost: Cost) -> dict[str, float]:
 
 
 def alone_in_a_process(work: Callable[..., dict[str, Any]], *values: Any) -> dict[str, Any]:
-    """A phase's figures, measured in a process of its own."""
+    """Measure a phase in a separate process and return its figures."""
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
         found = pool.submit(work, *values).result()
     print(f"bench.whole: {work.__name__}: {json.dumps(found)}", file=sys.stderr, flush=True)

@@ -1,11 +1,13 @@
 """A window of many records at its provider: `python -m bench.window --records 1000 10000 [--questions FILE] [--json]`.
 
-A provider answers so many questions, of a tenth as many accounts, and then does what grows with the records: it reads
-the window back, closes it with the coalition proof that its policy asks for, writes the window file and answers a
-challenge. A verifier draws the challenge and verifies. Stand-ins are where records' proofs would be, as in
-`bench.verify`; the coalition proof is real, up to the 65,535 records that one covers, and left out beyond them. The
-questions are lines of a file (`squad_dev_v1.1_questions.jsonl.gz`), or made up; where they do not suffice, the rest is
-made up. Each step is measured in this process. Target: close to verify in 60 s at 10^4 records.
+A provider answers N questions of N / 10 accounts. It then does all work that grows with the records: it reads the
+window back, closes it with the coalition proof that its policy asks for, writes the window file and answers a
+challenge. A verifier draws the challenge and verifies.
+
+Stand-ins replace the records' proofs, as in `bench.verify`. The coalition proof is real up to its maximum of 65,535
+records, and left out beyond it. The questions are lines of a file (`squad_dev_v1.1_questions.jsonl.gz`), or made up. If
+the file has too few questions, the script makes up the rest. Each step is measured in this process. Target: close to
+verify in 60 s at 10^4 records.
 """
 
 from __future__ import annotations
@@ -43,13 +45,13 @@ from rag_audit.retrieval.query import OpenedQuery
 from rag_audit.verify.drawing import draw_challenge
 
 GROUP = 256
-"""The requests that are answered together."""
+"""The number of requests in one batch."""
 MOST_CERTIFIED = 65_535
 FEWEST = 4
 
 
 class Large(Bench):
-    """One window of a tenant, with a provider, a witness and a verifier who are all here."""
+    """One window of a tenant, with a provider, a witness and a verifier in one process."""
 
     def __init__(self, root: Path, records: int, questions: Iterator[str]) -> None:
         accounts = max(FEWEST, records // 10)
@@ -66,7 +68,7 @@ class Large(Bench):
         )
 
     def run(self) -> None:
-        """All steps."""
+        """Run all steps."""
         add_to_roster(self.root / "roster.json", *(line for _, line in self.accounts))
         window = self._open()
         self.costs.step("answers", lambda: self._answer_all(window))
@@ -88,7 +90,7 @@ class Large(Bench):
     def _answer_all(self, window: Window) -> None:
         digest, rng = self._publication(window).opening_digest(), Random(3)
         accounts, kept = len(self.accounts), False
-        step = min(GROUP, accounts)  # at most one question of an account is answered at a time
+        step = min(GROUP, accounts)  # a batch answers at most one question of each account
         for start in range(0, self.queries, step):
             queries = []
             for number in range(start, min(start + step, self.queries)):
@@ -108,7 +110,7 @@ class Large(Bench):
                     kept = True
 
     def _challenge(self, window: Window) -> str:
-        """What the verifier does to draw."""
+        """Draw the verifier's challenge and sign it."""
         witness = SigningKey.load(self.root / "witness" / "key")
         trust = Trust.from_toml(trust_text(self.key, [witness], [], self.embedder).encode(), source="trust")
         key = SigningKey.generate("verifier")
@@ -120,7 +122,7 @@ class Large(Bench):
 
 
 def questions(path: Path | None) -> Iterator[str]:
-    """The questions of a file, then others that are made up."""
+    """Yield the questions of a file, then made-up questions."""
     if path is not None:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             yield from (json.loads(line)["question"] for line in lines)

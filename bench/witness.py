@@ -1,8 +1,8 @@
-"""What one more enrolment costs a witness: `python -m bench.witness --accounts 1000 10000 [--json]`.
+"""The cost of one more enrolment for a witness: `python -m bench.witness --accounts 1000 10000 [--json]`.
 
-A window is open, so many accounts have joined it one after the other, and this witness has cosigned and revealed for
-each. Then a few more join, and each time the witness runs `witness cosign` and `witness beacon` over the published
-files, whose processor time is measured, in one process that has the package loaded.
+A window is open. N accounts have joined it one after the other, and this witness has cosigned and revealed for each.
+Then a few more accounts join, and each time the witness runs `witness cosign` and `witness beacon` over the published
+files. The script measures the processor time of these commands in one process that has loaded the package.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STRICT = {"max_epsilon": "60", "max_delta": "1e-5", "min_k_max": 2, "max_theta":
 
 
 class Bench:
-    """A provider's public folder, as far as a witness reads it, and one witness."""
+    """The part of a provider's public folder that a witness reads, and one witness."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.public = root, root / "public"
@@ -73,7 +73,7 @@ class Bench:
         (self.public / "checkpoint-1.txt").write_text(self._checkpoint())
 
     def run(self, joined: int, more: int) -> dict[str, Cost]:
-        """Costs of the two commands, summed over the last enrolments."""
+        """Return the costs of the two commands, summed over the last enrolments."""
         self._command("cosign")
         for number in range(joined):
             self._join(number, ZERO)
@@ -83,7 +83,7 @@ class Bench:
             self._join(joined + number, self.witness.nonce_commitment().hex(), publish=True)
             for step in total:
                 cost, _ = measured(lambda step=step: self._command(step))  # type: ignore[misc]
-                if number:  # the first one reads everything, in any case
+                if number:  # the first run reads everything, in any case
                     total[step] = Cost(*map(sum, zip(total[step], cost, strict=True)))
         return {step: Cost(*(figure / more for figure in cost)) for step, cost in total.items()}
 
@@ -102,7 +102,7 @@ class Bench:
         self._append(BeaconEntry.parse(drawn, field="beacon"))
 
     def _past(self) -> None:
-        """What the witness has of the enrolments before: its state, and its notes in the folder."""
+        """Write the witness's state after the earlier enrolments, and its notes in the folder."""
         log, nonces, size = log_origin(ORIGIN, WINDOW), {}, len(self.entries)
         path = self.root / "witness/state.json"
         state = State.parse(read_json(path, max_bytes=1 << 20), field="state")
