@@ -1,9 +1,9 @@
 """Every measurement in one command: `python -m bench.suite [--full] [--only NAME ..] [--tiny] [--out FOLDER]`.
 
 After each measurement the command writes `bench.json`, one report of all measurements, and `bench.md`, its tables. An
-interrupted run therefore leaves the results so far. The command renames an earlier report to `before.json`, for `python
--m bench.compare`. If a measurement fails, the report gives its name and the reason, and the run continues and ends with
-exit code 1. The report also names each measurement that lacks its data; this is not a failure.
+interrupted run therefore leaves the results so far. The command renames an earlier report to `before.json`, for
+`python -m bench.compare`. If a measurement fails, the report gives its name and the reason, and the run continues and
+ends with exit code 1. The report also names each measurement that lacks its data; this is not a failure.
 """
 
 from __future__ import annotations

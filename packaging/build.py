@@ -1,11 +1,12 @@
-"""Builds that anyone can repeat: the same sources, locks and tools give the same bytes, whatever folder they stand in.
+"""Builds that anyone can repeat: the same sources, locks and tools give the same bytes in any folder.
 
     python packaging/build.py web                   rag_audit/report/browser/native.wasm
     python packaging/build.py wheel x86_64 dist     one wheel
     python packaging/build.py twice x86_64          both in two clones of HEAD, and their digests compared
 
-Times in archives are those of the commit (``SOURCE_DATE_EPOCH``), and paths of this machine are written as public ones.
-Needs Cargo with the target's standard library, and for wheels maturin with Zig (``make .venv/wheels/.stamp``).
+Times in archives are the time of the commit (``SOURCE_DATE_EPOCH``), and the build replaces this machine's paths with
+public paths. The build needs Cargo with the target's standard library. Wheels also need maturin with Zig
+(``make .venv/wheels/.stamp``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ WEB = "wasm32-unknown-unknown"
 
 
 def environment(folder: Path, *flags: str) -> dict[str, str]:
-    """The variables of a build in a folder."""
+    """Return the environment variables of a build in a folder."""
     home = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
     if any(character.isspace() for character in f"{folder}{home}"):
         sys.exit(f"rag-audit: RUSTFLAGS cannot name a folder with a space in it: {folder}, {home}")
@@ -38,7 +39,7 @@ def environment(folder: Path, *flags: str) -> dict[str, str]:
 
 
 def web(folder: Path) -> Path:
-    """Compile the page's module, and put it where the package looks for it."""
+    """Compile the page's module, and write it to the package's path for it."""
     subprocess.run(
         ["cargo", "build", "--manifest-path", "native/Cargo.toml", "--profile", "dist", "--locked", "--quiet",
          "--target", WEB, "--package", "ragaudit-wasm"],
@@ -71,7 +72,7 @@ def wheel(folder: Path, cpu: str, out: Path) -> Path:
 
 
 def digests(path: Path) -> dict[str, str]:
-    """SHA-256 of a file, and of the members of a wheel, which say where two wheels differ."""
+    """Return the SHA-256 of a file and of the members of a wheel; the members show where two wheels differ."""
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as archive:
@@ -80,7 +81,7 @@ def digests(path: Path) -> dict[str, str]:
 
 
 def twice(cpu: str) -> int:
-    """Clone HEAD into two folders, whose names differ in length too, and build in each."""
+    """Clone HEAD into two folders with names of different lengths, and build in each."""
     found: list[dict[str, str]] = []
     revision = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -90,7 +91,7 @@ def twice(cpu: str) -> int:
             folder = Path(scratch, name).resolve()
             folder.parent.mkdir(exist_ok=True)
             subprocess.run(["git", "clone", "--quiet", "--no-checkout", str(ROOT), str(folder)], check=True)
-            # HEAD may have moved on while the first one was built.
+            # HEAD may have changed during the first build.
             subprocess.run(["git", "checkout", "--quiet", revision.strip()], cwd=folder, check=True)
             made = [web(folder), wheel(folder, cpu, folder / "dist")]
             found.append(digests(made[0]) | digests(made[1]))

@@ -1,7 +1,7 @@
-"""The build that `pip install .` runs: maturin's, once there is a toolchain to build with.
+"""The build that `pip install .` runs: it checks for a toolchain and then calls maturin.
 
-Without Cargo, maturin would download Rust into a temporary folder, and pip shows nothing of it for minutes. So this
-says what is missing and stops, unless that download is asked for.
+Without Cargo, maturin would download Rust into a temporary folder, and pip would show no progress for minutes. This
+module therefore lists the missing tools and stops, unless RAG_AUDIT_FETCH_RUST=1 asks for the download.
 """
 
 import os
@@ -20,6 +20,6 @@ if _MISSING:
         "  A wheel needs no compiler: pip install ragaudit_zk-*.whl (`make wheels` builds it on another machine)."
     )
 
-os.environ.setdefault("MATURIN_NO_MISSING_BUILD_BACKEND_WARNING", "1")  # it is maturin, behind this check
+os.environ.setdefault("MATURIN_NO_MISSING_BUILD_BACKEND_WARNING", "1")  # this module wraps maturin
 
 from maturin import *  # noqa: E402, F403

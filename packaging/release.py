@@ -1,9 +1,10 @@
-"""What a release hands out: wheels, the page, the parts list, their digests, and a signature over the digests.
+"""Make a release: wheels, the page, the parts list, their digests, and a signature over the digests.
 
     python packaging/release.py --key ~/keys/rag-audit-release --out dist/release dist/*.whl dist/verify.html
 
-The signature is OpenSSH's (``ssh-keygen -Y``) by an Ed25519 key, under a namespace of its own, so that nothing else
-that the key signs can be shown for it. docs/versions.md says how the key is made and how a release is checked.
+The signature is OpenSSH's (``ssh-keygen -Y``) by an Ed25519 key, under a separate namespace, so that a signature of the
+same key for another purpose is not valid for a release. docs/versions.md describes how to make the key and how to check
+a release.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _ssh(words: Sequence[str | Path], **given: object) -> subprocess.CompletedPr
 
 
 def public_key(key: Path) -> str:
-    """The line of a private key's public half, which has to be of Ed25519."""
+    """Return the line of a private key's public half; the key must be an Ed25519 key."""
     if not key.is_file():
         sys.exit(f"rag-audit: no key at {key}; docs/versions.md says how it is made")
     if key.stat().st_mode & 0o077:
@@ -47,7 +48,7 @@ def public_key(key: Path) -> str:
 
 
 def collect(artefacts: Sequence[Path], out: Path) -> list[Path]:
-    """Copy what is released into an empty folder, with the parts list beside it."""
+    """Copy the released files into an empty folder, and write the parts list into it."""
     if not any(path.suffix == ".whl" for path in artefacts):
         sys.exit("rag-audit: a release has a wheel at least")
     if missing := [str(path) for path in artefacts if not path.is_file()]:
@@ -62,12 +63,12 @@ def collect(artefacts: Sequence[Path], out: Path) -> list[Path]:
 
 
 def sums(files: Sequence[Path]) -> str:
-    """Digests as sha256sum writes and checks them."""
+    """Format digests as sha256sum writes and checks them."""
     return "".join(f"{sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(files))
 
 
 def release(artefacts: Sequence[Path], key: Path, out: Path) -> None:
-    """Fill a folder, sign it, and check the signature as others will."""
+    """Fill a folder, sign it, and check the signature like a recipient."""
     signer = public_key(key)
     files = collect(artefacts, out)
     (out / SUMS).write_text(sums(files))
@@ -82,7 +83,7 @@ def release(artefacts: Sequence[Path], key: Path, out: Path) -> None:
 
 
 def holds(folder: Path, allowed: Path) -> bool:
-    """Whether the digests are signed by an allowed key, and are those of all files of the folder."""
+    """Check that an allowed key signed the digests, and that the digests match all files of the folder."""
     signed = (folder / SUMS).read_bytes()
     done = _ssh(
         ["-Y", "verify", "-f", allowed, "-I", "release", "-n", NAMESPACE, "-s", folder / SIGNATURE],

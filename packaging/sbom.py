@@ -1,10 +1,10 @@
-"""The parts list of a release, as CycloneDX 1.6 in JSON: Python, Rust and npm together, made of the lock files.
+"""The parts list of a release, as CycloneDX 1.6 in JSON: Python, Rust and npm, made of the lock files.
 
     python packaging/sbom.py > sbom.cdx.json
 
-Nothing is asked of a network. The same locks give the same bytes: the serial number follows from the content, and a
-time is in it only where ``SOURCE_DATE_EPOCH`` says one. Crates that run at build time alone have the scope
-``excluded``, packages of an extra, and those that Groth16 tenants or the page need, ``optional``.
+The script uses no network. The same locks give the same bytes: the serial number follows from the content, and the
+document contains a time only if ``SOURCE_DATE_EPOCH`` is set. Crates that run only at build time have the scope
+``excluded``. Packages of an extra, and packages for Groth16 tenants or for the page, have the scope ``optional``.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHON_LOCKS = ("requirements/dev.txt", "requirements/frameworks.txt")
 NPM_LOCKS = ("circuits/package-lock.json", "rag_audit/report/browser/locked/package-lock.json")
 CRATES = ("ragaudit-python", "ragaudit-wasm")
-"""What a wheel is compiled of: the extension module, and the page's module."""
+"""The crates that a wheel is compiled from: the extension module, and the page's module."""
 SHIPPED_ON = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "wasm32-unknown-unknown")
 
 Graph = dict[str, set[str]]
 
 
 def normal(name: str) -> str:
-    """A Python distribution's name as indices compare it."""
+    """Return a Python distribution's name in the form that indices compare."""
     return re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()
 
 
 def python_locked(paths: Iterable[str] = PYTHON_LOCKS) -> tuple[dict[str, str], Graph]:
-    """Versions by name, and what asks for what, of requirements files with pip-compile's notes."""
+    """Read requirements files with pip-compile's notes; return versions by name, and each package's requirements."""
     versions: dict[str, str] = {}
     graph: Graph = {}
     for path in paths:
@@ -74,7 +74,7 @@ def _requirement(text: str) -> str:
 
 
 def python_parts() -> tuple[list[dict[str, Any]], Graph]:
-    """The base install and the extras, at the versions that the locks have."""
+    """Return the base install and the extras, at the versions in the locks."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     versions, graph = python_locked()
     base = {_requirement(text): text for text in project["dependencies"]}
@@ -90,7 +90,7 @@ def python_parts() -> tuple[list[dict[str, Any]], Graph]:
                                 "scope": "required" if name in required else "optional"}  # fmt: skip
         if version:
             part["version"] = version
-        else:  # an extra that no lock of ours has
+        else:  # an extra that the project's locks do not contain
             part["properties"] = [{"name": "rag-audit:requirement", "value": extras[name]}]
         parts.append(part)
     edges = {refs[name]: {refs[n] for n in graph.get(name, ()) if n in refs} for name in refs}
@@ -98,7 +98,7 @@ def python_parts() -> tuple[list[dict[str, Any]], Graph]:
 
 
 def rust_parts() -> tuple[list[dict[str, Any]], Graph]:
-    """What Cargo resolves for the modules of a wheel, on the platforms that it is built for."""
+    """Return the crates that Cargo resolves for the modules of a wheel, on the wheel's platforms."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path",
                str(ROOT / "native/Cargo.toml")]  # fmt: skip
     for platform in SHIPPED_ON:
@@ -138,7 +138,7 @@ def rust_parts() -> tuple[list[dict[str, Any]], Graph]:
 
 
 def npm_parts() -> tuple[list[dict[str, Any]], Graph]:
-    """The compiler of circuits, snarkjs and circomlib, and the Python of the page, at what their locks say."""
+    """Return the circuit compiler, snarkjs, circomlib and the page's Python, at the versions in their locks."""
     parts: dict[str, dict[str, Any]] = {}
     edges: Graph = {"": set()}
     for path in NPM_LOCKS:
@@ -168,7 +168,7 @@ def npm_parts() -> tuple[list[dict[str, Any]], Graph]:
 
 
 def _resolved(place: str, name: str, refs: dict[str, str]) -> str | None:
-    """Where Node finds a package that is required from a place: in the nearest folder above."""
+    """Find a package that a folder requires, as Node does: in the nearest folder above."""
     while True:
         inside = f"{place}/node_modules/{name}" if place else f"node_modules/{name}"
         if inside in refs:
@@ -179,7 +179,7 @@ def _resolved(place: str, name: str, refs: dict[str, str]) -> str | None:
 
 
 def bill() -> dict[str, Any]:
-    """The whole document."""
+    """Return the whole document."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     root = f"pkg:pypi/ragaudit-zk@{version}"
     components: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
 """Write the account's client without asyncio from the one with asyncio: `python packaging/sync_client.py`.
 
-The keywords `async` and `await` go, names change by `NAMES`, and ruff lays the result out. A test compares the
-committed file with `generated()`.
+The script removes the keywords `async` and `await`, replaces names by `NAMES`, and formats the result with ruff. A test
+compares the committed file with `generated()`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NAMES = {
     "asyncio": "time",
     "body_of_async": "body_of",
 }
-"""What a name of the asynchronous client is called in the other one."""
+"""The names of the asynchronous client, with their replacements in the other client."""
 UNUSED = "from rag_audit.account.client.threads import ask_in_a_thread\n"
 
 
 def generated() -> str:
-    """The text of `sync.py`."""
+    """Return the text of `sync.py`."""
     source = (CLIENT / "asynchronous.py").read_text().replace(UNUSED, "")
     text = "".join(_lines(source))
     ruff = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
@@ -38,7 +38,7 @@ def generated() -> str:
 
 
 def _lines(source: str) -> list[str]:
-    """The lines of the source without its docstring, with the keywords left out and the names changed."""
+    """Return the lines of the source without its docstring, without the keywords and with the names replaced."""
     lines = source.splitlines(keepends=True)
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
     for token in reversed(tokens):

@@ -1,4 +1,4 @@
-"""Known answers for coins: kept positions, lists by randomised response, and the commitments to them."""
+"""Known answers for Bernoulli bits: sampled positions, lists by randomized response, and the commitments to them."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from rag_audit.relation.selection import first_winners, winners
 from rag_audit.relation.vectors import pack_bits
 
 SEED = "rag-audit/vectors/v2"
-"""The beginning of the labels from which the inputs are derived."""
+"""The beginning of the labels that the inputs are derived from."""
 
 
 def element(label: str, number: int = 0) -> int:
-    """A field element that nobody chose."""
+    """Derive a field element from a label by hashing, so that the author cannot choose it."""
     return digest_to_field(f"{SEED}/{label}/{number}".encode())
 
 
 def bits(label: str, count: int) -> list[bool]:
-    """Bits that nobody chose."""
+    """Derive bits from a label by hashing, so that the author cannot choose them."""
     return [bool(element(label, number) & 1) for number in range(count)]
 
 
 def digits(values: list[bool]) -> str:
-    """Bits as a string of 0 and 1, in the order of positions."""
+    """Return bits as a string of 0 and 1, in the order of positions."""
     return "".join("01"[v] for v in values)
 
 
 def coin_vectors() -> dict[str, Any]:
-    """The cases of `v1/coins.json`. Bits are strings of 0 and 1 in the order of positions."""
+    """Return the cases of `v1/coins.json`. Bits are strings of 0 and 1 in the order of positions."""
     kappa = [element("kappa", n) for n in range(3)]
     half, most = COIN_RANGE // 2, COIN_RANGE - 1
     drawn = uniforms(kappa[0], 100)

@@ -1,9 +1,9 @@
 """Known answers for every function of the relation, and for a challenge's draw, made by the Python reference.
 
     python vectors/generate.py            # write vectors/v1
-    python vectors/generate.py --check    # compare with what stands there
+    python vectors/generate.py --check    # compare with the files in vectors/v1
 
-Inputs come from SHA-256 counters, so that the files can be made again from nothing.
+Inputs come from SHA-256 counters, so that the script can reproduce the files without other data.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Case = dict[str, Any]
 
 
 def element(label: str, number: int = 0) -> int:
-    """A field element that nobody chose."""
+    """Derive a field element from a label by hashing, so that the author cannot choose it."""
     return digest_to_field(f"rag-audit/vectors/v{VERSION}/{label}/{number}".encode())
 
 
@@ -55,7 +55,7 @@ def elements(label: str, count: int) -> list[int]:
 
 
 def small(label: str, count: int, low: int, high: int) -> list[int]:
-    """`count` integers in low..high."""
+    """Return `count` integers in low..high."""
     return [low + x % (high - low + 1) for x in elements(label, count)]
 
 
@@ -348,7 +348,7 @@ def table_vectors() -> Case:
             {"depth": depth, "rows": table, "result": to_hex(TableTree(table, depth).root)}
             for table, depth in trees
         ],
-        # Its 32,000 rows are not listed; the reference hashes them in minutes (a test of the full suite).
+        # The file leaves out the table's 32,000 rows; the reference hashes them in minutes (a test of the full suite).
         "wordllama-256": {
             "depth": wordllama.TREE_DEPTH,
             "table_sha256": wordllama.TABLE_SHA256,
@@ -402,7 +402,7 @@ def challenge_vectors() -> Case:
 
 
 def render(name: str, body: Case) -> bytes:
-    """JSON with one case a line: readable in a diff, parsed by anything."""
+    """Format JSON with one case a line: readable in a diff, and readable for every JSON parser."""
 
     def compact(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
@@ -417,7 +417,7 @@ def render(name: str, body: Case) -> bytes:
 
 
 def files() -> dict[str, bytes]:
-    """Every file by its path. The table has no line feed at its end: its SHA-256 is pinned."""
+    """Return every file by its path. The table has no line feed at its end, because its SHA-256 is pinned."""
     bodies = {
         "field": field_vectors,
         "poseidon": poseidon_vectors,

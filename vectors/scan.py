@@ -1,11 +1,11 @@
 """Known answers of the scan argument: traces, proofs under fixed nonces with the transcript's states, generators.
 
-    python vectors/scan.py            # write what is missing in the version's folder
-    python vectors/scan.py --check    # compare with what stands there
+    python vectors/scan.py            # write the missing files to the version's folder
+    python vectors/scan.py --check    # compare with the files in the version's folder
 
-The native core's tests make them, because only these tests can fix a prover's nonces. The script never overwrites a
-file. After the first release, a change of the protocol raises `VERSION` in native/scan-protocol/src/protocol.rs, which
-names another folder.
+The native core's tests make the files, because only these tests can fix a prover's nonces. The script never overwrites
+a file. After the first release, a change of the protocol raises `VERSION` in native/scan-protocol/src/protocol.rs, and
+`VERSION` names the new folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FILES = ("generators.json", "proofs.json", "trace.json")
 
 
 def folder() -> Path:
-    """Where the version's files stand."""
+    """Return the folder of the version's files."""
     source = (ROOT.parent / "native/scan-protocol/src/protocol.rs").read_text(encoding="utf-8")
     found = re.search(r"pub const VERSION: u64 = (\d+);", source)
     if found is None:

@@ -1,11 +1,11 @@
-"""Windows for other verifiers: honest ones, and one for each way to misbehave (vectors/windows/README.md).
+"""Windows for other verifiers: honest windows, and one for each way to misbehave (vectors/windows/README.md).
 
-    python vectors/windows.py            # write what is missing; proofs that no file has are made now
-    python vectors/windows.py --check    # make all again from the stored proofs, compare byte for byte
-    python vectors/windows.py NAME ..    # write these cases again
+    python vectors/windows.py            # write the missing files; make each missing proof
+    python vectors/windows.py --check    # make all windows from the stored proofs, compare byte for byte
+    python vectors/windows.py NAME ..    # make and write these cases
 
-Everything but proofs is a function of names. Proofs have randomness of their own, so those made once are kept in
-vectors/windows/made.json with the keys that they verify under.
+All contents except the proofs are functions of names. Each proof uses fresh randomness. The script therefore stores
+every proof in vectors/windows/made.json, with the keys for its verification.
 """
 
 from __future__ import annotations
