@@ -331,3 +331,14 @@ def test_tiles_lie_in_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         tiles = sorted((folder / "tiles").iterdir())
         assert tiles and all(places.get(f"{of}/tiles/{t.name}") == str(t) for t in tiles)
     assert made.options is not None and ("--receipts", f"receipts-0/{pack.name}") in words_of(made.options)
+
+
+def test_the_scripts_of_the_page_can_be_read() -> None:
+    """A quotation mark too many would leave the page without any function; only a browser would show it."""
+    scripts = sorted((Path(rag_audit.__file__).parent / "report" / "browser" / "face").glob("*.js"))
+    assert len(scripts) >= 3
+    for script in scripts:
+        done = subprocess.run(
+            [find_node().node, "--check", script], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr

@@ -2,7 +2,7 @@
 // this script makes no decision about a window.
 const MAX_CAPACITY = /*MAX_CAPACITY*/ 0;
 const MAX_BYTES = /*MAX_BYTES*/ 0;
-const OUTCOMES = { 0: "every check passed, and the window meets the limits of your trust file; the line "privacy" explains the value of this result", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "the window does not meet the trust file", 70: "this program has a fault; there is no result about the window" };
+const OUTCOMES = { 0: "every check passed, and the window meets the limits of your trust file; the line privacy explains the value of this result", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "the window does not meet the trust file", 70: "this program has a fault; there is no result about the window" };
 // Two verdicts share exit code 3, so the first word of the verdict selects the explanation.
 const MEANINGS = { UNMET: "the window is sound, and it does not meet the trust file", UNPROVEN: "no check proved a false statement, and the evidence for the window's figures is incomplete: it has no privacy figure" };
 const by = (id) => document.getElementById(id);
