@@ -200,7 +200,7 @@ def test_a_provider_s_draw_and_trust_file_take_no_role_of_the_verifier_s(desk: D
     desk.drop_folder(tmp_path / "public", "provider")
     assert (
         desk.value("document.getElementById('ahead').textContent")
-        == "The trust file is missing: drop it in area 2."
+        == "The trust file is missing: drop yours in area 2."
     )
     assert desk.value("document.getElementById('verify').disabled")
     shown = desk.table("provider")
@@ -215,7 +215,7 @@ def test_a_provider_s_draw_and_trust_file_take_no_role_of_the_verifier_s(desk: D
     assert found == desk.command(tmp_path / "command")
     assert (found.exit_code, found.report["outcome"]) == (3, "UNPROVEN")
     said = desk.value("document.getElementById('code').textContent")
-    assert said.startswith("Exit code 3: ") and "is not established" in said
+    assert said.startswith("Exit code 3: ") and "the evidence for the window's figures is incomplete" in said
 
 
 def test_nothing_that_is_dropped_beside_the_areas_is_taken(desk: Desk) -> None:
@@ -284,7 +284,7 @@ def test_what_is_too_large_is_said_before_anything_starts(desk: Desk, tmp_path: 
     desk.clear()
     desk.drop([tmp_path / "window.json"], [EXAMPLES / "trust.toml"])
     said = desk.value("document.getElementById('ahead').textContent")
-    assert said.startswith("An index of 1,048,577 positions is too large for a page")
+    assert said.startswith("An index of 1,048,577 positions is too large for this page")
     assert desk.value("document.getElementById('verify').disabled")
 
 
