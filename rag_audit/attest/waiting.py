@@ -38,8 +38,7 @@ def waited_for(opening: Opening, public: PublicFolder, witnesses: Sequence[Verif
     if missing := missing_cosignatures(public, 1, witnesses):
         return (
             f"cosignatures of {', '.join(missing)}: each runs `rag-audit witness cosign`, then run `rag-audit"
-            f" provider open`"
-            " on the window's folder again"
+            " provider open` on the window's folder again"
         )
     if not isinstance(opening.beacon, WitnessBeacon):
         return (
@@ -48,8 +47,7 @@ def waited_for(opening: Opening, public: PublicFolder, witnesses: Sequence[Verif
         )
     if silent := [w.name for w in opening.beacon.witnesses if not public.note("beacon", 1, w.name).exists()]:
         return (
-            f"reveals of {', '.join(silent)}: each runs `rag-audit witness beacon`, then run `rag-audit provider"
-            f" open` on the"
-            " window's folder again"
+            f"reveals of {', '.join(silent)}: each runs `rag-audit witness beacon`, then run `rag-audit"
+            " provider open` on the window's folder again"
         )
     return "`rag-audit provider open` on the window's folder, which reads the stored reveals"

@@ -142,9 +142,8 @@ _choosing = gathered(
     flag_option(
         "--all",
         "every",
-        help="for each account the only request with a signature of the roster's key, or its only request if the"
-        " account"
-        " has no roster line",
+        help="for each account the only request with a signature of the roster's key, or its only request if"
+        " the account has no roster line",
     ),
 )
 """The options for choosing requests."""

@@ -140,9 +140,8 @@ class Own:
     ),
     click.option(
         "--store",
-        help="the ledger's database: `sqlite`, in DIRECTORY, by default; or postgresql://user@host/database (libpq"
-        " reads"
-        " the password from ~/.pgpass or PGPASSWORD)",
+        help="the ledger's database: `sqlite`, in DIRECTORY, by default; or postgresql://user@host/database"
+        " (libpq reads the password from ~/.pgpass or PGPASSWORD)",
     ),
 )
 @gathered(

@@ -217,9 +217,9 @@ class _Estimator:
         "mechanisms",
         multiple=True,
         metavar="[ID=]KIND[:KEEP..]",
-        help="noise (the default), sampling, listing, or none, which only proves integrity; for all tenants, or for"
-        " one;"
-        f" KEEP is the sampled share of positions  [sampling: {defaults.KEEP}, listing: {listing.KEEP}]",
+        help="noise (the default), sampling, listing, or none, which only proves integrity; for all tenants,"
+        f" or for one; KEEP is the sampled share of positions  [sampling: {defaults.KEEP}, listing:"
+        f" {listing.KEEP}]",
     ),
     number_option(
         "--accounts-max",

@@ -161,9 +161,9 @@ class _Keys:
     ),
     path_option(
         "--policy",
-        help="a policy with the mechanisms that you accept and the circuits of --zkey; its own figures set no limit,"
-        " but"
-        f" max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} if it has listing and no noise",
+        help="a policy with the mechanisms that you accept and the circuits of --zkey; its own figures set"
+        f" no limit, but max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} if it has"
+        " listing and no noise",
     ),
     path_option("--ptau", help="the powers of tau of the --zkey"),
     circuits_options(ptau_digest_option, dimension_option, together_option),
@@ -277,9 +277,8 @@ def _requirements(
     by_account = bool(with_epsilon) and all(m.grows_by_account for m in with_epsilon)
     if by_account and not any(setting.startswith("max_epsilon=") for setting in settings):
         say(
-            f"warning: max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT}, because you accept"
-            " listing"
-            " without noise; --require max_epsilon=VALUE sets your own limit"
+            f"warning: max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT}, because you"
+            " accept listing without noise; --require max_epsilon=VALUE sets your own limit"
         )
     published = published_constants(embedder, model)
     window = ScoreWindow.for_scale(published.scale, 1)

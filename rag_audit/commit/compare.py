@@ -69,7 +69,6 @@ def _of_documents(policy: Policy, tenant: TenantPolicy) -> list[str]:
         f"warning: {name}: odds_unlisted is {few} for {policy.k_max} accounts and {every} for all"
         f" {tenant.accounts_max}, for a document of one position; for a document of {SEVERAL} positions it is"
         f" {few_of_several} and {every_of_several}",
-        f"warning: {name}: odds_unlisted only bounds the factor for the likelihood of a document's absence; the"
-        " presence"
-        " of a document that an account asks for has no protection",
+        f"warning: {name}: odds_unlisted only bounds the factor for the likelihood of a document's absence;"
+        " the presence of a document that an account asks for has no protection",
     ]

@@ -300,9 +300,8 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
         false = f"{counted(len(deciding), 'check')} of {total} failed ({named})"
         if cause is Cause.PIN:
             return (
-                f"The {window} does not match a value that trust.toml pins: {false}. Compare the pins of trust.toml"
-                " with"
-                " their source first."
+                f"The {window} does not match a value that trust.toml pins: {false}. Compare the pins of"
+                " trust.toml with their source first."
             )
         if cause is Cause.FILE:
             return (
@@ -317,9 +316,9 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
         )
     if verdict.status is Status.UNPROVEN:
         return (
-            f"The {window} is not established: {counted(len(deciding), 'check')} of {total} did not get the evidence"
-            " for its"
-            f" figures ({named}). No check proved a false statement, and the window has no privacy figure."
+            f"The {window} is not established: {counted(len(deciding), 'check')} of {total} did not get the"
+            f" evidence for its figures ({named}). No check proved a false statement, and the window has no"
+            " privacy figure."
         )
     return (
         f"The {window} is sound and does not meet trust.toml: {counted(len(deciding), 'requirement')} not met"

@@ -89,9 +89,8 @@ SENTENCES = {
         " a wrong pin gives the same result. Rely on no figure of this page."
     ),
     Cause.FILE: (
-        "The window file differs from the ledger that the provider signed. Fetch the file a second time first,"
-        " because a"
-        " damaged copy gives the same result. Rely on no figure of this page."
+        "The window file differs from the ledger that the provider signed. Fetch the file a second time"
+        " first, because a damaged copy gives the same result. Rely on no figure of this page."
     ),
     Cause.WINDOW: "At least one statement of the window is false. Rely on no figure of this page.",
 }

@@ -65,9 +65,9 @@ def privacy_words(report: Report) -> list[str]:
     if math.isfinite(eps):
         lines.append(f"{f.name} {f.eps} for {who}; it is {strength(eps)}")
         lines.append(
-            f"the lists of these accounts change the odds that one given document is in the index by at most"
-            f" {factor(eps)} (e^eps),"
-            f" plus an additive slack in probability of at most {one_in(float(f.delta))} (delta)"
+            "the lists of these accounts change the odds that one given document is in the index by at most"
+            f" {factor(eps)} (e^eps), plus an additive slack in probability of at most"
+            f" {one_in(float(f.delta))} (delta)"
             if any(named(t.mechanism).uses_delta for t in report.tenants)
             else f"the lists of these accounts change the odds that one given document is in the index by at most"
             f" {factor(eps)} (e^eps)"
@@ -105,19 +105,18 @@ def privacy_words(report: Report) -> list[str]:
     lines.append(f"eps for other groups: {', '.join(others)}")
     if f.realised_above:
         lines.append(
-            f"the figure for the actual queries is above {f.name}, which is no contradiction: accounts choose the"
-            " number"
-            " of their queries when they know earlier answers, and the correction for this choice costs more here than"
-            f" the unused queries would; {f.name} is the bound"
+            f"the figure for the actual queries is above {f.name}, which is no contradiction: accounts choose"
+            " the number of their queries when they know earlier answers, and the correction for this choice"
+            f" costs more here than the unused queries would; {f.name} is the bound"
         )
     if f.standing == "if-conforming":
         drawn = f.sampled == report.counts.records
         lines.append(
             "the draw of sampled mode covers every record, and every record is proved"
             if drawn
-            else f"this holds for records that conform: up to a share {f.beta} of the records may be false or without"
-            " noise,"
-            f" and the draw misses a larger share with probability at most {one_in(float(f.eta or 1))}"
+            else f"this holds for records that conform: up to a share {f.beta} of the records may be false or"
+            " without noise, and the draw misses a larger share with probability at most"
+            f" {one_in(float(f.eta or 1))}"
         )
     return lines
 

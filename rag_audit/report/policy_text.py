@@ -19,9 +19,8 @@ _WIDTH = 110
 _COLUMN = 18
 
 COVERS = (
-    "These figures only cover the list of selected positions. For every value of eps, the account that receives a"
-    " passage"
-    " can read it."
+    "These figures only cover the list of selected positions. For every value of eps, the account that"
+    " receives a passage can read it."
 )
 """Text that is printed before every eps or AUC bound (docs/accounting.md, "Scope of the figures")."""
 
@@ -213,9 +212,8 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         yield (
             "delta_policy",
             p.delta_policy,
-            "No figure of this policy depends on delta_policy, because delta belongs to noise and no tenant has"
-            " noise. A"
-            " verifier's max_delta limits the value nevertheless.",
+            "No figure of this policy depends on delta_policy, because delta belongs to noise and no tenant"
+            " has noise. A verifier's max_delta limits the value nevertheless.",
         )
     else:
         yield from _noise_entries(p, p.noise, target)
@@ -248,8 +246,7 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         "estimator",
         f"theta {p_theta}/{q_theta}, tau {p.estimator.tau}",
         f"Queries of different accounts with cosine at or above theta within {span} count as queries of one"
-        " coalition. A"
-        " theta near 1 finds accounts that repeat a question almost word for word.",
+        " coalition. A theta near 1 finds accounts that repeat a question almost word for word.",
     )
     wanted = p.estimator.certificate
     yield (

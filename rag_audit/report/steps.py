@@ -91,9 +91,8 @@ def next_steps_of(
                 f"read the explanation of {check}: rag-audit verifier explain {check}"
                 for check in deciding[:3]
             ),
-            "ask the provider for a next window that meets the requirement, or lower the requirement in trust.toml"
-            " and tell the"
-            " readers of your report",
+            "ask the provider for a next window that meets the requirement, or lower the requirement in"
+            " trust.toml and tell the readers of your report",
         ]
     steps = [keep, "verify the next window with --previous, so that no window can be dropped in between"]
     if "setup" in weaker:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rag_audit.report.model import Attacks
 
 DOES_NOT_PROVE = (
-    "the content of a selected position: the figures cover the list of selected positions. Answers and receipts"
-    " disclose"
-    " the text at a position, its emptiness and its digest with certainty, and the bound does not cover them",
+    "the content of a selected position: the figures cover the list of selected positions. Answers and"
+    " receipts disclose the text at a position, its emptiness and its digest with certainty, and the bound"
+    " does not cover them",
     "the generation channel: the text that a model writes from the documents",
     "documents of several positions: each figure is for a document of one position. A document of s positions loses up"
     " to s times epsilon, and the factor for the likelihood of its absence is at least the s-th power",
@@ -40,9 +40,9 @@ DOES_NOT_PROVE = (
     "selective refusal and stalling: the provider knows scores and noise",
     "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure",
     "a second origin over the same index",
-    "the same documents as several tenants: with other salts, their commitments look like commitments to other"
-    " documents,"
-    " and each figure, including the figure for all accounts, covers the accounts of one tenant",
+    "the same documents as several tenants: with other salts, their commitments look like commitments to"
+    " other documents, and each figure, including the figure for all accounts, covers the accounts of one"
+    " tenant",
     "windows that the provider filled with its own queries, closed and never published: these windows do not count as"
     " abandoned",
     "the seed's entropy and secrecy",
@@ -53,11 +53,11 @@ DOES_NOT_PROVE = (
 )
 """Printed with every verdict, in this order."""
 RETURNED_TEXTS = (
-    "the texts that a tenant with a sample returned: the provider returns no text of a position outside of the sample"
-    " and, with mechanism sampling, no text of a position with score 0. No proof covers this rule yet, and"
-    " odds_unlisted"
-    " of mechanism sampling depends on it. Receipts do not show a text that the provider withholds at the end of a list"
-    " (mechanism sampling), or from every answer with a receipt that the verifier has (noise with sampling, listing)"
+    "the texts that a tenant with a sample returned: the provider returns no text of a position outside of"
+    " the sample and, with mechanism sampling, no text of a position with score 0. No proof covers this rule"
+    " yet, and odds_unlisted of mechanism sampling depends on it. Receipts do not show a text that the"
+    " provider withholds at the end of a list (mechanism sampling), or from every answer with a receipt that"
+    " the verifier has (noise with sampling, listing)"
 )
 """An additional line, printed if a tenant samples."""
 

@@ -51,9 +51,8 @@ def weaknesses_of(
         if figures.sampled is not None and figures.beta is not None and figures.eta is not None:
             drawn = f"{figures.sampled:,} of {counted(counts.records, 'record')} needed a proof"
             missed = (
-                f"{drawn}: up to a share of {figures.beta} may be false, and the draw misses a larger share with"
-                " probability"
-                f" {figures.eta}"
+                f"{drawn}: up to a share of {figures.beta} may be false, and the draw misses a larger share"
+                f" with probability {figures.eta}"
             )
         weak("sampled", missed, 'mode = "full" in trust.toml')
     if figures.challenge == "published":

@@ -251,9 +251,9 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     if case.figures.get("challenge") == "published":
         notes = [
             *notes,
-            "the challenge comes from the window file: the provider may have drawn several challenges and published"
-            " one of them,"
-            " and eta is the probability for a single draw; supply the verifier's own draw with --challenge",
+            "the challenge comes from the window file: the provider may have drawn several challenges and"
+            " published one of them, and eta is the probability for a single draw; supply the verifier's own"
+            " draw with --challenge",
         ]
     if case.checking.known:
         notes = [

@@ -242,9 +242,8 @@ class Description(ABC):
     does_not_prove: ClassVar[str | None] = None
     """a limit of the window's proofs, for the verdict"""
     changes: ClassVar[dict[str, str]] = {
-        "trust.min_score_width": "policy.tenants.scores, which the embedder's dimension determines: rag-audit provider"
-        " policy new --embedder,"
-        " --dimension"
+        "trust.min_score_width": "policy.tenants.scores, which the embedder's dimension determines: rag-audit"
+        " provider policy new --embedder, --dimension"
     }
     """by check of a trust file: the field that decides it, and the command that changes that field"""
     coalition: ClassVar[str]

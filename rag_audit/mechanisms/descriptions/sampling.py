@@ -99,9 +99,8 @@ class SamplingDescription(Description):
         if odds is None or not math.isfinite(float(odds)):
             return None
         return (
-            "no epsilon bounds the information in answers; for accounts that never received a document its absence"
-            " becomes more"
-            f" likely by a factor of at most {odds}"
+            "no epsilon bounds the information in answers; for accounts that never received a document its"
+            f" absence becomes more likely by a factor of at most {odds}"
         )
 
     @classmethod

@@ -185,9 +185,8 @@ def where(p: Protection) -> str:
     assert edge is not None
     side = "above" if weaker is not None else "below"
     return (
-        f"This policy's setting, {own}, is outside of the measured range, {side} the last setting. With the last"
-        " setting,"
-        f" {_spans(edge)} of questions found their passage."
+        f"This policy's setting, {own}, is outside of the measured range, {side} the last setting. With the"
+        f" last setting, {_spans(edge)} of questions found their passage."
     )
 
 
