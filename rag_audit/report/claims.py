@@ -310,7 +310,7 @@ def _chain(w: Window) -> str | None:
     if before.empty:
         came += f"; {counted(before.empty, 'window')} without a query since the last complete one"
     named = f"{before.opening[:16]}.."
-    words = w.chain.words.removeprefix(f"opening {named}, ")
+    words = w.chain.words.removeprefix(f"header {named}, ")
     return f"The window header names the previous window, {named} ({words}){came}."
 
 

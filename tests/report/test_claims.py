@@ -270,3 +270,11 @@ def test_the_pattern_finds_what_it_is_there_for() -> None:
     ]
     assert all(EMPTY.search(text) for text in bad)
     assert not EMPTY.search("The ledger was not rewritten: w1 and w2 cosigned its beginning and its end.")
+
+
+def test_the_previous_window_is_named_once() -> None:
+    """The sentence continues the words of `opening.chain`, which name the window too if it was not supplied."""
+    report = report_of(bases()["in-a-row-not-given"], now=NOW)
+    (sentence,) = [claim.words for claim in report.claims if claim.id == "chain"]
+    assert report.chain.before is not None
+    assert sentence.count(report.chain.before.opening[:16]) == 1 and "not supplied" in sentence
