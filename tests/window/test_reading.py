@@ -13,6 +13,7 @@ from rag_audit.attest.reading import WindowReader
 from rag_audit.commit.stored import load_stored
 from rag_audit.errors import StoreError, WindowStateError
 from rag_audit.log.store import LedgerStore, read_ledger
+from rag_audit.service.running.shelf import without_commands
 from tests.window.simulator import QUESTIONS, Service
 
 
@@ -72,6 +73,7 @@ def test_a_window_says_what_it_waits_for(service: Service) -> None:
         )
         service.finish(window)
         assert "`rag-audit provider prove --challenge NOTE`): 1 of 1 record have no proofs" in waits()
+        assert without_commands(waits()) == "a verifier's challenge: 1 of 1 record have no proofs"
         window.prove()
         assert waits() == "nothing: every record has its proofs"
     found = WindowReader(folder).standing(now())

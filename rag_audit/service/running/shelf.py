@@ -242,6 +242,8 @@ def without_commands(text: str) -> str:
     """The condition that a window waits for, without the commands on its folder that a run makes unnecessary."""
     for pattern, instead in (
         (r", then run `rag-audit [a-z ]+`.*", ""),
+        (r" \(`rag-audit provider prove[^`]*`\)", ""),
+        (r"; `rag-audit provider prove`.*", ""),
         (r": `rag-audit provider (serve|prove|open)[^`]*`.*", ""),
         (r"^`rag-audit provider close`: ", "its closing record: "),
         (r"^`rag-audit provider open` on the window's folder, which reads ", ""),
