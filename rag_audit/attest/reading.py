@@ -95,15 +95,16 @@ class WindowReader:
         """
         witnesses = [VerifierKey.parse(w, field="commitment.witnesses") for w in self._stored.witnesses]
         public, opening, size = self._layout.public, self._stored.opening, len(self._entries)
+        proved = self._proved()
         if isinstance(self._entries[-1], Closing):
             missing = missing_cosignatures(public, size, witnesses)
             status = "closed" if missing else "final"
-            waits = self._proofs_to_come()
-            if missing:
-                waits = (
-                    f"cosignatures of {', '.join(missing)} on the final checkpoint: each runs `rag-audit witness"
-                    " cosign`, then run `rag-audit provider close` a second time"
-                )
+            waits = (
+                f"cosignatures of {', '.join(missing)} on the final checkpoint: each runs `rag-audit witness"
+                " cosign`, then run `rag-audit provider close` a second time"
+                if missing
+                else self._proofs_to_come(proved)
+            )
         elif any(isinstance(e, BeaconEntry) and e.entry == 0 for e in self._entries):
             status = "active"
             if now < opening.opens_at:
@@ -116,12 +117,12 @@ class WindowReader:
             status, waits = "committed", waited_for(opening, public, witnesses)
         return Standing(
             status, waits, self._held(), len(self.records), len({r.account for r in self.records}),
-            len(self._stored.roster) + sum(isinstance(e, Enrolment) for e in self._entries), self._proved(),
+            len(self._stored.roster) + sum(isinstance(e, Enrolment) for e in self._entries), proved,
         )  # fmt: skip
 
-    def _proofs_to_come(self) -> str:
-        """What a window with a cosigned end waits for."""
-        records, proved = len(self.records), self._proved()
+    def _proofs_to_come(self, proved: int) -> str:
+        """What a window with a cosigned end waits for, if this number of its records have proofs."""
+        records = len(self.records)
         if proved == records:
             return "nothing: every record has its proofs"
         return (
