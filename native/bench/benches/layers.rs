@@ -133,7 +133,7 @@ fn matrix_vector(c: &mut Criterion) {
             index: &blindings,
         }),
         claims: Vec::new(),
-        scores: Vec::new(),
+        scores: vec![ColumnId(0)],
     };
     c.bench_function("matrix-vector/256 components, 10000 positions", |b| {
         b.iter_batched(

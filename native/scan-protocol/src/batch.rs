@@ -123,8 +123,7 @@ pub struct Batch<K, O = Hash, E = Plain> {
     kind: K,
     index: Arc<IndexCommitment>,
     digest: [u8; 32],
-    /// Exists from the first chunk on.
-    transcript: Option<Transcript<O>>,
+    transcript: Transcript<O>,
     sum: Sum,
     engine: PhantomData<E>,
 }
@@ -133,7 +132,7 @@ impl<K: Kind + Sync, O: Oracle, E: Engine> Batch<K, O, E> {
     pub fn new(index: Arc<IndexCommitment>, kind: K) -> Self {
         let digest = index.digest();
         Self {
-            transcript: None,
+            transcript: kind.transcript(&digest),
             kind,
             index,
             digest,
@@ -146,8 +145,7 @@ impl<K: Kind + Sync, O: Oracle, E: Engine> Batch<K, O, E> {
     /// about all other proofs at once, and [`Self::search`] about each of them.
     pub fn add(&mut self, items: &[K::Item<'_>]) -> Refusals {
         let (kind, index) = (&self.kind, &self.index);
-        let begun = || kind.transcript(&self.digest);
-        let weights = kind.weights(self.transcript.get_or_insert_with(begun), items);
+        let weights = kind.weights(&mut self.transcript, items);
         let (chunk, refused) = weigh::<E>(&weights, |i| kind.check::<E>(index, &items[i]));
         self.sum.add::<E>(chunk);
         refused

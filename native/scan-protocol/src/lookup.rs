@@ -116,9 +116,8 @@ pub fn lookups<C: Channel>(
                         rest.add_scaled(expr, power * e);
                     }
                 }
-                Entry::Query { dimension, .. } => {
-                    let mut weights = of_components(low, rows, *dimension);
-                    let var = asked.next().expect("one for each segment");
+                Entry::Query { .. } => {
+                    let (mut weights, var) = asked.next().expect("one for each segment");
                     weights.push(Fr::ZERO);
                     rest.add_term(var, power);
                     queries.push((weights, var));
@@ -155,34 +154,38 @@ fn of_components(low: &[Fr], rows: usize, dimension: usize) -> Vec<Fr> {
     weights
 }
 
-/// Sends the value of each query's extension at the point of its segment.
+/// Sends the value of each query's extension at the point of its segment, and returns the weights of the query's
+/// components with the sent value.
 fn send_asked<C: Channel>(
     session: &mut Session<C>,
     segments: &[Segment],
     point: &[Fr],
-) -> Result<Vec<Var>> {
-    let of_segment = |segment: &Segment| {
-        let low = &point[..segment.variables];
-        let (rows, entries) = (segment.rows(), segment.entries.iter());
-        let asked = entries.filter_map(move |entry| match entry {
-            Entry::Query { dimension, values } => {
-                Some((of_components(low, rows, *dimension), values.clone()))
+) -> Result<Vec<QueryClaim>> {
+    let mut asked = Vec::new();
+    for segment in segments {
+        for entry in &segment.entries {
+            if let Entry::Query { dimension, values } = entry {
+                let low = &point[..segment.variables];
+                let weights = of_components(low, segment.rows(), *dimension);
+                asked.push((weights, values.as_deref()));
             }
-            _ => None,
-        });
-        asked.collect::<Vec<_>>()
-    };
-    let asked: Vec<_> = segments.iter().flat_map(of_segment).collect();
+        }
+    }
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let values = session.channel.secrets().map(|secrets| {
-        let dot = |(weights, values): &(Vec<Fr>, Option<Vec<i64>>)| {
-            secrets.dot(values.as_deref().unwrap_or_default(), weights)
+        let dot = |(weights, values): &(Vec<Fr>, Option<&[i64]>)| {
+            secrets.dot(values.unwrap_or_default(), weights)
         };
         asked.iter().map(dot).collect::<Vec<Fr>>()
     });
-    session.send("query lookups", asked.len(), values.as_deref())
+    let vars = session.send("query lookups", asked.len(), values.as_deref())?;
+    Ok(asked
+        .into_iter()
+        .map(|(weights, _)| weights)
+        .zip(vars)
+        .collect())
 }
 
 /// Claims that sum of p/q over the leaves is 0 with no q zero, and reduces that to p and q at one point.

@@ -30,7 +30,7 @@ use crate::words::{record_weights, weigh};
 pub mod statement;
 
 use statement::*;
-pub use statement::{QueryStatement, LIMITS, MAX_LISTED, RULES};
+pub use statement::{QueryStatement, MAX_LISTED, RULES};
 
 /// The prover's private values, all fixed before the first challenge.
 pub struct Private<'a> {

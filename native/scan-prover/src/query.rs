@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use ragaudit_scan_protocol::query::answer_protocol;
-pub use ragaudit_scan_protocol::query::{statement, QueryStatement, LIMITS, MAX_LISTED, RULES};
+pub use ragaudit_scan_protocol::query::{statement, QueryStatement, MAX_LISTED, RULES};
 use zeroize::Zeroizing;
 
 use crate::channel::Proves;

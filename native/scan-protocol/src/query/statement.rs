@@ -5,7 +5,7 @@ use ragaudit_relation::NIBBLES_PER_ELEMENT;
 
 use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};
-use crate::index::{check_dimension, IndexCommitment, MAX_CAPACITY, MAX_DIMENSION};
+use crate::index::{check_dimension, IndexCommitment, MAX_CAPACITY};
 use crate::nibbles::{NIBBLE_VARIABLES, TAG_NIBBLE, TAG_VECTOR};
 use crate::noise::absorb_gains;
 use crate::numbers::NO_WRAP_BITS;
@@ -28,15 +28,6 @@ pub const RULES: [u64; 6] = [
     TAG_NIBBLE,
     TAG_SELECT,
     NIBBLE_VARIABLES as u64,
-];
-
-/// The largest value of every public parameter.
-pub const LIMITS: [u64; 5] = [
-    MAX_CAPACITY as u64,
-    MAX_DIMENSION as u64,
-    MAX_GAINS as u64,
-    MAX_LATTICE as u64,
-    MAX_LISTED as u64,
 ];
 
 /// The statement of a proof of answers of one tenant. The verifier rebuilds every value and reads none from a file.
