@@ -28,7 +28,7 @@ from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from rag_audit import _native as native
 from rag_audit.proofs.backends.scan.column import CertificateJob, ColumnJob
 from rag_audit.proofs.backends.scan.job import ProofJob
-from rag_audit.proofs.backends.scan.key import PROTOCOL, SLOT, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.key import LISTING_PROTOCOL, PROTOCOL, SLOT, ScanKey, commit_index
 from rag_audit.proofs.backends.scan.listing import ListJob, held_digest, held_rows
 from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
 from rag_audit.proofs.statements.retrieve import ListedStatement, Statement
@@ -141,7 +141,7 @@ def measure_mechanisms(
         key, statement, None, b"", case.scores, vector, 7, 8, positions, BLINDING_KEY, kept=(kept, blindings)
     )
     costs["sampled"], proof = measured(sampled.run)
-    wire = SYSTEM.parse_proof(proof, key.protocol, field="proof")
+    wire = SYSTEM.parse_proof(proof, PROTOCOL, field="proof")
     costs["sampled_verify"], bad = measured(lambda: verify_batch(key, [wire], [statement]))
     costs["sampled_batch"], bad_in_batch = measured(
         lambda: verify_batch(key, [wire] * batch, [statement] * batch)
@@ -176,7 +176,7 @@ def measure_mechanisms(
         BLINDING_KEY,
     )
     costs["list"], proof = measured(job.run)
-    record = SYSTEM.parse_proof(proof, key.protocol, field="proof")
+    record = SYSTEM.parse_proof(proof, LISTING_PROTOCOL, field="proof")
     costs["list_verify"], bad_list = measured(lambda: verify_batch(key, [record], [of_list]))
     costs["list_batch"], bad_lists = measured(lambda: verify_batch(key, [record] * batch, [of_list] * batch))
     if bad or bad_in_batch or bad_list or bad_lists:

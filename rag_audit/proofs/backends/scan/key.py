@@ -22,8 +22,14 @@ ARGUMENT = _native.scan_protocol().hex()
 (docs/scan/transcript.md)."""
 
 
-def _protocol(*claims: str) -> str:
-    return digest_hex({"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": list(claims)})
+def _protocol(*claims: str, **parameters: int) -> str:
+    named: dict[str, Json] = {
+        "system": "scan",
+        "version": VERSION,
+        "argument": ARGUMENT,
+        "claims": list(claims),
+    }
+    return digest_hex({**named, **parameters})
 
 
 PROTOCOL = _protocol("A2", "A3", "A4")
@@ -73,11 +79,6 @@ class ScanKey:
     lattice: int
     kept: bytes | None = None
     chance: int | None = None
-
-    @property
-    def protocol(self) -> str:
-        """The digest that names the argument of the tenant's records."""
-        return protocol_of(listing=self.chance is not None)
 
     @cached_property
     def index(self) -> _native.ScanIndex:
@@ -166,11 +167,6 @@ class ScanKey:
         }
 
 
-def protocol_of(*, listing: bool) -> str:
-    """The digest of the argument for the records of a tenant, with or without randomized response."""
-    return LISTING_PROTOCOL if listing else PROTOCOL
-
-
 @dataclass(frozen=True)
 class EmbedArgument:
     """The argument's parameters, fixed before any table is committed to; its digest names it as groth16's a circuit.
@@ -197,10 +193,7 @@ class EmbedArgument:
 
     def digest(self) -> str:
         """The protocol's digest that a policy names, 64 hexadecimal digits."""
-        named: dict[str, Json] = {
-            "system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A1"],
-        }  # fmt: skip
-        return digest_hex({**named, **asdict(self)})
+        return _protocol("A1", **asdict(self))
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ def protocols_digest() -> str:
     return digest_hex(named)
 
 
-def check_pin(pins: Pins) -> str:
-    """Return the pinned digest if it is the digest of this release's protocols.
+def check_pin(pins: Pins) -> None:
+    """Return if the pinned digest is the digest of this release's protocols.
 
     :raises SetupError: there is no pin, or it belongs to a release with other protocols
     """
@@ -44,4 +44,3 @@ def check_pin(pins: Pins) -> str:
             found=actual,
             hint="verify with that release, or pin this one's once you have read what changed",
         )
-    return actual

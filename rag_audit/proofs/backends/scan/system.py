@@ -27,7 +27,6 @@ from rag_audit.proofs.backends.scan.key import (
     ScanKey,
     index_digest,
     points_json,
-    protocol_of,
 )
 from rag_audit.proofs.backends.scan.listing import (
     held_digest,
@@ -205,8 +204,9 @@ class Scan:
         """See `OneRecord.parse_proof`."""
         if circuit == LISTING_PROTOCOL:
             return parse_list_proof(value, field=field)
-        parse = parse_proof if circuit == PROTOCOL else embed.parse_embed
-        return parse(value, circuit, field=field)
+        if circuit == PROTOCOL:
+            return parse_proof(value, field=field)
+        return embed.parse_embed(value, circuit, field=field)
 
     def refusals(
         self,
@@ -268,7 +268,7 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
 
 def protocol_for(c: Constants) -> str:
     """The digest that names the argument of records under a tenant's constants."""
-    return protocol_of(listing=c.listing)
+    return LISTING_PROTOCOL if c.listing else PROTOCOL
 
 
 def _argument(c: Constants) -> EmbedArgument:

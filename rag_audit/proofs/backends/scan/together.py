@@ -5,7 +5,6 @@ The first record of a proof carries it. The other records name it by its digest,
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
@@ -17,7 +16,7 @@ from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import certify_noise
 from rag_audit.proofs.backends.scan.engine import engine as engine_of
 from rag_audit.proofs.backends.scan.engine import engines
-from rag_audit.proofs.backends.scan.job import ProofJob, proof_job, prove, retrieve_statement
+from rag_audit.proofs.backends.scan.job import ProofJob, proof_job, proof_json, prove, retrieve_statement
 from rag_audit.proofs.backends.scan.key import (
     PROTOCOL,
     RECORD,
@@ -91,13 +90,8 @@ class TogetherJob:
             raise WitnessError(
                 "there is no proof for these records", field="records", found=str(exc)
             ) from exc
-        return {
-            "system": "scan",
-            "protocol": PROTOCOL,
-            "records": [record_digest(job.statement).hex() for job in self.records],
-            "certificate": base64.b64encode(made[0] if made else b"").decode(),
-            "proof": base64.b64encode(proof).decode(),
-        }
+        records: list[Json] = [record_digest(job.statement).hex() for job in self.records]
+        return {**proof_json(made[0] if made else b"", proof), "records": records}
 
 
 def record_digest(record: Statement) -> bytes:

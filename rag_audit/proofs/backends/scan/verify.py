@@ -8,7 +8,7 @@ from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_base64
 from rag_audit._internal.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, kind_of
 from rag_audit.proofs.backends.scan.engine import Engine
-from rag_audit.proofs.backends.scan.key import RECORD, ScanKey
+from rag_audit.proofs.backends.scan.key import PROTOCOL, RECORD, ScanKey
 from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.chunks import in_chunks
 from rag_audit.proofs.statements.retrieve import Statement
@@ -55,15 +55,14 @@ def check_protocol(value: Mapping[str, Json], protocol: str, *, field: str) -> N
             )
 
 
-def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
+def parse_proof(value: Json, *, field: str) -> bytes:
     """Read a proof from a file's value, as the length of the noise proof (4 bytes, big-endian), the noise proof and the
     query proof.
 
-    :param circuit: digest of the protocol that the policy names
     :raises SchemaError: the proof has other fields, or is of another system or protocol
     :raises EncodingError: the proof is not canonical
     """
-    parts = parse_parts(value, ("certificate", "proof"), circuit, what="a scan proof", field=field)
+    parts = parse_parts(value, ("certificate", "proof"), PROTOCOL, what="a scan proof", field=field)
     certificate, proof = parts
     return len(certificate).to_bytes(_LENGTH, "big") + certificate + proof
 
