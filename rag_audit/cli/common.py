@@ -265,6 +265,16 @@ def patiently(what: str) -> Iterator[Callable[[], None]]:
         quiet()
 
 
+def after(quiet: Callable[[], None], shown: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """A progress function that first ends the previous display."""
+
+    def show(done: int, total: int) -> None:
+        quiet()
+        shown(done, total)
+
+    return show
+
+
 def stages() -> Callable[[str, int, int], None]:
     """A function that shows the progress (`progress`) of work in several steps, each with its name."""
     shown: dict[str, Callable[[int, int], None]] = {}

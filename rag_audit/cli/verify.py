@@ -13,7 +13,18 @@ import click
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.durable import replace_file
-from rag_audit.cli.common import PATH, emit, estimated, json_option, named, patiently, say, signing_key, tell
+from rag_audit.cli.common import (
+    PATH,
+    after,
+    emit,
+    estimated,
+    json_option,
+    named,
+    patiently,
+    say,
+    signing_key,
+    tell,
+)
 from rag_audit.cli.options import PROCESSES, choice_option, default_option, flag_option, gathered, path_option
 from rag_audit.cli.reports import FORMATS, Output, command_line
 from rag_audit.log.note import sign_note
@@ -263,16 +274,6 @@ def verify(
                 f"WARNING: a lower bound is above the certified epsilon, so one of the two figures is wrong: {above}"
             )
     ctx.exit(int(verdict.exit_code))
-
-
-def after(quiet: Callable[[], None], shown: Callable[[int, int], None]) -> Callable[[int, int], None]:
-    """A progress function that first ends the previous display."""
-
-    def show(done: int, total: int) -> None:
-        quiet()
-        shown(done, total)
-
-    return show
 
 
 @click.command()

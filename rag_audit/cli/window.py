@@ -18,6 +18,7 @@ from rag_audit.attest.window import Window
 from rag_audit.cli.common import (
     PATH,
     SOCKET,
+    after,
     emit,
     internal_error,
     json_option,
@@ -255,12 +256,7 @@ def close(
     show = progress("certificate")
     with resume(directory) as window, open_executor(address, workers=workers) as executor:
         with patiently("estimating coalitions") as quiet:
-
-            def shown(done: int, total: int) -> None:
-                quiet()
-                show(done, total)
-
-            window.close(abandoned=abandon, certify=certify, executor=executor, progress=shown)
+            window.close(abandoned=abandon, certify=certify, executor=executor, progress=after(quiet, show))
         admit_notes(window, say)
         path = window.export()
         counts = Unanswered.before(window.opening).after(outcome := outcome_of(window.state.entries))

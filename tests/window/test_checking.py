@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.cli import common, main
-from rag_audit.cli.common import estimated
-from rag_audit.cli.verify import Proofs, after
+from rag_audit.cli.common import after, estimated
+from rag_audit.cli.verify import Proofs
 from rag_audit.errors import ExecutorError, ExitCode, SetupError
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs import checking, remembered
