@@ -183,12 +183,12 @@ class Window(Shutting):
         if terms.opens_in is None:
             require_future(policy, clock())
         inputs = Inputs.of(policy, roster, documents, embedder)
-        waited_for = terms.waited_for
+        witnesses = terms.waited_for
         make_folder(directory)
         lock = lock_folder(directory)
         try:
             made = begin(directory, inputs, terms, clock=clock, progress=progress)
-            window = cls(directory, key, made, inputs.embedder, lock, clock, waited_for)
+            window = cls(directory, key, made, inputs.embedder, lock, clock, witnesses)
         except BaseException:
             os.close(lock)
             raise

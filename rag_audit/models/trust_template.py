@@ -90,7 +90,7 @@ def trust_template(trust: Trust, remarks: Mapping[str, str] | None = None) -> st
             ),
         )
     document.add("pins", pins)
-    # Trust files of earlier releases omit max_empty; rewriting such a file must not add it.
+    # A trust file without max_empty stays without it: its default is a limit, not an unmet requirement.
     unsaid = {"max_empty"} - trust.require.model_fields_set
     exception = "" if unsaid else f", but an absent max_empty is {MAX_EMPTY}"
     required = table({}, f"an absent max_ or min_ is an unmet requirement{exception}")

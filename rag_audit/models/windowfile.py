@@ -84,7 +84,7 @@ class WindowFile(Model):
         """`load`, with the SHA-256 of each file that was read by its name, `window.json`'s own first."""
         path = path / "window.json" if path.is_dir() else path
         value, digests = cls._read(path)
-        if not isinstance(value.get("entries"), dict):
+        if not _in_tiles(value):
             return cls.parse(value, field=path.name), digests
         return cls._of_tiles(value, path)[0], digests
 
@@ -99,7 +99,7 @@ class WindowFile(Model):
         path = path / "window.json" if path.is_dir() else path
         value, digests = cls._read(path)
         unreadable: list[RagAuditError] = []
-        if not isinstance(value.get("entries"), dict):
+        if not _in_tiles(value):
             return cls.parse(value, field=path.name), digests, unreadable
         return cls._of_tiles(value, path, unreadable=unreadable)[0], digests, unreadable
 
@@ -113,7 +113,7 @@ class WindowFile(Model):
         :returns: the file, and its tiled parts, or None if it has no tiles and therefore all entries
         """
         value, _ = cls._read(path)
-        if not isinstance(value.get("entries"), dict):
+        if not _in_tiles(value):
             return cls.parse(value, field=path.name), None
         return cls._of_tiles(value, path, known)
 
@@ -228,6 +228,11 @@ def named_siblings(value: Mapping[str, Json], path: Path) -> list[tuple[str, str
         for key, part in value.items()
         if isinstance(part, dict) and set(part) == {"sibling"}
     ]
+
+
+def _in_tiles(value: Mapping[str, Json]) -> bool:
+    """Whether a window file names tiles of entries instead of the entries themselves."""
+    return isinstance(value.get("entries"), dict)
 
 
 def limit(found: int, most: int, unit: str, path: Path, hint: str | None = None) -> None:

@@ -162,7 +162,7 @@ def _tenants(case: Case) -> list[TenantReport]:
                 tenant=tenant,
                 mechanism=mechanism.name,
                 words=description(mechanism.name).words,
-                eps=figures.get("eps_audit") if own is None else own["eps"],
+                eps=None if own is None else own["eps"],
                 odds_unlisted=None if own is None else own["odds_unlisted"],
                 odds_unlisted_all_accounts=None if own is None else own["odds_unlisted_all_accounts"],
                 chance_listed=figures.get("by_chance", {}).get(tenant),

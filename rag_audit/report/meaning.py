@@ -64,13 +64,10 @@ def privacy_words(report: Report) -> list[str]:
     eps = float(f.eps)
     if math.isfinite(eps):
         lines.append(f"{f.name} {f.eps} for {who}; it is {strength(eps)}")
+        slack = f", plus an additive slack in probability of at most {one_in(float(f.delta))} (delta)"
         lines.append(
             "the lists of these accounts change the odds that one given document is in the index by at most"
-            f" {factor(eps)} (e^eps), plus an additive slack in probability of at most"
-            f" {one_in(float(f.delta))} (delta)"
-            if any(named(t.mechanism).uses_delta for t in report.tenants)
-            else f"the lists of these accounts change the odds that one given document is in the index by at most"
-            f" {factor(eps)} (e^eps)"
+            f" {factor(eps)} (e^eps){slack if any(named(t.mechanism).uses_delta for t in report.tenants) else ''}"
         )
     elif any(named(t.mechanism).limit == "max_odds_unlisted" for t in report.tenants):
         lines.append(f"{f.name} inf for {who}: a mechanism here bounds no epsilon over all outcomes")
@@ -281,18 +278,17 @@ def outside_words(report: Report) -> list[str]:
 def chain_words(report: Report) -> list[str]:
     """The previous window, and the window header fields that the next window has to name."""
     chain = report.chain
-    before = (
-        "the origin's first window"
-        if chain.before is None
-        else f"previous window: header {chain.before.opening[:16]}.."
-    )
     if not report.shows("chain"):
         if _silent(report):
             return [
                 "this report draws no conclusion about the previous window (see the check opening.chain below)"
             ]
         return ["the previous window is not established"]
-    words = f"{before} ({chain.words})" if chain.before is None else f"previous window: {chain.words}"
+    words = (
+        f"the origin's first window ({chain.words})"
+        if chain.before is None
+        else f"previous window: {chain.words}"
+    )
     if chain.before is not None and chain.before.abandoned:
         words += f"; {counted(chain.before.abandoned, 'window')} abandoned since the last complete one"
     if chain.before is not None and chain.before.empty:

@@ -26,13 +26,19 @@ def next_steps_of(
     :param protection: how strong the protection of the window is
     """
     keep = "keep window.json, its siblings, trust.toml and the receipts with this report, so that anybody can repeat it"
+    explain = [
+        f"read the explanation of the check: rag-audit verifier explain {check}" for check in deciding[:1]
+    ]
+    explain_each = [
+        f"read the explanation of {check}: rag-audit verifier explain {check}" for check in deciding[:3]
+    ]
     cause = cause_of(checks)
     if outcome == "FAIL" and cause is Cause.PIN:
         return [
             "rely on no figure of this window",
             "compare the pins of trust.toml with the values that their source publishes, by another way than the window"
             " file, and correct trust.toml if a pin is wrong",
-            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
+            *explain,
             "if the pins are right, ask the provider why the window used another value",
             keep,
         ]
@@ -40,7 +46,7 @@ def next_steps_of(
         return [
             "rely on no figure of this window",
             "fetch window.json and its siblings from the provider's public folder a second time, and verify them",
-            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
+            *explain,
             "if the published file fails too, ask the provider for an answer in writing, and show the file to the"
             " witnesses and to other verifiers",
             keep,
@@ -48,49 +54,40 @@ def next_steps_of(
     if outcome == "FAIL":
         return [
             "rely on no figure of this window",
-            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
+            *explain,
             keep,
             "ask the provider for an answer in writing, and show your files to the witnesses and to other verifiers",
         ]
     if outcome == "UNDECIDED" and all(check.startswith("receipt.") for check in deciding):
         return [
             "rely on no figure of this window yet",
-            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
+            *explain,
             "ask the account that supplied the receipt for a second export, or omit that receipt, and repeat the"
             " verification",
         ]
     if outcome == "UNDECIDED":
         return [
             "rely on no figure of this window yet",
-            f"read the explanation of the check: rag-audit verifier explain {deciding[0]}",
+            *explain,
             "fetch the files from the provider's public folder a second time, and verify them",
             "compare the releases: a newer window may need a newer rag-audit",
         ]
     if outcome == "UNPROVEN":
         return [
             "rely on no figure of this window yet: its evidence is incomplete",
-            *(
-                f"read the explanation of {check}: rag-audit verifier explain {check}"
-                for check in deciding[:3]
-            ),
+            *explain_each,
             *_remedies(checks, deciding),
         ]
     absent = [c.base.partition(".")[2] for c in checks if c.decides and c.expected == ABSENT]
     if outcome == "UNMET" and len(absent) == len(deciding):
         return [
             f"set {listed(absent)} in trust.toml, and repeat the verification",
-            *(
-                f"read the explanation of {check}: rag-audit verifier explain {check}"
-                for check in deciding[:3]
-            ),
+            *explain_each,
         ]
     if outcome == "UNMET":
         return [
             "decide whether the window is enough for you: it is sound, and it does not meet trust.toml",
-            *(
-                f"read the explanation of {check}: rag-audit verifier explain {check}"
-                for check in deciding[:3]
-            ),
+            *explain_each,
             "ask the provider for a next window that meets the requirement, or lower the requirement in"
             " trust.toml and tell the readers of your report",
         ]

@@ -190,7 +190,7 @@ class Figures(TypedDict, total=False):
     :param setup: the kind of setup of the proofs' keys
     :param allowed: names of the exceptions that trust.toml or an option allowed
     :param scores: the score windows lo..hi, joined by "+"
-    :param tenants: the protection of each tenant's documents, for a policy that names mechanisms
+    :param tenants: the protection of each tenant's documents
     :param odds_unlisted: the largest factor of the tenants with samples, for k_max accounts
     :param odds_unlisted_all_accounts: the largest factor for all accounts that a tenant may have
     :param positions_per_document: the positions of a document that both factors assume

@@ -40,7 +40,7 @@ class PolicyFigures(TypedDict):
     :param bounds: every bound of the noise, by name; absent without noise
     :param eps_audit: epsilon over all outcomes and tenants, from the best bound; `eps_audit_by` names that bound
     :param eps_all_accounts: epsilon for all `accounts_max` accounts that the largest tenant may have
-    :param tenants: the mechanisms by tenant, for a policy that names them
+    :param tenants: the mechanisms by tenant; absent for constants without tenants
     :param odds_unlisted: the largest factor of the tenants with samples; absent without any, or if one has no mechanism
     :param odds_unlisted_all_accounts: the same for all accounts that each tenant may have
     :param positions_per_document: the positions of a document that both figures assume

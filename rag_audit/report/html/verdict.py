@@ -56,8 +56,8 @@ MOST_MECHANISMS = 4
 
 
 class Decided(NamedTuple):
-    """The checks that did not pass: each shown check, with whether it is explained, and the number of the other"
-    " checks."""
+    """The checks that did not pass: each shown check, with whether it is explained, and the number of the other
+    checks."""
 
     shown: list[tuple[CheckLine, bool]]
     left: int
